@@ -1,0 +1,76 @@
+// The crate as a Worker: build/index.js and build/index_bg.wasm.
+//
+// wrangler runs this before every start and deployment (`[build]` in
+// wrangler.toml), so it sets up a fresh clone, and returns at once where the
+// build in place is of the same sources.
+
+import { createHash } from "node:crypto";
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { BIN, BUILD, LOCAL, ROOT, withPackages } from "./places.mjs";
+import { outputOf, run } from "./processes.mjs";
+import { setUp } from "./setup.mjs";
+import { wasmBindgen, workerBuild } from "./setup/tools.mjs";
+import { Stop } from "./stop.mjs";
+import { withLock } from "./lock.mjs";
+
+const SOURCES = ["src", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build.mjs"];
+const STAMP = join(BUILD, "sources.sha256");
+
+export async function main() {
+  await setUp();
+  await build();
+  return 0;
+}
+
+export async function build() {
+  if (isCurrent(sourcesDigest())) return;
+  await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
+    // Taken before compiling: what is edited meanwhile is built next time.
+    const digest = sourcesDigest();
+    if (isCurrent(digest)) return;
+    console.error("Building the Worker …");
+    rmSync(STAMP, { force: true });
+    const code = await run(workerBuild.path(), ["--release", ".", "--locked"], { cwd: ROOT, env: buildEnvironment() });
+    if (code !== 0) throw new Stop("The build failed: its reason is above.");
+    writeFileSync(STAMP, digest);
+  });
+}
+
+/** Local programs for all that worker-build would otherwise download. */
+function buildEnvironment() {
+  const { CARGO_BUILD_TARGET, ...env } = withPackages();
+  return {
+    ...env,
+    WASM_BINDGEN_BIN: wasmBindgen.path(),
+    WASM_OPT_BIN: join(BIN, "wasm-opt"),
+    ESBUILD_BIN: join(BIN, "esbuild"),
+  };
+}
+
+function isCurrent(digest) {
+  return existsSync(join(BUILD, "index.js")) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
+}
+
+/** The commit counts too: the build says which one it is of. */
+function sourcesDigest() {
+  const hash = createHash("sha256");
+  hash.update(outputOf("git", ["-C", ROOT, "rev-parse", "HEAD"]) ?? "no commit");
+  for (const file of SOURCES.flatMap(filesUnder)) {
+    const bytes = readFileSync(join(ROOT, file));
+    hash.update(`\0${file}\0${bytes.length}\0`).update(bytes);
+  }
+  return hash.digest("hex");
+}
+
+function filesUnder(name) {
+  if (!statSync(join(ROOT, name)).isDirectory()) return [name];
+  return readdirSync(join(ROOT, name), { recursive: true })
+    .map((inside) => join(name, inside))
+    .filter((file) => statSync(join(ROOT, file)).isFile())
+    .sort();
+}
+
+function tellOfAnother() {
+  console.error("Another build of this clone is running: waiting for it.");
+}

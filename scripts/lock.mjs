@@ -1,0 +1,82 @@
+// One at a time, across processes: two set-ups must not install into the same
+// folder, nor two builds write the same output.
+//
+// The lock is a file that its holder touches every few seconds. A holder that
+// was killed stops touching it, so nobody has to clean up by hand, and no
+// process id is trusted (a container sharing the cache has others).
+
+import { mkdirSync, readFileSync, rmSync, statSync, utimesSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+import { randomUUID } from "node:crypto";
+import { setTimeout as wait } from "node:timers/promises";
+
+const TOUCHED_EVERY_MS = 2_000;
+const ABANDONED_AFTER_MS = 10_000;
+const ASKED_EVERY_MS = 250;
+
+export async function withLock(file, whenWaiting, work) {
+  const release = await take(file, whenWaiting);
+  try {
+    return await work();
+  } finally {
+    release();
+  }
+}
+
+async function take(file, whenWaiting) {
+  const token = randomUUID();
+  mkdirSync(dirname(file), { recursive: true });
+  for (let told = false; !(await tryToTake(file, token)); told = true) {
+    if (!told) whenWaiting();
+    await wait(ASKED_EVERY_MS);
+  }
+  const touching = setInterval(() => touch(file), TOUCHED_EVERY_MS).unref();
+  const release = () => {
+    clearInterval(touching);
+    if (holder(file) === token) rmSync(file, { force: true });
+  };
+  process.once("exit", release);
+  return () => {
+    process.off("exit", release);
+    release();
+  };
+}
+
+async function tryToTake(file, token) {
+  if (isAbandoned(file)) rmSync(file, { force: true });
+  try {
+    writeFileSync(file, token, { flag: "wx" });
+  } catch (error) {
+    if (error.code === "EEXIST") return false;
+    throw error;
+  }
+  // Two that find the same abandoned lock may each remove it; the later one
+  // then removes the earlier one's. Looking again settles who has it.
+  await wait(50);
+  return holder(file) === token;
+}
+
+function isAbandoned(file) {
+  try {
+    return Date.now() - statSync(file).mtimeMs > ABANDONED_AFTER_MS;
+  } catch {
+    return false;
+  }
+}
+
+function holder(file) {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return null;
+  }
+}
+
+function touch(file) {
+  try {
+    const now = new Date();
+    utimesSync(file, now, now);
+  } catch {
+    // Removed under us (a cleared cache): the work goes on, unlocked.
+  }
+}

@@ -1,0 +1,30 @@
+// Which Node runs the scripts, and which runs wrangler and workerd's tests.
+//
+// Written so that Node 12 can read it: its only job is to tell an old Node
+// what to install, and a SyntaxError tells nobody anything.
+"use strict";
+
+var SCRIPTS = [20, 0];
+var WRANGLER = [22, 12];
+
+function isAtLeast(version, wanted) {
+  var parts = version.split(".").map(Number);
+  return parts[0] > wanted[0] || (parts[0] === wanted[0] && parts[1] >= wanted[1]);
+}
+
+/** One sentence for a Node that is too old, `null` for one that will do. */
+function problemWithNode(version) {
+  if (isAtLeast(version, SCRIPTS)) {
+    return null;
+  }
+  return (
+    "Session Agent needs Node 20 or newer and this is Node " + version +
+    ": install a current one from https://nodejs.org, then run this again."
+  );
+}
+
+function runsWrangler(version) {
+  return isAtLeast(version, WRANGLER);
+}
+
+module.exports = { problemWithNode: problemWithNode, runsWrangler: runsWrangler };

@@ -1,0 +1,54 @@
+// Where things are: the tree, the cache outside it, and the programs in both.
+
+import { homedir } from "node:os";
+import { delimiter, join } from "node:path";
+import { accessSync, constants, readFileSync, statSync } from "node:fs";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = fileURLToPath(new URL("..", import.meta.url));
+export const NODE_MODULES = join(ROOT, "node_modules");
+export const BIN = join(NODE_MODULES, ".bin");
+export const BUILD = join(ROOT, "build");
+
+/** What a local run leaves behind, ignored by git. */
+export const LOCAL = join(ROOT, ".local");
+
+/**
+ * Compiled tools are kept outside the tree, by version, so that every clone on
+ * the machine shares them and `git clean -fdx` does not cost minutes.
+ */
+export const CACHE = cacheFolder(process.env, process.platform, homedir());
+
+export function cacheFolder(env, platform, home) {
+  if (env.SESSION_AGENT_CACHE) return env.SESSION_AGENT_CACHE;
+  if (env.XDG_CACHE_HOME) return join(env.XDG_CACHE_HOME, "session-agent");
+  if (platform === "darwin") return join(home, "Library", "Caches", "session-agent");
+  return join(home, ".cache", "session-agent");
+}
+
+/** The full path of a program on the PATH, or `null`. */
+export function findOnPath(program) {
+  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+    const candidate = join(folder, program);
+    try {
+      accessSync(candidate, constants.X_OK);
+      if (statSync(candidate).isFile()) return candidate;
+    } catch {
+      // Not here: the next folder may have it.
+    }
+  }
+  return null;
+}
+
+/** The environment with the packages' programs first, Node 22 among them. */
+export function withPackages(env = process.env) {
+  return { ...env, PATH: `${BIN}${delimiter}${env.PATH ?? ""}` };
+}
+
+/** The version of a crate as Cargo.lock pins it. */
+export function lockedCrate(name) {
+  const lock = readFileSync(join(ROOT, "Cargo.lock"), "utf8");
+  const found = lock.match(new RegExp(`^name = "${name}"\\nversion = "([^"]+)"`, "m"));
+  if (!found) throw new Error(`Cargo.lock does not mention ${name}`);
+  return found[1];
+}

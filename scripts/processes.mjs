@@ -1,0 +1,92 @@
+// Running other programs, so that whatever stops us stops them too.
+
+import { spawn, spawnSync } from "node:child_process";
+import { Stop } from "./stop.mjs";
+
+const SIGNALS = { SIGHUP: 1, SIGINT: 2, SIGTERM: 15 };
+const GRACE_MS = 5_000;
+
+/** Runs a program to its end, its output ours; its exit code. */
+export function run(program, args, options = {}) {
+  return endOf(spawn(program, args, { ...options, stdio: ["ignore", "inherit", "inherit"] }));
+}
+
+/** The same, keeping a copy of what it writes to standard output. */
+export async function runKeeping(program, args, options = {}) {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "inherit"] });
+  let output = "";
+  child.stdout.setEncoding("utf8").on("data", (text) => {
+    output += text;
+    process.stdout.write(text);
+  });
+  return { code: await endOf(child), output };
+}
+
+/**
+ * Starts a server, which runs until it ends by itself or we are told to stop:
+ * no failure, so our exit code is 0 then. It and all that it starts are a
+ * process group of their own, and nothing of that group outlives us.
+ */
+export function startServer(program, args, options = {}) {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "inherit", "inherit"], detached: true });
+  const ended = endOf(child, async (_signal, untilEnd) => {
+    child.kill("SIGINT");
+    const tooLate = setTimeout(() => killGroup(child.pid), GRACE_MS);
+    await untilEnd;
+    clearTimeout(tooLate);
+    killGroup(child.pid);
+    return 0;
+  }).finally(() => killGroup(child.pid));
+  return { ended, isRunning: () => child.exitCode === null && child.signalCode === null };
+}
+
+/** What a program prints, or `null` where it is missing or fails. */
+export function outputOf(program, args) {
+  const { status, stdout } = spawnSync(program, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
+  return status === 0 ? stdout.trim() : null;
+}
+
+// For each program that runs, how to stop it and which exit code we take then.
+const running = new Set();
+let toldToStop = false;
+
+for (const [signal, number] of Object.entries(SIGNALS)) {
+  process.on(signal, async () => {
+    if (toldToStop) return;
+    toldToStop = true;
+    const codes = await Promise.all([...running].map((stop) => stop(signal)));
+    process.exit(codes.length === 0 ? 128 + number : Math.max(...codes));
+  });
+}
+
+/** The exit code of a program; while we are being stopped nothing goes on after it. */
+async function endOf(child, stop = passOn) {
+  const untilEnd = new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => resolve(code ?? 128 + (SIGNALS[signal] ?? 9)));
+  });
+  const stopIt = (signal) => stop(signal, untilEnd, child);
+  running.add(stopIt);
+  try {
+    const code = await untilEnd;
+    return toldToStop ? await new Promise(() => {}) : code;
+  } catch (error) {
+    throw error.code === "ENOENT" ? new Stop(`\`${child.spawnfile}\` could not be started: no such program.`) : error;
+  } finally {
+    running.delete(stopIt);
+  }
+}
+
+async function passOn(signal, untilEnd, child) {
+  child.kill(signal);
+  await untilEnd;
+  return 128 + SIGNALS[signal];
+}
+
+function killGroup(pid) {
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // Nothing of it is left.
+  }
+}

@@ -1,0 +1,32 @@
+// The door of every npm script: `node scripts/run.cjs start|test|build|lint`.
+//
+// An old Node must get through this file to be told that it is old, so it and
+// node_version.cjs keep to syntax that Node 12 reads. All the rest is in the
+// modules that are loaded once that is settled.
+"use strict";
+
+var TASKS = ["start", "test", "build", "lint"];
+
+var problem = require("./node_version.cjs").problemWithNode(process.versions.node);
+if (problem === null && TASKS.indexOf(process.argv[2]) === -1) {
+  problem = "Usage: node scripts/run.cjs " + TASKS.join("|");
+}
+if (problem !== null) {
+  console.error(problem);
+  process.exit(1);
+}
+
+import("./" + process.argv[2] + ".mjs")
+  .then(function (task) {
+    return task.main(process.argv.slice(3));
+  })
+  .then(
+    function (code) {
+      process.exitCode = code;
+    },
+    function (error) {
+      // A Stop is a sentence for the reader; anything else is a mistake of ours.
+      console.error(error.name === "Stop" ? error.message : error);
+      process.exitCode = 1;
+    },
+  );

@@ -1,0 +1,51 @@
+// The npm packages, exactly as package-lock.json names them.
+
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { NODE_MODULES, ROOT } from "../places.mjs";
+import { run } from "../processes.mjs";
+import { Stop } from "../stop.mjs";
+
+export const packages = {
+  title: "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk, into node_modules)",
+
+  isDone() {
+    const installed = readLock(join(NODE_MODULES, ".package-lock.json"));
+    return installed !== null && isComplete(readLock(join(ROOT, "package-lock.json")), installed, process);
+  },
+
+  async run() {
+    // Under wrangler, `npm ci` would remove the program that is running us.
+    if (process.env.WRANGLER_COMMAND && existsSync(NODE_MODULES)) {
+      throw new Stop("node_modules is not what package-lock.json asks for: run `npm ci`, then run this again.");
+    }
+    const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: ROOT });
+    if (code !== 0) throw new Stop("`npm ci` failed (its reason is above): this step needs the npm registry, once.");
+  },
+};
+
+/**
+ * Whether `installed` has all that `wanted` needs on this platform. Of the
+ * optional packages those are the ones made for its system and processor
+ * (workerd, esbuild, Node); which of the rest go in is npm's business.
+ */
+export function isComplete(wanted, installed, { platform, arch }) {
+  const needed = ([path, entry]) =>
+    path !== "" && (!entry.optional || (isFor(entry.os, platform) && isFor(entry.cpu, arch) && !entry.libc));
+  return Object.entries(wanted.packages)
+    .filter(needed)
+    .every(([path, entry]) => installed.packages[path]?.version === entry.version);
+}
+
+function isFor(names, name) {
+  return [].concat(names ?? []).includes(name);
+}
+
+/** npm writes its own copy last, so half an installation has none. */
+function readLock(file) {
+  try {
+    return JSON.parse(readFileSync(file, "utf8"));
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,30 @@
+// The standard library for wasm32-unknown-unknown, which Rust does not bring.
+
+import { existsSync } from "node:fs";
+import { findOnPath } from "../places.mjs";
+import { outputOf, run } from "../processes.mjs";
+import { Stop } from "../stop.mjs";
+
+const TARGET = "wasm32-unknown-unknown";
+
+export const wasmTarget = {
+  title: `Adding Rust's ${TARGET} target`,
+
+  // Asked of rustc, not of rustup: a distribution's Rust has no rustup.
+  isDone() {
+    const libraries = outputOf("rustc", ["--print", "target-libdir", "--target", TARGET]);
+    return libraries !== null && existsSync(libraries);
+  },
+
+  async run() {
+    if (findOnPath("rustup") === null) {
+      throw new Stop(
+        `This Rust has no ${TARGET} target and there is no \`rustup\` to add it: install your distribution's package for it (Debian: \`libstd-rust-dev-wasm32\`) or Rust from https://rustup.rs.`,
+      );
+    }
+    const code = await run("rustup", ["target", "add", TARGET]);
+    if (code !== 0) {
+      throw new Stop(`\`rustup target add ${TARGET}\` failed (its reason is above): this step needs the network, once.`);
+    }
+  },
+};

@@ -1,0 +1,98 @@
+// `npm start`: Session Agent on this machine's loopback, with no account, no
+// login and no word to Cloudflare.
+//
+// It is the production configuration run by `wrangler dev --local`; the one
+// difference is AUTH=open, which loopback makes safe.
+
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { build } from "./build.mjs";
+import { LOCAL, ROOT } from "./places.mjs";
+import { setUp } from "./setup.mjs";
+import { Stop } from "./stop.mjs";
+import { startServer } from "./processes.mjs";
+import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
+
+const HOST = "127.0.0.1";
+const FIRST_PORT = 8787;
+const PORTS_TRIED = 50;
+
+export async function main() {
+  await setUp();
+  await build();
+
+  const port = await freePort(portFrom(process.env.PORT));
+  const server = startServer(NODE, [WRANGLER, "dev", ...wranglerOptions(port)], {
+    cwd: ROOT,
+    env: quietly(),
+  });
+  const address = `http://${HOST}:${port}`;
+  untilItAnswers(`${address}/health`, server).then((answers) => {
+    if (answers) console.log(welcome(address));
+  });
+  return await server.ended;
+}
+
+function wranglerOptions(port) {
+  return [
+    "--local",
+    "--ip", HOST,
+    "--port", port,
+    "--inspector-port", "0",
+    "--persist-to", join(LOCAL, "state"),
+    "--var", "AUTH:open",
+    "--show-interactive-dev-session=false",
+    "--log-level", "log",
+  ].map(String);
+}
+
+function welcome(address) {
+  return `
+Session Agent answers at ${address}
+
+  open to everyone on this machine, state kept in .local/state, Ctrl-C stops it
+
+Create a session:
+
+  curl -s ${address}/agents/session-agent/demo/rpc/createSession -d '{"name":"first"}'
+`;
+}
+
+export function portFrom(text) {
+  if (!text) return FIRST_PORT;
+  const port = Number(text);
+  if (!Number.isInteger(port) || port < 1 || port > 65_535) {
+    throw new Stop(`PORT is a number from 1 to 65535, not \`${text}\`.`);
+  }
+  return port;
+}
+
+/** `wanted`, or the next that nobody listens on. */
+async function freePort(wanted) {
+  for (let port = wanted; port < wanted + PORTS_TRIED && port <= 65_535; port++) {
+    if (await isFree(port)) return port;
+  }
+  throw new Stop(`No port from ${wanted} on is free: set PORT to one that is.`);
+}
+
+function isFree(port) {
+  return new Promise((resolve) => {
+    const probe = createServer();
+    probe.once("error", () => resolve(false));
+    probe.listen(port, HOST, () => probe.close(() => resolve(true)));
+  });
+}
+
+/** Whether it came to answer, in whatever way, before it ended. */
+async function untilItAnswers(url, server) {
+  while (server.isRunning()) {
+    try {
+      await fetch(url, { signal: AbortSignal.timeout(5_000) });
+      return true;
+    } catch {
+      await wait(100);
+    }
+  }
+  return false;
+}

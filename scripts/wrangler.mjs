@@ -1,0 +1,24 @@
+// How wrangler is run here: under a Node it accepts, quietly, and without a
+// word to anybody outside this machine.
+
+import { join } from "node:path";
+import { BIN, LOCAL, NODE_MODULES, withPackages } from "./places.mjs";
+import versions from "./node_version.cjs";
+
+export const WRANGLER = join(NODE_MODULES, "wrangler", "bin", "wrangler.js");
+
+/** The machine's own Node where it is new enough, else the one among the packages. */
+export const NODE = versions.runsWrangler(process.versions.node) ? process.execPath : join(BIN, "node");
+
+export function quietly(env = process.env) {
+  return {
+    ...withPackages(env),
+    WRANGLER_SEND_METRICS: "false",
+    WRANGLER_SEND_ERROR_REPORTS: "false",
+    // The banner is what looks for a newer version in the npm registry.
+    WRANGLER_HIDE_BANNER: "true",
+    WRANGLER_LOG_PATH: join(LOCAL, "logs"),
+    // Else workerd's simulator fetches a sample of request properties.
+    CLOUDFLARE_CF_FETCH_ENABLED: "false",
+  };
+}
