@@ -3,9 +3,12 @@
 //
 // It is the production configuration run by `wrangler dev --local`; the one
 // difference is AUTH=open, which loopback makes safe.
+//
+//   PORT                 the first port to try, 8787 by default
+//   SESSION_AGENT_STATE  the folder that keeps the state, .local/state by default
 
 import { createServer } from "node:net";
-import { join } from "node:path";
+import { join, relative } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { build } from "./build.mjs";
 import { LOCAL, ROOT } from "./places.mjs";
@@ -14,6 +17,7 @@ import { Stop } from "./stop.mjs";
 import { startServer } from "./processes.mjs";
 import { NODE, quietly, WRANGLER } from "./wrangler.mjs";
 
+const STATE = process.env.SESSION_AGENT_STATE ?? join(LOCAL, "state");
 const HOST = "127.0.0.1";
 const FIRST_PORT = 8787;
 const PORTS_TRIED = 50;
@@ -40,7 +44,7 @@ function wranglerOptions(port) {
     "--ip", HOST,
     "--port", port,
     "--inspector-port", "0",
-    "--persist-to", join(LOCAL, "state"),
+    "--persist-to", STATE,
     "--var", "AUTH:open",
     "--show-interactive-dev-session=false",
     "--log-level", "log",
@@ -51,7 +55,7 @@ function welcome(address) {
   return `
 Session Agent answers at ${address}
 
-  open to everyone on this machine, state kept in .local/state, Ctrl-C stops it
+  open to everyone on this machine, state kept in ${relative(ROOT, STATE)}, Ctrl-C stops it
 
 Create a session:
 

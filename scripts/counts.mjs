@@ -1,0 +1,44 @@
+// How many passed and failed, from what each test runner says in closing.
+//
+// A runner that crashed, or that found nothing to run, has failed once more
+// than it says: "0 failed" must never come of something broken.
+
+const NOTHING = { passed: 0, failed: 0 };
+
+/** From `cargo test`, which closes each test binary with a line of its own. */
+export function fromCargo(output, code) {
+  const lines = output.matchAll(/^test result: \S+ (\d+) passed; (\d+) failed;/gm);
+  const said = sum([...lines].map(([, passed, failed]) => ({ passed: Number(passed), failed: Number(failed) })));
+  return distrustful(said, code);
+}
+
+/** From the closing comments of `node --test` in TAP. A test that was cut off has failed. */
+export function fromTap(output, code) {
+  const number = (name) => Number(output.match(new RegExp(`^# ${name} (\\d+)$`, "m"))?.[1] ?? 0);
+  return distrustful({ passed: number("pass"), failed: number("fail") + number("cancelled") }, code);
+}
+
+/** From a single check that either holds or doesn't. */
+export function fromCheck(code) {
+  return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };
+}
+
+export function sum(counts) {
+  return counts.reduce(
+    (all, one) => ({ passed: all.passed + one.passed, failed: all.failed + one.failed }),
+    NOTHING,
+  );
+}
+
+/** The last line of a run, and its exit code. */
+export function close(counts) {
+  const { passed, failed } = sum(counts);
+  console.log(`${passed} passed, ${failed} failed`);
+  return failed === 0 && passed > 0 ? 0 : 1;
+}
+
+function distrustful({ passed, failed }, code) {
+  const ranNothing = passed + failed === 0;
+  const brokeUnsaid = code !== 0 && failed === 0;
+  return { passed, failed: failed + (ranNothing || brokeUnsaid ? 1 : 0) };
+}

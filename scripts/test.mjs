@@ -1,0 +1,85 @@
+// `npm test`: the native tests, then those in workerd, then one line that sums
+// both up.
+//
+//   npm test                                    everything
+//   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
+//   npm test -- workerd [tests/workerd/x.test.mjs …]
+//   npm test -- scripts                         the set-up's own tests
+
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build } from "./build.mjs";
+import { close, fromCargo, fromTap } from "./counts.mjs";
+import { ROOT, withPackages } from "./places.mjs";
+import { run, runKeeping } from "./processes.mjs";
+import { setUp } from "./setup.mjs";
+import { Stop } from "./stop.mjs";
+import { NODE } from "./wrangler.mjs";
+
+// A test that hangs is a failure, not a run without an end.
+const TEST_TIMEOUT_MS = 300_000;
+
+const PARTS = {
+  native,
+  scripts: (files) => inNode(files, "tests/scripts"),
+  workerd: async (files) => {
+    await build();
+    return await inNode(files, "tests/workerd");
+  },
+};
+
+export async function main([part, ...rest]) {
+  if (part !== undefined && !(part in PARTS)) {
+    throw new Stop(`There is no part \`${part}\`: ${Object.keys(PARTS).join(", ")}.`);
+  }
+  await setUp();
+  const counts = [];
+  for (const name of part === undefined ? Object.keys(PARTS) : [part]) {
+    counts.push(await counted(name, () => PARTS[name](rest)));
+  }
+  return close(counts);
+}
+
+/** A part that can't even run is one failure, and the others still have their turn. */
+async function counted(name, run) {
+  console.log(`\n── ${name}\n`);
+  try {
+    return await run();
+  } catch (error) {
+    console.error(error instanceof Stop ? error.message : error);
+    return { passed: 0, failed: 1 };
+  }
+}
+
+async function native(filters) {
+  const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], { cwd: ROOT });
+  return fromCargo(output, code);
+}
+
+async function inNode(files, folder) {
+  const tests = files.length > 0 ? files : testsIn(folder);
+  const report = mkdtempSync(join(tmpdir(), "session-agent-report-"));
+  const tap = join(report, "tap");
+  const reporters = [
+    ["--test-reporter=spec", "--test-reporter-destination=stdout"],
+    ["--test-reporter=tap", `--test-reporter-destination=${tap}`],
+  ];
+  try {
+    const code = await run(NODE, ["--test", `--test-timeout=${TEST_TIMEOUT_MS}`, ...reporters.flat(), ...tests], {
+      cwd: ROOT,
+      env: withPackages(),
+    });
+    return fromTap(readFileSync(tap, "utf8"), code);
+  } finally {
+    rmSync(report, { recursive: true, force: true });
+  }
+}
+
+/** Named one by one: what `node --test` makes of a folder differs by version. */
+function testsIn(folder) {
+  return readdirSync(join(ROOT, folder))
+    .filter((name) => name.endsWith(".test.mjs"))
+    .sort()
+    .map((name) => join(folder, name));
+}

@@ -1,0 +1,35 @@
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fromCargo, fromCheck, fromTap, sum } from "../../scripts/counts.mjs";
+
+const cargo = (passed, failed) =>
+  `\ntest result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n`;
+const tap = (pass, fail, cancelled = 0) => `1..2\n# tests 2\n# pass ${pass}\n# fail ${fail}\n# cancelled ${cancelled}\n`;
+
+test("cargo's_test_binaries_are_added_up", () => {
+  assert.deepEqual(fromCargo(cargo(3, 0) + cargo(2, 0), 0), { passed: 5, failed: 0 });
+});
+
+test("failures_that_the_runner_counts_are_counted_once", () => {
+  assert.deepEqual(fromCargo(cargo(3, 2), 101), { passed: 3, failed: 2 });
+  assert.deepEqual(fromTap(tap(1, 1), 1), { passed: 1, failed: 1 });
+});
+
+test("a_runner_that_ran_nothing_has_failed", () => {
+  assert.deepEqual(fromCargo(cargo(0, 0), 0), { passed: 0, failed: 1 });
+  assert.deepEqual(fromTap("", 0), { passed: 0, failed: 1 });
+});
+
+test("a_runner_that_broke_without_counting_a_failure_has_failed", () => {
+  assert.deepEqual(fromCargo("error[E0425]: cannot find value", 101), { passed: 0, failed: 1 });
+  assert.deepEqual(fromCargo(cargo(3, 0), 101), { passed: 3, failed: 1 });
+  assert.deepEqual(fromTap(tap(2, 0), 7), { passed: 2, failed: 1 });
+});
+
+test("a_test_that_was_cut_off_has_failed", () => {
+  assert.deepEqual(fromTap(tap(1, 0, 1), 1), { passed: 1, failed: 1 });
+});
+
+test("a_check_is_one_of_either", () => {
+  assert.deepEqual(sum([fromCheck(0), fromCheck(0), fromCheck(101)]), { passed: 2, failed: 1 });
+});

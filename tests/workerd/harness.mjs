@@ -1,0 +1,243 @@
+// What every test in workerd starts from: the built Worker on the runtime that
+// ships it, with a window into its objects' storage.
+//
+//   const server = await startServer({ vars: { AUTH: "open" } });
+//   after(() => server.stop());
+//   const { status, body, rowsWritten } = await server.call("demo", "createSession", { name: "first" });
+//   const rows = await server.sql("demo", "SELECT id FROM cf_agents_sessions WHERE id = ?", body.id);
+//
+// miniflare is used directly, in the version that wrangler brings, so there is
+// one workerd in the tree and it is the one `npm start` runs. A start takes a
+// quarter of a second: each test file has a server of its own, each test an
+// agent name of its own. No host but this machine is contacted.
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import diagnostics from "node:diagnostics_channel";
+import { once } from "node:events";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Log, LogLevel, Miniflare } from "miniflare";
+import { decode, encode } from "./workers/wire.mjs";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const WORKER = "session-agent";
+const CLASS = "SessionAgent";
+const CALLER = "caller";
+const HOST = "127.0.0.1";
+
+/**
+ * Starts the built Worker.
+ *
+ * - `vars`, `secrets`: its environment. By default `AUTH` is `open`.
+ * - `storage`: a folder to keep storage in; by default one that goes with the server.
+ * - `inspect`: `false` runs the build untouched, without `sql`, `incarnation` and `abort`.
+ * - `workers`: more Workers beside it, by name: `{ provider: "export default { … }" }`,
+ *   each bound to the Worker under its name in capitals.
+ */
+export async function startServer(options = {}) {
+  const server = new Server(options, options.storage ?? (await mkdtemp(join(tmpdir(), "session-agent-"))));
+  await server.start();
+  return server;
+}
+
+class Server {
+  #options;
+  #storage;
+  #miniflare;
+  #workerd;
+  #callerUrl;
+  /** Where it listens; another port after `kill9`. */
+  url;
+  /** What the Worker wrote to its log. */
+  logs = [];
+
+  constructor(options, storage) {
+    this.#options = options;
+    this.#storage = storage;
+  }
+
+  /**
+   * One operation. `input` is sent as JSON, a string or bytes as they are, nothing if omitted.
+   * `via: "service"` goes through another Worker's service binding, `via: "object"` through its
+   * `script_name` binding straight to the object.
+   */
+  async call(agent, operation, input, { headers = {}, via } = {}) {
+    const raw = input === undefined || typeof input === "string" || ArrayBuffer.isView(input);
+    const response = await this.fetch(
+      `/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`,
+      { method: "POST", headers, body: raw ? input : JSON.stringify(input) },
+      { via, agent },
+    );
+    return {
+      status: response.status,
+      headers: response.headers,
+      body: parsed(await response.text()),
+      rowsRead: count(response, "x-rows-read"),
+      rowsWritten: count(response, "x-rows-written"),
+    };
+  }
+
+  /** Any request, answered by a `Response`. */
+  async fetch(path, init = {}, { via, agent } = {}) {
+    if (via === undefined) return fetch(new URL(path, this.url), init);
+    const headers = new Headers(init.headers);
+    headers.set("x-via", via);
+    if (agent !== undefined) headers.set("x-agent", encodeURIComponent(agent));
+    return fetch(new URL(path, this.#callerUrl), { ...init, headers });
+  }
+
+  /** Runs SQL inside the object's own storage; its rows. Blobs are `Uint8Array`s, both ways. */
+  async sql(agent, query, ...params) {
+    return await this.#ask(agent, "sql", { query, params });
+  }
+
+  /** Names one life of the object: another after `evict`, `abort` and `kill9`. */
+  async incarnation(agent) {
+    return await this.#ask(agent, "incarnation");
+  }
+
+  /** Evicts an idle object, as the platform does: memory gone, storage kept, sockets hibernated or closed. */
+  async evict(agent, { webSockets = "hibernate" } = {}) {
+    await this.#miniflare.unsafeEvictDurableObject(WORKER, CLASS, { name: agent, webSockets });
+  }
+
+  /** Ends the object in the middle of whatever it does: running requests fail. */
+  async abort(agent) {
+    await this.#ask(agent, "abort").catch(() => {});
+  }
+
+  /** `kill -9` of workerd, then a fresh one on the same storage. */
+  async kill9() {
+    process.kill(this.#workerd.pid, "SIGKILL");
+    await this.#end();
+    await this.start();
+  }
+
+  /** The Worker's bindings, usable from here: `(await server.env()).SKILLS_BUCKET.put(…)`. */
+  async env() {
+    return await this.#miniflare.getBindings(WORKER);
+  }
+
+  async start() {
+    const workers = await describeWorkers(this.#options);
+    const children = [];
+    this.#miniflare = starting.run(
+      children,
+      () =>
+        new Miniflare({
+          workers,
+          resourcePersistencePath: this.#storage,
+          host: HOST,
+          cf: false,
+          telemetry: { enabled: false },
+          log: new Log(LogLevel.ERROR),
+          handleStructuredLogs: (log) => this.logs.push(log),
+        }),
+    );
+    await this.#miniflare.ready;
+    this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    this.url = await this.#miniflare.unsafeGetDirectURL(WORKER);
+    this.#callerUrl = await this.#miniflare.unsafeGetDirectURL(CALLER);
+  }
+
+  async stop() {
+    await this.#end();
+    if (this.#options.storage === undefined) await rm(this.#storage, { recursive: true, force: true });
+  }
+
+  async #end() {
+    const workerd = this.#workerd;
+    const gone = workerd.exitCode !== null || workerd.signalCode !== null || once(workerd, "exit");
+    await this.#miniflare.dispose();
+    await gone;
+  }
+
+  async #ask(agent, what, input = {}) {
+    if (this.#options.inspect === false) throw new Error(`\`${what}\` needs a server that is inspected`);
+    const init = { method: "POST", body: JSON.stringify(encode(input)) };
+    const response = await this.fetch(`/__harness/${what}`, init, { via: "object", agent });
+    const answer = parsed(await response.text());
+    if (!response.ok) throw new Error(answer.error ?? answer);
+    return decode(answer);
+  }
+}
+
+async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {} }) {
+  const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
+  const worker = (name, mainModule, modules, env, exports) => ({
+    config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports },
+    // A port of its own, without miniflare's entry between us and the Worker.
+    dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
+  });
+  const object = { type: "durable-object", worker: WORKER, exportName: CLASS };
+  const others = Object.entries(workers);
+  return [
+    worker(
+      WORKER,
+      inspect ? "inspected_object.mjs" : "index.js",
+      {
+        "index.js": { type: "esm", contents: await built("index.js", "utf8") },
+        "index_bg.wasm": { type: "wasm", contents: new Uint8Array(await built("index_bg.wasm")) },
+        "inspected_object.mjs": await source("inspected_object.mjs"),
+        "wire.mjs": await source("wire.mjs"),
+      },
+      {
+        SESSION_AGENT: object,
+        SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
+        ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
+        ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
+      },
+      { [CLASS]: { type: "durable-object", storage: "sqlite" } },
+    ),
+    worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, {
+      SERVICE: { type: "worker", worker: WORKER },
+      OBJECT: object,
+    }),
+    ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, {})),
+  ];
+}
+
+// miniflare does not tell which process its workerd is. Node does, to whom
+// listens, in the context that starts the process and before it knows its name.
+const starting = new AsyncLocalStorage();
+diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
+
+async function built(file, encoding) {
+  try {
+    return await readFile(join(ROOT, "build", file), encoding);
+  } catch (error) {
+    throw new Error(`build/${file} is missing: run \`npm run build\` first`, { cause: error });
+  }
+}
+
+async function source(file) {
+  return { type: "esm", contents: await readFile(new URL(`workers/${file}`, import.meta.url), "utf8") };
+}
+
+async function compatibilityDateOf(configuration) {
+  return (await readFile(configuration, "utf8")).match(/^compatibility_date = "(.+)"/m)[1];
+}
+
+/** JSON where it is, the text where it isn't. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+function count(response, header) {
+  const text = response.headers.get(header);
+  return text === null ? null : Number(text);
+}
+
+function map(object, change) {
+  return Object.fromEntries(Object.entries(object).map(([key, value]) => [key, change(value)]));
+}
+
+function bindingName(worker) {
+  return worker.toUpperCase().replaceAll("-", "_");
+}

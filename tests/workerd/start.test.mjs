@@ -1,0 +1,52 @@
+// `npm start`, as a person runs and stops it.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { after, test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
+const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
+after(() => rmSync(state, { recursive: true, force: true }));
+
+test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", async () => {
+  const taken = createServer().listen(0, "127.0.0.1");
+  await once(taken, "listening");
+  const { port } = taken.address();
+
+  const npmStart = spawn(process.execPath, [RUN, "start"], {
+    env: { ...process.env, PORT: String(port), SESSION_AGENT_STATE: state },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(npmStart, "exit");
+  try {
+    const address = await addressIn(npmStart.stdout);
+    assert.notEqual(address, `http://127.0.0.1:${port}`);
+    assert.equal((await fetch(`${address}/health`)).status, 200);
+
+    npmStart.kill("SIGTERM");
+    assert.deepEqual(await ended, [0, null]);
+    await assert.rejects(fetch(`${address}/health`));
+  } finally {
+    npmStart.kill("SIGTERM");
+    await ended;
+    taken.close();
+  }
+});
+
+async function addressIn(output) {
+  for await (const line of createInterface({ input: output })) {
+    const address = line.match(/^Session Agent answers at (http:\S+)$/)?.[1];
+    if (address) {
+      output.resume();
+      return address;
+    }
+  }
+  throw new Error("it ended without saying where it answers");
+}
