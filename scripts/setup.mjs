@@ -8,6 +8,7 @@
 import { join } from "node:path";
 import { CACHE } from "./places.mjs";
 import { withLock } from "./lock.mjs";
+import { Stop } from "./stop.mjs";
 import { checkRequirements } from "./setup/requirements.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmTarget } from "./setup/wasm_target.mjs";
@@ -21,8 +22,10 @@ export async function setUp() {
   if (missing().length === 0) return;
   await withLock(join(CACHE, "setup.lock"), tellOfAnother, async () => {
     const steps = missing();
+    // Told before minutes go by, not after.
+    for (const step of steps) stopAt(step.problem?.());
     for (const [index, step] of steps.entries()) {
-      await announced(`[${index + 1}/${steps.length}] ${step.title}`, step.run);
+      await announced(`[${index + 1}/${steps.length}] ${step.title()}`, step.run);
     }
     tidyTools();
   });
@@ -40,6 +43,10 @@ async function announced(title, run) {
     clearInterval(stillAtIt);
   }
   console.error(`    done in ${elapsed()}`);
+}
+
+function stopAt(problem) {
+  if (problem) throw new Stop(problem);
 }
 
 function tellOfAnother() {

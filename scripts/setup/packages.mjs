@@ -7,7 +7,7 @@ import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
 export const packages = {
-  title: "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk, into node_modules)",
+  title: () => "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk, into node_modules)",
 
   isDone() {
     const installed = readLock(join(NODE_MODULES, ".package-lock.json"));

@@ -6,14 +6,25 @@
 // a second or two per build.
 
 import { existsSync, rmSync } from "node:fs";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { CACHE, findOnPath, lockedCrate } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
 // wasm-bindgen's program and library must be the very same version.
-export const workerBuild = tool("worker-build", "worker-build", () => "0.8.7");
 export const wasmBindgen = tool("wasm-bindgen-cli", "wasm-bindgen", () => lockedCrate("wasm-bindgen"));
+export const workerBuild = {
+  ...tool("worker-build", "worker-build", () => "0.8.7"),
+
+  // Its download code, which we never use, links with the system's TLS.
+  problem() {
+    const { OPENSSL_DIR, OPENSSL_LIB_DIR } = process.env;
+    const found = OPENSSL_DIR || OPENSSL_LIB_DIR || outputOf("pkg-config", ["--exists", "openssl"]) !== null;
+    return process.platform !== "linux" || found
+      ? null
+      : "Compiling worker-build needs OpenSSL's headers and `pkg-config` finds none: install both (Debian: `apt install pkg-config libssl-dev`, Fedora: `dnf install pkgconf openssl-devel`), then run this again.";
+  },
+};
 export const tools = [workerBuild, wasmBindgen];
 
 const TARGET = join(CACHE, "target");
@@ -27,9 +38,7 @@ function tool(crate, program, wantedVersion) {
   const folder = () => join(CACHE, "tools", `${crate}-${wantedVersion()}`);
   const inCache = () => join(folder(), "bin", program);
   return {
-    get title() {
-      return `Compiling ${crate} ${wantedVersion()} (once on this machine; takes minutes)`;
-    },
+    title: () => `Compiling ${crate} ${wantedVersion()} (once on this machine; takes a minute or two)`,
 
     path() {
       return existsSync(inCache()) ? inCache() : sameOnPath(program, wantedVersion());
@@ -42,7 +51,7 @@ function tool(crate, program, wantedVersion) {
     // cargo moves the program into place last, so a file that is there is whole.
     async run() {
       const args = ["install", crate, "--version", wantedVersion(), "--bin", program, "--locked", "--root", folder()];
-      const code = await run("cargo", args, { cwd: CACHE, env: compilingQuickly(process.env) });
+      const code = await run("cargo", args, { cwd: CACHE, env: compilingQuickly(folder()) });
       if (code !== 0) {
         throw new Stop(`Compiling ${crate} failed (its reason is above): this step needs crates.io, once.`);
       }
@@ -56,10 +65,12 @@ function sameOnPath(program, version) {
   return words.includes(version) ? found : null;
 }
 
-function compilingQuickly(env) {
-  const { CARGO_BUILD_TARGET, ...rest } = env;
+function compilingQuickly(folder) {
+  const { CARGO_BUILD_TARGET, ...env } = process.env;
   return {
-    ...rest,
+    ...env,
+    // Else cargo advises to add the folder to the PATH, which nobody needs to.
+    PATH: `${env.PATH}${delimiter}${join(folder, "bin")}`,
     CARGO_TARGET_DIR: TARGET,
     CARGO_PROFILE_RELEASE_OPT_LEVEL: "1",
     CARGO_PROFILE_RELEASE_LTO: "off",

@@ -8,7 +8,7 @@ import { Stop } from "../stop.mjs";
 const TARGET = "wasm32-unknown-unknown";
 
 export const wasmTarget = {
-  title: `Adding Rust's ${TARGET} target`,
+  title: () => `Adding Rust's ${TARGET} target`,
 
   // Asked of rustc, not of rustup: a distribution's Rust has no rustup.
   isDone() {
