@@ -1,1 +1,100 @@
-fn main() {}
+//! What must exist before compilation, with the standard library alone: the
+//! numbered migrations as a checked table, and which source this build is of.
+//!
+//! A gap, a duplicate, or a statement that a Durable Object refuses is a build
+//! error here, not a surprise in production.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MIGRATIONS: &str = "src/schema/migrations";
+
+/// What workerd refuses in SQL, by first word or by name.
+const REFUSED: &[&str] = &[
+    "BEGIN",
+    "COMMIT",
+    "ROLLBACK",
+    "SAVEPOINT",
+    "RELEASE",
+    "ATTACH",
+    "DETACH",
+    "VACUUM",
+    "PRAGMA",
+    "sqlite_version",
+    "_cf_",
+];
+
+fn main() {
+    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed={MIGRATIONS}");
+
+    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
+    fs::write(out.join("migrations.rs"), migrations_table(&root)).expect("OUT_DIR is writable");
+    println!("cargo:rustc-env=SESSION_AGENT_REVISION={}", revision(&root));
+}
+
+fn migrations_table(root: &Path) -> String {
+    let mut files: Vec<PathBuf> = fs::read_dir(root.join(MIGRATIONS))
+        .expect("the migrations folder exists")
+        .map(|entry| entry.expect("a readable folder").path())
+        .collect();
+    files.sort();
+
+    let mut table = String::from("&[\n");
+    for (file, number) in files.iter().zip(1..) {
+        let name = file
+            .file_name()
+            .and_then(|name| name.to_str())
+            .unwrap_or_default();
+        assert!(
+            name.starts_with(&format!("{number:04}_")) && name.ends_with(".sql"),
+            "migrations are numbered without a gap or a duplicate: expected {number:04}_….sql, found {name}"
+        );
+        let sql = fs::read_to_string(file).expect("a readable migration");
+        refuse_forbidden(name, &sql);
+        let path = file.to_str().expect("a UTF-8 path");
+        writeln!(
+            table,
+            "    Migration {{ number: {number}, name: {name:?}, sql: include_str!({path:?}) }},"
+        )
+        .expect("a String takes all");
+    }
+    table.push(']');
+    table
+}
+
+fn refuse_forbidden(name: &str, sql: &str) {
+    let code: String = sql
+        .lines()
+        .map(|line| line.split("--").next().unwrap_or_default())
+        .collect::<Vec<_>>()
+        .join(" ");
+    let words: Vec<&str> = code
+        .split(|c: char| !(c.is_alphanumeric() || c == '_'))
+        .collect();
+    for refused in REFUSED {
+        let found = words.iter().any(|word| {
+            word.eq_ignore_ascii_case(refused)
+                || (refused.ends_with('_') && word.to_ascii_lowercase().starts_with(refused))
+        });
+        assert!(!found, "{name}: a Durable Object refuses {refused}");
+    }
+}
+
+/// The commit this build is of, or `unknown` outside a checkout.
+fn revision(root: &Path) -> String {
+    println!("cargo:rerun-if-changed=.git/HEAD");
+    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    Command::new("git")
+        .current_dir(root)
+        .args(["rev-parse", "--short=12", "HEAD"])
+        .output()
+        .ok()
+        .filter(|output| output.status.success())
+        .and_then(|output| String::from_utf8(output.stdout).ok())
+        .map_or_else(|| "unknown".to_owned(), |text| text.trim().to_owned())
+}

@@ -1,3 +1,25 @@
-//! placeholder
+//! Session Agent: durable memory for AI agents, one Durable Object an agent.
+//!
+//! The map is in ARCHITECTURE.md. In one line: `edge` receives a request and
+//! hands it to `api`, which finds the operation; the operation decides, and
+//! reads or writes through `sessions` and `log`, which know tables.
+
+// Natively there is no edge, so what only the edge calls looks unused.
+#![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+
+mod access;
+mod api;
+mod config;
+mod database;
+mod error;
+mod host;
+mod ids;
+mod json;
+mod log;
+mod schema;
+mod sessions;
+
 #[cfg(target_arch = "wasm32")]
 mod edge;
+#[cfg(test)]
+mod testing;

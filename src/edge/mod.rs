@@ -1,23 +1,21 @@
-use worker::*;
+//! Workers: the only part that names the `worker` crate. It carries requests
+//! in, answers out, and statements to the object's storage; it decides nothing.
 
-#[event(fetch)]
-async fn fetch(req: Request, env: Env, _ctx: Context) -> Result<Response> {
-    let ns = env.durable_object("SESSION_AGENT")?;
-    let stub = ns.id_from_name("x")?.get_stub()?;
-    stub.fetch_with_request(req).await
-}
+mod host;
+mod http;
+mod object;
+mod router;
+mod storage;
 
-#[durable_object]
-pub struct SessionAgent {
-    state: State,
-}
+use crate::access::Policy;
+use worker::Env;
 
-impl DurableObject for SessionAgent {
-    fn new(state: State, _env: Env) -> Self {
-        Self { state }
-    }
-    async fn fetch(&self, _req: Request) -> Result<Response> {
-        let size = self.state.storage().sql().database_size();
-        Response::ok(format!("{size}"))
-    }
+/// How this Worker lets callers in, from its variables and secrets.
+fn policy(env: &Env) -> Policy {
+    let secret = env
+        .secret("SESSION_AGENT_TOKEN")
+        .ok()
+        .map(|secret| secret.to_string());
+    let auth = env.var("AUTH").ok().map(|auth| auth.to_string());
+    Policy::new(secret, auth.as_deref())
 }

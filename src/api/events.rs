@@ -1,0 +1,162 @@
+//! Operations on a session's event log.
+
+use serde::{Deserialize, Serialize};
+
+use super::operation::{Agent, Operation, Reply};
+use crate::access::Needs;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{Count, Limit, nullable};
+use crate::log::MAX_EVENTS;
+#[cfg(test)]
+use crate::log::append::AppendOutcome;
+use crate::log::append::{Parent, append};
+use crate::log::delete::delete_events;
+#[cfg(test)]
+use crate::log::event::Event;
+use crate::log::event::{Action, NewEvent};
+use crate::log::load::{EventQuery, load_events};
+use crate::sessions::session_exists;
+
+/// Appends events to a session's log, all of them or none, in the order given.
+///
+/// An id that is already in the session is not written again: its row comes
+/// back with `inserted: false`, so a retry is safe.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppendEvents {
+    session_id: Id,
+    #[cfg_attr(test, schemars(length(min = 1, max = 1000)))]
+    events: Vec<NewEvent>,
+    /// The event that the first one follows. Left out: the leaf. `null`: none, it is a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    parent_id: Option<Option<Id>>,
+    /// The leaf that the caller has seen; another one fails with `leaf_moved`. `null`: an empty session.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl Operation for AppendEvents {
+    const NAME: &'static str = "appendEvents";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.events.is_empty() || self.events.len() > MAX_EVENTS {
+            return Err(Error::invalid(
+                "events",
+                format!("`events` must hold 1 to {MAX_EVENTS} events."),
+            ));
+        }
+        for (index, event) in self.events.iter().enumerate() {
+            event.check(&format!("events[{index}]"))?;
+        }
+        let outcome = append(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &self.events,
+            &Parent::from_field(self.parent_id),
+            self.expected_leaf_id.as_ref(),
+        )?;
+        Reply::json(&outcome)
+    }
+}
+
+/// Reads a session's events in the order of their writing.
+///
+/// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
+/// `beforeSeq` page through the rest.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadEvents {
+    session_id: Id,
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// Only events created at this time or later.
+    since: Option<Count>,
+    actions: Option<Vec<Action>>,
+    #[serde(default)]
+    tail: bool,
+    after_seq: Option<Count>,
+    before_seq: Option<Count>,
+}
+
+impl Operation for LoadEvents {
+    const NAME: &'static str = "loadEvents";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Vec<Event>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if !session_exists(agent.db, &self.session_id)? {
+            return Err(Error::session_not_found(self.session_id.as_str()));
+        }
+        let query = EventQuery {
+            session_id: &self.session_id,
+            limit: self.limit.0,
+            since_ms: self.since.map(|since| since.0),
+            // An empty list asks for nothing in particular.
+            actions: self
+                .actions
+                .as_deref()
+                .filter(|actions| !actions.is_empty()),
+            after_seq: self.after_seq.map(|seq| seq.0),
+            before_seq: self.before_seq.map(|seq| seq.0),
+            newest: self.tail,
+        };
+        load_events(agent.db, &query).map(Reply::text)
+    }
+}
+
+/// Deletes events. Their children join the nearest ancestor that is left; ids
+/// that are not there are passed over.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteEvents {
+    session_id: Id,
+    #[cfg_attr(test, schemars(length(max = 1000)))]
+    event_ids: Vec<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+pub struct Deleted {
+    deleted: usize,
+}
+
+impl Operation for DeleteEvents {
+    const NAME: &'static str = "deleteEvents";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Deleted;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.event_ids.len() > MAX_EVENTS {
+            return Err(Error::invalid(
+                "eventIds",
+                format!("`eventIds` must hold at most {MAX_EVENTS} ids."),
+            ));
+        }
+        let deleted = delete_events(agent.db, agent.host, &self.session_id, &self.event_ids)?;
+        Reply::json(&Deleted { deleted })
+    }
+}

@@ -1,0 +1,49 @@
+//! The operations: what a caller can ask of an agent. A request that got here
+//! has been routed and its caller identified; it leaves as JSON or as an error.
+
+mod agent;
+mod events;
+mod operation;
+pub mod route;
+mod sessions;
+mod table;
+
+#[cfg(test)]
+mod openapi;
+#[cfg(test)]
+mod tests;
+
+pub use operation::{Agent, Reply};
+
+use crate::error::{Code, Error, Result};
+use crate::json;
+
+/// The longest body an operation takes: the largest message there may be, and
+/// room for the envelope around it.
+pub const MAX_BODY_BYTES: usize = (32 << 20) + (1 << 20);
+
+/// The API document, generated from the table of operations and held to it by a test.
+pub const OPENAPI_JSON: &str = include_str!("openapi.json");
+
+/// Runs one operation.
+pub fn dispatch(agent: &Agent<'_>, name: &str, body: &[u8]) -> Result<Reply> {
+    let entry = table::OPERATIONS
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| unknown_operation(name))?;
+    (entry.run)(agent, body)
+}
+
+/// Whether there is an operation of this name.
+pub fn is_operation(name: &str) -> bool {
+    table::OPERATIONS.iter().any(|entry| entry.name == name)
+}
+
+fn unknown_operation(name: &str) -> Error {
+    let names = table::OPERATIONS.iter().map(|entry| entry.name);
+    let message = match json::find_nearest(name, names) {
+        Some(near) => format!("There is no such operation. Did you mean `{near}`?"),
+        None => "There is no such operation. `GET /openapi.json` lists those there are.".to_owned(),
+    };
+    Error::new(Code::UnknownOperation, message)
+}

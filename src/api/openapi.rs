@@ -1,0 +1,133 @@
+//! openapi.json, generated from the table of operations. The file in the tree
+//! is what the Worker serves; this test holds it to the code.
+//! `UPDATE=1 cargo test openapi` writes it anew.
+
+use schemars::SchemaGenerator;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+use super::OPENAPI_JSON;
+use super::operation::Entry;
+use super::table::OPERATIONS;
+use crate::access::Needs;
+use crate::error::Code;
+
+fn document() -> Value {
+    let mut schemas = SchemaSettings::draft2020_12()
+        .with(|settings| settings.definitions_path = "/components/schemas".into())
+        .into_generator();
+    let mut paths = Map::new();
+    for entry in OPERATIONS {
+        paths.insert(
+            format!("/agents/session-agent/{{agent}}/rpc/{}", entry.name),
+            json!({"post": operation(entry, &mut schemas)}),
+        );
+    }
+    paths.insert(
+        "/health".to_owned(),
+        json!({"get": {
+            "operationId": "health",
+            "summary": "Liveness and build identity.",
+            "security": [],
+            "responses": {"200": {"description": "The Worker is up."}}
+        }}),
+    );
+    let mut components = schemas.take_definitions(true);
+    components.insert("Error".to_owned(), error_schema());
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Session Agent",
+            "version": env!("CARGO_PKG_VERSION"),
+            "license": {"name": env!("CARGO_PKG_LICENSE"), "identifier": env!("CARGO_PKG_LICENSE")},
+            "description": env!("CARGO_PKG_DESCRIPTION"),
+        },
+        "security": [{"bearer": []}],
+        "paths": paths,
+        "components": {
+            "securitySchemes": {"bearer": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "The Worker's secret, or a token from `mintToken`."
+            }},
+            "schemas": components,
+        }
+    })
+}
+
+fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
+    let mut input = (entry.input)(schemas);
+    // Where the generator puts them for a document of their own.
+    for key in ["$schema", "$defs", "title"] {
+        input.remove(key);
+    }
+    let text = input
+        .remove("description")
+        .and_then(|text| text.as_str().map(str::to_owned))
+        .unwrap_or_default();
+    assert!(!text.is_empty(), "{} has no doc comment", entry.name);
+    let (summary, description) = text.split_once("\n\n").unwrap_or((&text, ""));
+    let access = match entry.needs {
+        Needs::Secret => "Needs the secret.",
+        Needs::WholeAgent => "Not for a token that is narrowed to a session.",
+        Needs::Session => "A token that is narrowed to a session runs it on that session.",
+        Needs::Narrowed => "A token that is narrowed to a session sees that session only.",
+    };
+    let description = format!("{}\n\n{access}", description.replace('\n', " "));
+    let description = description.trim();
+    json!({
+        "operationId": entry.name,
+        "summary": summary.replace('\n', " "),
+        "description": description,
+        "parameters": [{
+            "name": "agent", "in": "path", "required": true,
+            "description": "The agent's name, `%`-encoded.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+        }],
+        "requestBody": {"content": {"application/json": {"schema": input}}},
+        "responses": {
+            "200": {
+                "description": "The output.",
+                "headers": {
+                    "x-rows-read": {"description": "Rows that the request read.", "schema": {"type": "integer"}},
+                    "x-rows-written": {"description": "Rows that the request wrote.", "schema": {"type": "integer"}}
+                },
+                "content": {"application/json": {"schema": (entry.output)(schemas)}}
+            },
+            "default": {
+                "description": "What went wrong.",
+                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+            }
+        }
+    })
+}
+
+fn error_schema() -> Value {
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    json!({
+        "type": "object",
+        "required": ["error"],
+        "properties": {"error": {
+            "type": "object",
+            "required": ["code", "message", "details"],
+            "properties": {
+                "code": {"type": "string", "enum": codes},
+                "message": {"type": "string"},
+                "details": {"type": "object"}
+            }
+        }}
+    })
+}
+
+#[test]
+fn the_document_in_the_tree_is_the_codes() {
+    let expected = serde_json::to_string_pretty(&document()).unwrap() + "\n";
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write("src/api/openapi.json", &expected).unwrap();
+        return;
+    }
+    assert!(
+        OPENAPI_JSON == expected,
+        "src/api/openapi.json is behind the code: `UPDATE=1 cargo test openapi` writes it anew"
+    );
+}

@@ -1,0 +1,102 @@
+//! What an operation is: a struct whose fields are its input and whose doc
+//! comment is its documentation.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::access::{self, Caller, Needs, Policy};
+use crate::database::{Database, Text};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::json;
+
+/// The agent that a request reached, and on whose behalf it came.
+pub struct Agent<'a> {
+    pub name: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub policy: &'a Policy,
+    pub caller: &'a Caller,
+}
+
+/// What an operation answers.
+pub struct Reply {
+    pub body: Text,
+    /// The tables are gone: the storage under them is to be emptied too, before
+    /// the answer is sent.
+    pub empties_storage: bool,
+}
+
+impl Reply {
+    pub fn text(body: impl Into<Text>) -> Self {
+        Self {
+            body: body.into(),
+            empties_storage: false,
+        }
+    }
+
+    pub fn json(output: &impl Serialize) -> Result<Self> {
+        serde_json::to_string(output)
+            .map(Self::text)
+            .map_err(|error| Error::storage(error.to_string()))
+    }
+}
+
+/// In tests, an input or an output that can describe itself for openapi.json.
+#[cfg(test)]
+pub trait Described: schemars::JsonSchema {}
+#[cfg(test)]
+impl<T: schemars::JsonSchema> Described for T {}
+#[cfg(not(test))]
+pub trait Described {}
+#[cfg(not(test))]
+impl<T> Described for T {}
+
+pub trait Operation: DeserializeOwned + Described {
+    const NAME: &'static str;
+    const NEEDS: Needs;
+
+    /// The shape of the answer. Where SQLite writes the answer itself this type
+    /// only documents it, and a test holds the two together.
+    #[cfg(test)]
+    type Output: Described;
+
+    /// The session it speaks of, for [`Needs::Session`].
+    fn session_id(&self) -> Option<&Id> {
+        None
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply>;
+}
+
+/// One line of the table of operations.
+pub struct Entry {
+    pub name: &'static str,
+    pub run: fn(&Agent<'_>, &[u8]) -> Result<Reply>,
+    #[cfg(test)]
+    pub needs: Needs,
+    #[cfg(test)]
+    pub input: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+    #[cfg(test)]
+    pub output: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
+}
+
+pub const fn entry<O: Operation>() -> Entry {
+    Entry {
+        name: O::NAME,
+        run: run::<O>,
+        #[cfg(test)]
+        needs: O::NEEDS,
+        #[cfg(test)]
+        input: |schemas| schemas.root_schema_for::<O>(),
+        #[cfg(test)]
+        output: |schemas| schemas.subschema_for::<O::Output>(),
+    }
+}
+
+fn run<O: Operation>(agent: &Agent<'_>, body: &[u8]) -> Result<Reply> {
+    let operation: O = json::parse(body)?;
+    access::permit(agent.caller, O::NAME, O::NEEDS, operation.session_id())?;
+    operation.run(agent)
+}

@@ -1,0 +1,223 @@
+//! From a method and a path to what is asked for. Pure, and strict: what it
+//! does not know is refused by name.
+
+use crate::error::{Code, Error, Result};
+
+/// Characters that an agent's name may have.
+const MAX_AGENT_CHARS: usize = 200;
+
+const AGENTS: &str = "/agents/session-agent/";
+
+#[derive(Debug, PartialEq)]
+pub enum Route {
+    Health,
+    OpenApi,
+    /// A static file of the console, by its path.
+    Console,
+    /// One operation of one agent.
+    Rpc {
+        agent: String,
+        operation: String,
+    },
+}
+
+impl Route {
+    /// The agent that it addresses, if it addresses one.
+    pub fn agent(&self) -> Option<&str> {
+        match self {
+            Route::Rpc { agent, .. } => Some(agent),
+            Route::Health | Route::OpenApi | Route::Console => None,
+        }
+    }
+}
+
+/// `url` may be absolute or a path; host, query and fragment don't matter here.
+pub fn parse(method: &str, url: &str) -> Result<Route> {
+    let path = path(url);
+    match path {
+        "/health" => allow(method, &["GET", "HEAD"], Route::Health),
+        "/openapi.json" => allow(method, &["GET", "HEAD"], Route::OpenApi),
+        "/" => allow(method, &["GET", "HEAD"], Route::Console),
+        _ => match path.strip_prefix(AGENTS) {
+            Some(rest) => parse_agent(method, rest),
+            None => Err(nothing_here()),
+        },
+    }
+}
+
+fn parse_agent(method: &str, rest: &str) -> Result<Route> {
+    let (agent, rest) = rest.split_once('/').unwrap_or((rest, ""));
+    let agent = agent_name(agent)?;
+    match rest.split_once('/') {
+        Some(("rpc", operation)) if !operation.is_empty() && !operation.contains('/') => {
+            let operation = decode("operation", operation)?;
+            allow(method, &["POST"], Route::Rpc { agent, operation })
+        }
+        _ => Err(nothing_here()),
+    }
+}
+
+fn agent_name(text: &str) -> Result<String> {
+    let name = decode("agent", text)?;
+    if name.is_empty() || name.chars().count() > MAX_AGENT_CHARS {
+        return Err(Error::invalid(
+            "agent",
+            format!("The agent's name in the path must have 1 to {MAX_AGENT_CHARS} characters."),
+        ));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(Error::invalid(
+            "agent",
+            "The agent's name in the path must not hold control characters.",
+        ));
+    }
+    Ok(name)
+}
+
+fn path(url: &str) -> &str {
+    let after_scheme = match url.split_once("://") {
+        // A path may hold `://` too; a scheme may not hold a slash.
+        Some((scheme, rest)) if !scheme.contains('/') => {
+            rest.find('/').map_or("/", |slash| &rest[slash..])
+        }
+        _ => url,
+    };
+    after_scheme.split(['?', '#']).next().unwrap_or("/")
+}
+
+/// The `%xx` of one path segment undone.
+fn decode(field: &str, segment: &str) -> Result<String> {
+    let refused = || {
+        Error::invalid(
+            field,
+            format!("The {field} in the path is not a well-formed `%`-encoding of UTF-8."),
+        )
+    };
+    if !segment.contains('%') {
+        return Ok(segment.to_owned());
+    }
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.bytes();
+    while let Some(byte) = rest.next() {
+        if byte != b'%' {
+            bytes.push(byte);
+            continue;
+        }
+        let mut digit = || rest.next().and_then(|digit| char::from(digit).to_digit(16));
+        let (Some(high), Some(low)) = (digit(), digit()) else {
+            return Err(refused());
+        };
+        bytes.push((high * 16 + low) as u8);
+    }
+    String::from_utf8(bytes).map_err(|_| refused())
+}
+
+fn allow(method: &str, allowed: &[&str], route: Route) -> Result<Route> {
+    if allowed.contains(&method) {
+        return Ok(route);
+    }
+    let allowed = allowed.join(", ");
+    Err(Error::new(
+        Code::MethodNotAllowed,
+        format!("This address takes {allowed}."),
+    )
+    .with("allow", allowed))
+}
+
+fn nothing_here() -> Error {
+    Error::new(
+        Code::UnknownOperation,
+        "There is nothing at this address. Operations are at `POST /agents/session-agent/{agent}/rpc/{operation}`.",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rpc(agent: &str, operation: &str) -> Route {
+        Route::Rpc {
+            agent: agent.to_owned(),
+            operation: operation.to_owned(),
+        }
+    }
+
+    #[test]
+    fn the_host_does_not_matter() {
+        for url in [
+            "/agents/session-agent/a/rpc/op",
+            "https://example.com/agents/session-agent/a/rpc/op",
+            "http://x/agents/session-agent/a/rpc/op?q=1#f",
+            "http://[::1]:8787/agents/session-agent/a/rpc/op",
+        ] {
+            assert_eq!(parse("POST", url), Ok(rpc("a", "op")), "{url}");
+        }
+        assert_eq!(parse("GET", "http://x"), Ok(Route::Console));
+        assert_eq!(parse("GET", "http://x/health?x"), Ok(Route::Health));
+    }
+
+    #[test]
+    fn names_are_decoded_once() {
+        assert_eq!(
+            parse(
+                "POST",
+                "/agents/session-agent/user%3A42%2Fa%20b%C3%A9/rpc/op"
+            ),
+            Ok(rpc("user:42/a bé", "op"))
+        );
+        assert_eq!(
+            parse("POST", "/agents/session-agent/a%2541/rpc/op"),
+            Ok(rpc("a%41", "op"))
+        );
+    }
+
+    #[test]
+    fn a_bad_name_is_refused_as_the_agents() {
+        for name in [
+            "%", "%4", "%zz", "%C3", "%FF", "%+1", "a%00b", "%0A", "%7F", "", "%C2%85",
+        ] {
+            let error = parse("POST", &format!("/agents/session-agent/{name}/rpc/op")).unwrap_err();
+            assert_eq!(error.code, Code::InvalidRequest, "{name}");
+            assert_eq!(error.details["field"], "agent", "{name}");
+        }
+        let long = "x".repeat(201);
+        assert!(parse("POST", &format!("/agents/session-agent/{long}/rpc/op")).is_err());
+        assert!(
+            parse(
+                "POST",
+                &format!("/agents/session-agent/{}/rpc/op", &long[1..])
+            )
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn the_wrong_method_is_told_the_right_one() {
+        let error = parse("GET", "/agents/session-agent/a/rpc/op").unwrap_err();
+        assert_eq!(error.code, Code::MethodNotAllowed);
+        assert_eq!(error.details["allow"], "POST");
+        assert_eq!(
+            parse("POST", "/health").unwrap_err().code,
+            Code::MethodNotAllowed
+        );
+    }
+
+    #[test]
+    fn there_is_nothing_elsewhere() {
+        for url in [
+            "/nothing",
+            "/agents",
+            "/agents/session-agent/a",
+            "/agents/session-agent/a/rpc",
+            "/agents/session-agent/a/rpc/",
+            "/agents/session-agent/a/rpc/b/c",
+            "/agents/other/a/rpc/op",
+        ] {
+            assert_eq!(
+                parse("POST", url).unwrap_err().code,
+                Code::UnknownOperation,
+                "{url}"
+            );
+        }
+    }
+}

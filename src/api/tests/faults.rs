@@ -1,0 +1,107 @@
+//! Every write operation, failing its nth statement for every n: the storage is
+//! as before or as after, never in between.
+
+use serde_json::{Value, json};
+
+use super::Alice;
+use crate::error::Code;
+use crate::testing::{Failing, FixedHost, Sqlite};
+use crate::{database::Database, schema};
+
+/// An agent with something of everything: three sessions, a branch, a choice of leaf.
+fn furnished() -> Alice {
+    let alice = Alice::with_session();
+    let said = alice.say(&["1", "2", "3", "4"]);
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "5"}]}));
+    alice.ok(
+        "createSession",
+        json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
+    );
+    alice.ok("configureAgent", json!({"maxSteps": 5}));
+    alice
+}
+
+#[test]
+fn every_write_is_all_or_nothing_whichever_statement_fails() {
+    let big: Vec<Value> = (0..5)
+        .map(|n| json!({"id": format!("big-{n}"), "action": "user_message", "content": "x".repeat(400_000)}))
+        .collect();
+    let minted = furnished().events()[1]["id"].clone();
+    let writes: Vec<(&str, Value)> = vec![
+        ("createSession", json!({"id": "u", "parentSessionId": "s"})),
+        (
+            "updateSession",
+            json!({"sessionId": "s", "name": "n", "metadata": {"b": 2}}),
+        ),
+        (
+            "addUsage",
+            json!({"sessionId": "s", "inputTokens": 5, "cost": 1.5}),
+        ),
+        ("deleteSession", json!({"sessionId": "s"})),
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "events": [{"action": "user_message", "content": "6"}]}),
+        ),
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "parentId": "b1", "events": [{"id": "c", "action": "user_message", "content": "6"}, {"action": "agent_message", "content": "7"}]}),
+        ),
+        ("appendEvents", json!({"sessionId": "s", "events": big})),
+        (
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": ["b1", minted]}),
+        ),
+        ("configureAgent", json!({"model": "demo"})),
+        ("destroy", json!({"confirm": "alice"})),
+    ];
+    for (operation, body) in writes {
+        let mut tried = 0;
+        loop {
+            let alice = furnished();
+            let before = alice.db.dump();
+            let failing = Failing::after(&alice.db, tried);
+            let outcome = alice.send(&failing, operation, body.to_string().as_bytes());
+            if !failing.has_failed() {
+                outcome.unwrap();
+                assert_ne!(alice.db.dump(), before, "{operation} writes");
+                break;
+            }
+            let error = outcome.expect_err(operation);
+            assert_eq!(
+                error.code,
+                Code::StorageFailed,
+                "{operation}, statement {tried}"
+            );
+            assert_eq!(alice.db.dump(), before, "{operation}, statement {tried}");
+            // And the same request, sent again, succeeds.
+            alice
+                .send(&alice.db, operation, body.to_string().as_bytes())
+                .unwrap();
+            tried += 1;
+        }
+        assert!(tried >= 2, "{operation} reads and writes");
+    }
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing_and_runs_again() {
+    let host = FixedHost::default();
+    let mut tried = 0;
+    loop {
+        let db = Sqlite::new();
+        let failing = Failing::after(&db, tried);
+        let outcome = schema::migrate(&failing, &host);
+        if !failing.has_failed() {
+            outcome.unwrap();
+            break;
+        }
+        // A failure of the very first look is taken for a table that isn't there yet.
+        if tried > 0 {
+            outcome.unwrap_err();
+            assert_eq!(db.rows("SELECT name FROM sqlite_master", &[]).unwrap(), []);
+            schema::migrate(&db, &host).unwrap();
+        }
+        tried += 1;
+    }
+    assert!(tried > 3);
+}

@@ -1,0 +1,91 @@
+//! The operations against a real SQLite, natively: what a caller sees.
+
+mod access;
+mod carry_over;
+mod config;
+mod events;
+mod faults;
+mod nonsense;
+mod sessions;
+
+use serde_json::{Value, json};
+
+use super::{Agent, dispatch};
+use crate::access::{Caller, Policy};
+use crate::database::Database;
+use crate::error::Error;
+use crate::testing::{FixedHost, Sqlite, migrated};
+
+/// An agent called `alice` with tables and nothing in them.
+struct Alice {
+    db: Sqlite,
+    host: FixedHost,
+    policy: Policy,
+    caller: Caller,
+}
+
+impl Default for Alice {
+    fn default() -> Self {
+        Self {
+            db: migrated(),
+            host: FixedHost::default(),
+            policy: Policy::new(Some("a secret".to_owned()), None),
+            caller: Caller::Owner,
+        }
+    }
+}
+
+impl Alice {
+    /// One with an empty session `s`.
+    fn with_session() -> Self {
+        let alice = Self::default();
+        alice.ok("createSession", json!({"id": "s"}));
+        alice
+    }
+
+    fn call(&self, operation: &str, body: Value) -> Result<Value, Error> {
+        self.send(&self.db, operation, body.to_string().as_bytes())
+    }
+
+    fn send(&self, db: &dyn Database, operation: &str, body: &[u8]) -> Result<Value, Error> {
+        let agent = Agent {
+            name: "alice",
+            db,
+            host: &self.host,
+            policy: &self.policy,
+            caller: &self.caller,
+        };
+        let reply = dispatch(&agent, operation, body)?;
+        Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
+    }
+
+    fn ok(&self, operation: &str, body: Value) -> Value {
+        self.call(operation, body).unwrap()
+    }
+
+    /// The code of the error that this call is refused with.
+    fn refused(&self, operation: &str, body: Value) -> &'static str {
+        self.call(operation, body).unwrap_err().code.name()
+    }
+
+    /// Appends user messages with these texts; gives their ids.
+    fn say(&self, texts: &[&str]) -> Vec<String> {
+        let events: Vec<Value> = texts
+            .iter()
+            .map(|text| json!({"action": "user_message", "content": text}))
+            .collect();
+        let outcome = self.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+        ids(&outcome["events"])
+    }
+
+    /// All events of session `s` (of up to 1,000).
+    fn events(&self) -> Vec<Value> {
+        let events = self.ok("loadEvents", json!({"sessionId": "s", "limit": 1000}));
+        events.as_array().unwrap().clone()
+    }
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(id).collect()
+}

@@ -1,0 +1,112 @@
+//! From the runtime's requests to bytes, and from answers to its responses.
+
+use futures_util::StreamExt as _;
+use js_sys::{JsString, Object, Reflect};
+use wasm_bindgen::prelude::*;
+use worker::{console_error, web_sys};
+
+use super::storage::Meter;
+use crate::api::MAX_BODY_BYTES;
+use crate::database::Text;
+use crate::error::{Code, Error, Result};
+
+#[wasm_bindgen]
+extern "C" {
+    // web-sys takes a Rust string; the body is one of JavaScript's already.
+    #[wasm_bindgen(js_name = Response)]
+    type RawResponse;
+
+    #[wasm_bindgen(constructor, js_class = "Response")]
+    fn new(body: &JsString, init: &Object) -> RawResponse;
+}
+
+/// Why a response could not be built: never the caller's doing.
+type Built = Result<web_sys::Response, JsValue>;
+
+pub fn answer(body: &Text, meter: &Meter) -> Built {
+    respond(200, body, Some(meter), &[])
+}
+
+pub fn refuse(error: &Error, meter: Option<&Meter>) -> Built {
+    if let Some(cause) = &error.cause {
+        // Logged here alone: this is where an error leaves.
+        console_error!("{}: {cause}", error.code.name());
+    }
+    let extra = match error.code {
+        Code::Unauthorized => Some(("www-authenticate", "Bearer")),
+        Code::MethodNotAllowed => error
+            .details
+            .get("allow")
+            .and_then(|allow| allow.as_str())
+            .map(|allow| ("allow", allow)),
+        _ => None,
+    };
+    respond(
+        error.code.status(),
+        &error.body().into(),
+        meter,
+        extra.as_slice(),
+    )
+}
+
+pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Built {
+    let headers = Object::new();
+    let set = |object: &Object, key: &str, value: &JsValue| {
+        Reflect::set(object, &JsValue::from_str(key), value)
+    };
+    set(
+        &headers,
+        "content-type",
+        &JsValue::from_str("application/json"),
+    )?;
+    set(&headers, "cache-control", &JsValue::from_str("no-store"))?;
+    let cost = |cost: fn(&Meter) -> f64| JsValue::from_f64(meter.map_or(0.0, cost));
+    set(
+        &headers,
+        "x-rows-read",
+        &cost(|meter| meter.rows_read.get()),
+    )?;
+    set(
+        &headers,
+        "x-rows-written",
+        &cost(|meter| meter.rows_written.get()),
+    )?;
+    for (key, value) in extra {
+        set(&headers, key, &JsValue::from_str(value))?;
+    }
+    let init = Object::new();
+    set(&init, "status", &JsValue::from_f64(f64::from(status)))?;
+    set(&init, "headers", &headers)?;
+    Ok(RawResponse::new(&body.0, &init).unchecked_into())
+}
+
+/// A request's header, if it has it.
+pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
+    request.headers().get(name).ok().flatten()
+}
+
+/// The whole body, or `payload_too_large` as soon as it is known to be.
+pub async fn read_body(request: web_sys::Request) -> Result<Vec<u8>> {
+    let too_large = |actual| Error::payload_too_large("The body", MAX_BODY_BYTES, actual);
+    let lost = |_| Error::invalid("body", "The body broke off before its end.");
+    if request.body().is_none() {
+        return Ok(Vec::new());
+    }
+    let announced = find_header(&request, "content-length").and_then(|length| length.parse().ok());
+    if let Some(length) = announced {
+        // The runtime holds a body to the length that it announced.
+        if length > MAX_BODY_BYTES {
+            return Err(too_large(length));
+        }
+        return worker::Request::from(request).bytes().await.map_err(lost);
+    }
+    let mut stream = worker::Request::from(request).stream().map_err(lost)?;
+    let mut body = Vec::new();
+    while let Some(chunk) = stream.next().await {
+        body.extend(chunk.map_err(lost)?);
+        if body.len() > MAX_BODY_BYTES {
+            return Err(too_large(body.len()));
+        }
+    }
+    Ok(body)
+}

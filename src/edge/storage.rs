@@ -1,0 +1,167 @@
+//! The object's own SQLite behind the [`Database`] seam.
+//!
+//! Bound here rather than taken from the worker crate: `transactionSync` is not
+//! bound there, and its cursors are read through calls that can't report an
+//! error.
+
+use std::cell::{Cell, RefCell};
+
+use js_sys::{Array, JsString};
+use wasm_bindgen::prelude::*;
+
+use crate::database::{Database, Row, Text, Value};
+use crate::error::{Error, Result};
+
+#[wasm_bindgen]
+extern "C" {
+    pub type Storage;
+
+    #[wasm_bindgen(method, getter)]
+    fn sql(this: &Storage) -> Sql;
+
+    #[wasm_bindgen(method, catch, js_name = transactionSync)]
+    fn transaction_sync(
+        this: &Storage,
+        work: &mut dyn FnMut() -> Result<(), JsValue>,
+    ) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = deleteAll)]
+    async fn delete_all(this: &Storage) -> Result<JsValue, JsValue>;
+
+    type Sql;
+
+    #[wasm_bindgen(method, catch, variadic)]
+    fn exec(this: &Sql, query: &str, params: Array) -> Result<Cursor, JsValue>;
+
+    type Cursor;
+
+    #[wasm_bindgen(method, catch)]
+    fn raw(this: &Cursor) -> Result<RawCursor, JsValue>;
+
+    #[wasm_bindgen(method, getter, js_name = rowsRead)]
+    fn rows_read(this: &Cursor) -> f64;
+
+    #[wasm_bindgen(method, getter, js_name = rowsWritten)]
+    fn rows_written(this: &Cursor) -> f64;
+
+    /// Rows as arrays: no column name crosses over.
+    type RawCursor;
+
+    #[wasm_bindgen(method, catch, js_name = toArray)]
+    fn to_array(this: &RawCursor) -> Result<Array, JsValue>;
+}
+
+/// What a request has cost so far.
+#[derive(Default)]
+pub struct Meter {
+    pub rows_read: Cell<f64>,
+    pub rows_written: Cell<f64>,
+}
+
+/// One request's view of the object's storage.
+pub struct Sqlite<'a> {
+    storage: &'a Storage,
+    sql: Sql,
+    pub meter: Meter,
+}
+
+impl<'a> Sqlite<'a> {
+    pub fn new(storage: &'a Storage) -> Self {
+        Self {
+            storage,
+            sql: storage.sql(),
+            meter: Meter::default(),
+        }
+    }
+
+    /// Runs a statement to its end; its rows as arrays.
+    fn exec(&self, sql: &str, params: &[Value]) -> Result<Array> {
+        let cursor = self
+            .sql
+            .exec(sql, params.iter().map(to_js).collect())
+            .map_err(failed)?;
+        let rows = cursor
+            .raw()
+            .and_then(|rows| rows.to_array())
+            .map_err(failed);
+        let Meter {
+            rows_read,
+            rows_written,
+        } = &self.meter;
+        rows_read.set(rows_read.get() + cursor.rows_read());
+        rows_written.set(rows_written.get() + cursor.rows_written());
+        rows
+    }
+}
+
+/// Empties the object's storage, alarms included.
+pub async fn empty(storage: &Storage) -> Result<()> {
+    storage.delete_all().await.map_err(failed)?;
+    Ok(())
+}
+
+impl Database for Sqlite<'_> {
+    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+        self.exec(sql, params).map(drop)
+    }
+
+    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        let rows = self.exec(sql, params)?;
+        let from_row = |row: JsValue| Row(Array::from(&row).iter().map(from_js).collect());
+        Ok(rows.iter().map(from_row).collect())
+    }
+
+    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+        let rows = self.exec(sql, params)?;
+        let first = rows.get(0);
+        if first.is_undefined() {
+            return Ok(None);
+        }
+        let value = Array::from(&first).get(0);
+        Ok(value.dyn_into::<JsString>().ok().map(Text))
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let failure = RefCell::new(None);
+        let outcome = self.storage.transaction_sync(&mut || {
+            work().map_err(|error| {
+                // Thrown, so that the engine rolls back; kept, so that the
+                // caller learns what it was.
+                failure.replace(Some(error));
+                JsValue::from_str("rolled back")
+            })
+        });
+        match (outcome, failure.into_inner()) {
+            (Ok(()), None) => Ok(()),
+            (_, Some(error)) => Err(error),
+            (Err(thrown), None) => Err(failed(thrown)),
+        }
+    }
+}
+
+fn to_js(value: &Value) -> JsValue {
+    match value {
+        Value::Null => JsValue::NULL,
+        Value::Integer(value) => JsValue::from_f64(*value as f64),
+        Value::Real(value) => JsValue::from_f64(*value),
+        Value::Text(value) => JsValue::from_str(value),
+    }
+}
+
+fn from_js(value: JsValue) -> Value {
+    if let Some(number) = value.as_f64() {
+        if number.fract() == 0.0 {
+            return Value::Integer(number as i64);
+        }
+        return Value::Real(number);
+    }
+    value.as_string().map_or(Value::Null, Value::Text)
+}
+
+fn failed(thrown: JsValue) -> Error {
+    let message = js_sys::Reflect::get(&thrown, &JsValue::from_str("message"))
+        .ok()
+        .and_then(|message| message.as_string())
+        .or_else(|| thrown.as_string());
+    Error::storage(message.unwrap_or_default())
+}

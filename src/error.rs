@@ -1,0 +1,184 @@
+//! What went wrong, in the words of the contract: a stable code, a sentence for
+//! a person, and the detail that helps to fix it.
+//!
+//! Nothing here ever carries SQL, a payload or a secret to the outside. What the
+//! engine said is kept in `cause`, which is logged once where the error leaves
+//! the object and is never serialised.
+
+use serde_json::{Map, Value, json};
+
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The contract's codes (§4). Adding one here is adding one to the API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code {
+    InvalidRequest,
+    Unauthorized,
+    Forbidden,
+    UnknownOperation,
+    SessionNotFound,
+    MessageNotFound,
+    MethodNotAllowed,
+    LeafMoved,
+    AlreadyExists,
+    PayloadTooLarge,
+    NotConfigured,
+    StorageFailed,
+    CorruptRow,
+}
+
+impl Code {
+    #[cfg(test)]
+    pub const ALL: &[Code] = &[
+        Code::InvalidRequest,
+        Code::Unauthorized,
+        Code::Forbidden,
+        Code::UnknownOperation,
+        Code::SessionNotFound,
+        Code::MessageNotFound,
+        Code::MethodNotAllowed,
+        Code::LeafMoved,
+        Code::AlreadyExists,
+        Code::PayloadTooLarge,
+        Code::NotConfigured,
+        Code::StorageFailed,
+        Code::CorruptRow,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Code::InvalidRequest => "invalid_request",
+            Code::Unauthorized => "unauthorized",
+            Code::Forbidden => "forbidden",
+            Code::UnknownOperation => "unknown_operation",
+            Code::SessionNotFound => "session_not_found",
+            Code::MessageNotFound => "message_not_found",
+            Code::MethodNotAllowed => "method_not_allowed",
+            Code::LeafMoved => "leaf_moved",
+            Code::AlreadyExists => "already_exists",
+            Code::PayloadTooLarge => "payload_too_large",
+            Code::NotConfigured => "not_configured",
+            Code::StorageFailed => "storage_failed",
+            Code::CorruptRow => "corrupt_row",
+        }
+    }
+
+    pub fn status(self) -> u16 {
+        match self {
+            Code::InvalidRequest => 400,
+            Code::Unauthorized => 401,
+            Code::Forbidden => 403,
+            Code::UnknownOperation | Code::SessionNotFound | Code::MessageNotFound => 404,
+            Code::MethodNotAllowed => 405,
+            Code::LeafMoved | Code::AlreadyExists => 409,
+            Code::PayloadTooLarge => 413,
+            Code::StorageFailed | Code::CorruptRow => 500,
+            Code::NotConfigured => 501,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Error {
+    pub code: Code,
+    pub message: String,
+    pub details: Map<String, Value>,
+    /// For the log alone.
+    pub cause: Option<String>,
+}
+
+impl Error {
+    pub fn new(code: Code, message: impl Into<String>) -> Self {
+        Self {
+            code,
+            message: message.into(),
+            details: Map::new(),
+            cause: None,
+        }
+    }
+
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.details.insert(key.to_owned(), value.into());
+        self
+    }
+
+    /// `field` is wrong; `message` says how, and what would be right.
+    pub fn invalid(field: &str, message: impl Into<String>) -> Self {
+        Self::new(Code::InvalidRequest, message).with("field", field)
+    }
+
+    pub fn session_not_found(id: &str) -> Self {
+        Self::new(
+            Code::SessionNotFound,
+            "There is no such session in this agent. `createSession` makes one; `listSessions` shows those there are.",
+        )
+        .with("sessionId", id)
+    }
+
+    pub fn payload_too_large(what: &str, limit: usize, actual: usize) -> Self {
+        Self::new(
+            Code::PayloadTooLarge,
+            format!("{what} is {actual} bytes; the limit is {limit}."),
+        )
+        .with("limit", limit)
+        .with("actual", actual)
+    }
+
+    pub fn corrupt_row(id: &str, what: &str) -> Self {
+        Self::new(
+            Code::CorruptRow,
+            format!(
+                "The stored {what} of this row is damaged and can't be read. Other rows are untouched; deleting this one by its id makes the range readable again."
+            ),
+        )
+        .with("id", id)
+    }
+
+    pub fn storage(cause: impl Into<String>) -> Self {
+        Self {
+            cause: Some(cause.into()),
+            ..Self::new(
+                Code::StorageFailed,
+                "The object's storage failed. Nothing of this request was written; it is safe to send it again.",
+            )
+        }
+    }
+
+    /// The envelope of §4.
+    pub fn body(&self) -> String {
+        json!({"error": {
+            "code": self.code.name(),
+            "message": self.message,
+            "details": self.details,
+        }})
+        .to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_envelope_carries_code_message_and_details() {
+        let error = Error::invalid("limit", "`limit` must be at most 500.");
+        assert_eq!(
+            error.body(),
+            r#"{"error":{"code":"invalid_request","details":{"field":"limit"},"message":"`limit` must be at most 500."}}"#
+        );
+    }
+
+    #[test]
+    fn what_the_engine_said_stays_inside() {
+        let body = Error::storage("UNIQUE constraint failed: cf_agents_events.id").body();
+        assert!(!body.contains("UNIQUE") && !body.contains("cf_agents"));
+    }
+
+    #[test]
+    fn every_code_has_its_own_name() {
+        let mut names: Vec<_> = Code::ALL.iter().map(|code| code.name()).collect();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), Code::ALL.len());
+    }
+}

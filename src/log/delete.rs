@@ -1,0 +1,160 @@
+//! Deleting events: what is left keeps hanging together. A deleted event's
+//! children join its nearest surviving ancestor, and its `seq` is never given
+//! again.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::find::find_seqs;
+use super::tip::get_tip;
+use crate::database::{Database, Value, atomically};
+use crate::error::Result;
+use crate::host::Host;
+use crate::ids::Id;
+
+/// Deletes those of `ids` that are in the session; gives their number.
+pub fn delete_events(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let doomed = find_seqs(db, session_id, ids.iter())?;
+        if doomed.is_empty() {
+            return Ok(0);
+        }
+        let mut seqs: Vec<i64> = doomed.into_values().collect();
+        seqs.sort_unstable();
+        let list = Value::Text(json!(seqs).to_string());
+        let here = Value::from(session_id.as_str());
+
+        let parents = load_parents(db, &here, &list)?;
+        let orphans = load_orphans(db, &here, &list, &parents)?;
+        db.run(
+            "DELETE FROM cf_agents_events
+              WHERE session_id = ?1
+                AND seq IN (SELECT value FROM json_each(?2))",
+            &[here.clone(), list],
+        )?;
+        adopt(db, &here, &orphans)?;
+
+        // The chosen leaf, if it went, steps back along its own branch.
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET seq_floor = max(seq_floor, ?2),
+                    leaf_seq = CASE
+                      WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
+                      THEN (SELECT nullif(value ->> 1, 0)
+                              FROM json_each(?3)
+                             WHERE value ->> 0 = leaf_seq)
+                      ELSE leaf_seq
+                    END,
+                    updated_at = ?4
+              WHERE id = ?1",
+            &[
+                here,
+                tip.newest_seq.into(),
+                Value::Text(json!(survivors(&parents)).to_string()),
+                host.now_ms().into(),
+            ],
+        )?;
+        Ok(seqs.len())
+    })
+}
+
+/// The doomed events' parents, by `seq`.
+fn load_parents(db: &dyn Database, here: &Value, doomed: &Value) -> Result<HashMap<i64, i64>> {
+    let rows = db.rows(
+        "SELECT e.seq, e.parent_seq
+           FROM json_each(?2) AS doomed
+           JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = doomed.value",
+        &[here.clone(), doomed.clone()],
+    )?;
+    rows.iter()
+        .map(|row| Ok((row.integer(0)?, row.integer(1)?)))
+        .collect()
+}
+
+/// Each doomed event with its nearest surviving ancestor (0: none).
+fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
+    parents
+        .keys()
+        .map(|seq| (*seq, surviving(parents, *seq)))
+        .collect()
+}
+
+fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
+    // Ends: a parent's number is always below its child's.
+    while let Some(parent) = parents.get(&seq) {
+        seq = *parent;
+    }
+    seq
+}
+
+/// Surviving children of the doomed: those right after their parent, and those
+/// in the branch index. Each with the ancestor that it joins.
+fn load_orphans(
+    db: &dyn Database,
+    here: &Value,
+    doomed: &Value,
+    parents: &HashMap<i64, i64>,
+) -> Result<Vec<(i64, i64)>> {
+    let rows = db.rows(
+        "SELECT child.seq, child.parent_seq
+           FROM json_each(?2) AS doomed
+           JOIN cf_agents_events AS child
+             ON child.session_id = ?1
+            AND child.seq = (SELECT min(seq)
+                               FROM cf_agents_events
+                              WHERE session_id = ?1
+                                AND seq > doomed.value)
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 0
+         UNION ALL
+         SELECT child.seq, child.parent_seq
+           FROM json_each(?2) AS doomed
+           JOIN cf_agents_events AS child
+             ON child.session_id = ?1
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 1",
+        &[here.clone(), doomed.clone()],
+    )?;
+    let mut orphans = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (seq, parent) = (row.integer(0)?, row.integer(1)?);
+        if !parents.contains_key(&seq) {
+            orphans.push((seq, surviving(parents, parent)));
+        }
+    }
+    Ok(orphans)
+}
+
+/// After the deletion: whether a child follows its new parent directly is read
+/// off what is left.
+fn adopt(db: &dyn Database, here: &Value, orphans: &[(i64, i64)]) -> Result<()> {
+    if orphans.is_empty() {
+        return Ok(());
+    }
+    db.run(
+        "UPDATE cf_agents_events AS child
+            SET parent_seq = orphan.value ->> 1,
+                parent_id = (SELECT parent.id
+                               FROM cf_agents_events AS parent
+                              WHERE parent.session_id = ?1
+                                AND parent.seq = orphan.value ->> 1),
+                is_branch = EXISTS (SELECT 1
+                                      FROM cf_agents_events AS between_them
+                                     WHERE between_them.session_id = ?1
+                                       AND between_them.seq > orphan.value ->> 1
+                                       AND between_them.seq < child.seq)
+           FROM json_each(?2) AS orphan
+          WHERE child.session_id = ?1
+            AND child.seq = orphan.value ->> 0",
+        &[here.clone(), Value::Text(json!(orphans).to_string())],
+    )
+}

@@ -1,0 +1,254 @@
+//! One event: what a caller sends, and what is read back.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{Count, JsonObject, nullable};
+
+/// What an event records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Action {
+    UserMessage,
+    AgentMessage,
+    ToolCallRequest,
+    ToolResult,
+    SystemInstruction,
+    Compaction,
+}
+
+impl Action {
+    pub fn name(self) -> &'static str {
+        match self {
+            Action::UserMessage => "user_message",
+            Action::AgentMessage => "agent_message",
+            Action::ToolCallRequest => "tool_call_request",
+            Action::ToolResult => "tool_result",
+            Action::SystemInstruction => "system_instruction",
+            Action::Compaction => "compaction",
+        }
+    }
+}
+
+/// One call of a tool, as a model asked for it.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ToolCall {
+    pub id: Id,
+    pub name: Id,
+    /// The arguments as an object, not as text.
+    pub arguments: JsonObject,
+}
+
+/// An event to append. `id`, `metadata` and `createdAt` may be brought along.
+#[derive(Debug, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct NewEvent {
+    pub id: Option<Id>,
+    pub action: Action,
+    pub content: Option<String>,
+    /// With `tool_call_request` alone, and there at least one.
+    pub tool_calls: Option<Vec<ToolCall>>,
+    /// With `tool_result` alone: the call that it answers.
+    pub tool_call_id: Option<Id>,
+    /// With `tool_result` alone: the tool that was called.
+    pub tool_name: Option<Id>,
+    /// With `tool_result` alone: the tool failed, `content` says how.
+    pub is_error: Option<bool>,
+    pub metadata: Option<JsonObject>,
+    /// Milliseconds since the epoch; now, when not given.
+    pub created_at: Option<Count>,
+    /// The event to follow, where it is not the one before it in this call. `null`: a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    pub parent_id: Option<Option<Id>>,
+    /// Taken so that an event can be sent as it was read; the log numbers its events itself.
+    #[serde(rename = "seq")]
+    #[cfg_attr(test, schemars(with = "Option<i64>"))]
+    pub _seq: Option<IgnoredAny>,
+    /// Taken so that an event can be sent as it was read; the call's `sessionId` holds.
+    #[serde(rename = "sessionId")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    pub _session_id: Option<IgnoredAny>,
+}
+
+/// The part of an event that only tool events have, as it is stored and shown.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<&'a [ToolCall]>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    is_error: Option<bool>,
+}
+
+impl NewEvent {
+    /// What serde's types can't say: which fields belong to which action.
+    pub fn check(&self, field: &str) -> Result<()> {
+        let missing = |name: &str, action: &str| {
+            let field = format!("{field}.{name}");
+            Error::invalid(
+                &field,
+                format!("`{field}` is missing: a {action} carries it."),
+            )
+        };
+        let belongs = |name: &str, given: bool, action: Action| {
+            let field = format!("{field}.{name}");
+            if given && self.action != action {
+                return Err(Error::invalid(
+                    &field,
+                    format!(
+                        "`{field}` belongs to a {}, not to a {}.",
+                        action.name(),
+                        self.action.name()
+                    ),
+                ));
+            }
+            Ok(())
+        };
+        belongs(
+            "toolCalls",
+            self.tool_calls.is_some(),
+            Action::ToolCallRequest,
+        )?;
+        belongs(
+            "toolCallId",
+            self.tool_call_id.is_some(),
+            Action::ToolResult,
+        )?;
+        belongs("toolName", self.tool_name.is_some(), Action::ToolResult)?;
+        belongs("isError", self.is_error.is_some(), Action::ToolResult)?;
+        match self.action {
+            Action::ToolCallRequest if self.tool_calls.as_deref().is_none_or(<[_]>::is_empty) => {
+                Err(missing("toolCalls", "tool_call_request"))
+            }
+            Action::ToolResult if self.tool_call_id.is_none() => {
+                Err(missing("toolCallId", "tool_result"))
+            }
+            Action::ToolResult if self.tool_name.is_none() => {
+                Err(missing("toolName", "tool_result"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    pub fn tool_json(&self) -> Option<String> {
+        if !matches!(self.action, Action::ToolCallRequest | Action::ToolResult) {
+            return None;
+        }
+        serde_json::to_string(&Tool {
+            tool_calls: self.tool_calls.as_deref(),
+            tool_call_id: self.tool_call_id.as_ref(),
+            tool_name: self.tool_name.as_ref(),
+            is_error: self.is_error,
+        })
+        .ok()
+    }
+}
+
+/// An event as it is read. SQLite writes this JSON on the hot path
+/// ([`EVENT_JSON`]); [`StoredEvent`] writes the same where SQLite can't.
+#[cfg(test)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct Event {
+    pub id: Id,
+    pub session_id: Id,
+    /// From 1, growing within the session, never reused.
+    pub seq: i64,
+    /// The event that this one follows; `null` for a root.
+    pub parent_id: Option<Id>,
+    pub action: Action,
+    pub content: String,
+    pub tool_calls: Option<Vec<ToolCall>>,
+    pub tool_call_id: Option<Id>,
+    pub tool_name: Option<Id>,
+    pub is_error: Option<bool>,
+    pub metadata: Option<JsonObject>,
+    pub created_at: i64,
+}
+
+/// An event's JSON from its row `e`. Optional fields are left out by joining
+/// text, since `json_object` can't; `json()` fails on a damaged row, which the
+/// reader then names.
+pub const EVENT_JSON: &str = r#"
+    '{"id":' || json_quote(e.id)
+    || ',"sessionId":' || json_quote(e.session_id)
+    || ',"seq":' || e.seq
+    || ',"parentId":' || json_quote(e.parent_id)
+    || ',"action":' || json_quote(e.action)
+    || ',"content":' || json_quote(coalesce(e.content, ''))
+    || iif(e.tool IS NULL, '', ',' || rtrim(ltrim(json(e.tool), '{'), '}'))
+    || iif(e.metadata IS NULL, '', ',"metadata":' || json(e.metadata))
+    || ',"createdAt":' || e.created_at
+    || '}'"#;
+
+/// The columns of [`StoredEvent`], from a row `e`.
+pub const EVENT_COLUMNS: &str =
+    "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at";
+
+/// A row of [`EVENT_COLUMNS`], for pages that are too big for one value of SQLite's.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StoredEvent<'a> {
+    id: &'a str,
+    session_id: &'a str,
+    seq: i64,
+    parent_id: Option<&'a str>,
+    action: &'a str,
+    content: &'a str,
+    #[serde(flatten)]
+    tool: StoredTool<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<&'a RawValue>,
+    created_at: i64,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoredTool<'a> {
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    tool_calls: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    tool_name: Option<&'a RawValue>,
+    #[serde(borrow, skip_serializing_if = "Option::is_none")]
+    is_error: Option<&'a RawValue>,
+}
+
+impl<'a> StoredEvent<'a> {
+    pub fn from_row(row: &'a crate::database::Row) -> Result<Self> {
+        let id = row.text(0)?;
+        let damaged = |_| Error::corrupt_row(id, "metadata");
+        Ok(Self {
+            id,
+            session_id: row.text(1)?,
+            seq: row.integer(2)?,
+            parent_id: row.find_text(3),
+            action: row.text(4)?,
+            content: row.find_text(5).unwrap_or_default(),
+            tool: match row.find_text(6) {
+                Some(text) => serde_json::from_str(text).map_err(damaged)?,
+                None => StoredTool::default(),
+            },
+            metadata: row
+                .find_text(7)
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(damaged)?,
+            created_at: row.integer(8)?,
+        })
+    }
+}

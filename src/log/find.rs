@@ -1,0 +1,76 @@
+//! From ids to rows. A minted id leads to its row by the primary key; any other
+//! is looked up in the index that holds callers' ids alone.
+
+use std::collections::HashMap;
+
+use crate::database::{Database, Row, Value};
+use crate::error::Result;
+use crate::ids::Id;
+
+/// The `seq` of each of `ids` that is in the session.
+pub fn find_seqs<'a>(
+    db: &dyn Database,
+    session_id: &Id,
+    ids: impl Iterator<Item = &'a Id>,
+) -> Result<HashMap<String, i64>> {
+    let (minted, others): (Vec<&Id>, Vec<&Id>) = ids.partition(|id| id.find_seq().is_some());
+    let mut found = HashMap::new();
+    if !minted.is_empty() {
+        let seqs: Vec<i64> = minted.iter().filter_map(|id| id.find_seq()).collect();
+        let rows = lookup(
+            db,
+            "SELECT e.seq, e.id
+               FROM json_each(?2) AS wanted
+               JOIN cf_agents_events AS e
+                 ON e.session_id = ?1
+                AND e.seq = wanted.value",
+            session_id,
+            &seqs,
+        )?;
+        collect(&mut found, &rows)?;
+    }
+    // A caller may bring an id that looks minted and isn't.
+    let rest: Vec<&str> = minted
+        .iter()
+        .filter(|id| !found.contains_key(id.as_str()))
+        .chain(&others)
+        .map(|id| id.as_str())
+        .collect();
+    if !rest.is_empty() {
+        let rows = lookup(
+            db,
+            "SELECT e.seq, e.id
+               FROM json_each(?2) AS wanted
+               JOIN cf_agents_events AS e
+                 ON e.session_id = ?1
+                AND e.id = wanted.value
+                AND e.id_indexed = 1",
+            session_id,
+            &rest,
+        )?;
+        collect(&mut found, &rows)?;
+    }
+    // What a number led to may carry another id.
+    let wanted: std::collections::HashSet<&str> =
+        minted.iter().chain(&others).map(|id| id.as_str()).collect();
+    found.retain(|id, _| wanted.contains(id.as_str()));
+    Ok(found)
+}
+
+fn lookup(
+    db: &dyn Database,
+    sql: &str,
+    session_id: &Id,
+    wanted: &impl serde::Serialize,
+) -> Result<Vec<Row>> {
+    let wanted = serde_json::to_string(wanted)
+        .map_err(|error| crate::error::Error::storage(error.to_string()))?;
+    db.rows(sql, &[session_id.as_str().into(), Value::Text(wanted)])
+}
+
+fn collect(found: &mut HashMap<String, i64>, rows: &[Row]) -> Result<()> {
+    for row in rows {
+        found.insert(row.text(1)?.to_owned(), row.integer(0)?);
+    }
+    Ok(())
+}

@@ -1,0 +1,15 @@
+//! The event log: one session's events in the order of their writing, each a
+//! node of the session's tree.
+//!
+//! Rules kept here: an append is all or nothing; a `seq` is never given twice;
+//! an id is written once; a parent exists, in this session, before its child.
+
+pub mod append;
+pub mod delete;
+pub mod event;
+pub mod find;
+pub mod load;
+mod tip;
+
+/// Events that one call may append, or ids it may name.
+pub const MAX_EVENTS: usize = 1000;

@@ -1,0 +1,53 @@
+//! Where a session's log stands: what the next append needs to know, in one
+//! statement that costs the same at any length.
+
+use crate::database::{Database, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+
+pub struct Tip {
+    /// The newest event's `seq`; 0 in an empty log.
+    pub newest_seq: i64,
+    /// No new event gets this `seq` or a lower one.
+    pub seq_floor: i64,
+    /// The event that the default branch ends with.
+    pub leaf: Option<Leaf>,
+}
+
+#[derive(Clone)]
+pub struct Leaf {
+    pub seq: i64,
+    pub id: String,
+}
+
+/// The leaf is the newest event, unless another branch was chosen since.
+pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
+    let sql = "
+        SELECT s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id
+          FROM cf_agents_sessions AS s
+          LEFT JOIN cf_agents_events AS newest
+            ON newest.session_id = s.id
+           AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+          LEFT JOIN cf_agents_events AS chosen
+            ON chosen.session_id = s.id
+           AND chosen.seq = s.leaf_seq
+         WHERE s.id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    let newest_seq = row.find_integer(2).unwrap_or(0);
+    let leaf_at = |column: usize| {
+        Some(Leaf {
+            seq: row.find_integer(column)?,
+            id: row.find_text(column + 1)?.to_owned(),
+        })
+    };
+    let chosen = row
+        .find_integer(1)
+        .filter(|chosen_at| newest_seq <= *chosen_at)
+        .and_then(|_| leaf_at(4));
+    Ok(Tip {
+        newest_seq,
+        seq_floor: row.integer(0)?,
+        leaf: chosen.or_else(|| leaf_at(2)),
+    })
+}

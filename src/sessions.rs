@@ -1,0 +1,308 @@
+//! Sessions: one row a conversation. Appends leave the row alone, so what they
+//! move is read off the log: a session's last activity is its newest event or
+//! the last write to the row, whichever is later.
+
+#[cfg(test)]
+use serde::Deserialize;
+
+use crate::database::{Database, Text, Value, atomically, find_row};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::json::JsonObject;
+
+/// What a session shows of itself.
+#[cfg(test)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct Session {
+    pub id: Id,
+    /// The agent's name.
+    pub agent_id: String,
+    pub name: Option<String>,
+    pub parent_session_id: Option<Id>,
+    pub created_at: i64,
+    /// Moves with every write to the session, appends included.
+    pub updated_at: i64,
+    pub metadata: Option<JsonObject>,
+    pub usage: Usage,
+    /// `listSessions` only: the stored metadata is damaged and shown as `null`.
+    pub corrupt: Option<bool>,
+}
+
+#[cfg(test)]
+#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Usage {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cost: f64,
+}
+
+/// When session `s` was last written to. One seek into the log.
+const ACTIVE_AT: &str = "
+    max(s.updated_at,
+        coalesce((SELECT e.written_at
+                    FROM cf_agents_events AS e
+                   WHERE e.session_id = s.id
+                   ORDER BY e.seq DESC
+                   LIMIT 1), 0))";
+
+/// A session's JSON up to its metadata, from a row `s` with `active_at`.
+const HEAD_JSON: &str = r#"
+    '{"id":' || json_quote(s.id)
+    || ',"agentId":' || json_quote(s.agent_id)
+    || ',"name":' || json_quote(s.name)
+    || ',"parentSessionId":' || json_quote(s.parent_session_id)
+    || ',"createdAt":' || s.created_at
+    || ',"updatedAt":' || s.active_at"#;
+
+const USAGE_JSON: &str = r#"
+    ',"usage":{"inputTokens":' || s.input_tokens
+    || ',"outputTokens":' || s.output_tokens
+    || ',"cost":' || s.cost
+    || '}'"#;
+
+pub struct NewSession {
+    pub id: Option<Id>,
+    pub name: Option<String>,
+    pub metadata: Option<JsonObject>,
+    pub parent_session_id: Option<Id>,
+}
+
+pub fn create_session(
+    db: &dyn Database,
+    host: &dyn Host,
+    agent: &str,
+    new: &NewSession,
+) -> Result<Text> {
+    atomically(db, || {
+        if let Some(parent) = &new.parent_session_id
+            && !session_exists(db, parent)?
+        {
+            return Err(Error::session_not_found(parent.as_str()).with("field", "parentSessionId"));
+        }
+        let id = match &new.id {
+            Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
+            Some(id) => id.clone(),
+            None => Id::mint_session(host),
+        };
+        db.run(
+            "INSERT INTO cf_agents_sessions
+                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+            &[
+                id.as_str().into(),
+                agent.into(),
+                new.name.as_deref().into(),
+                new.parent_session_id.as_ref().map(Id::as_str).into(),
+                new.metadata.as_ref().map(JsonObject::as_str).into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        get_session(db, &id)
+    })
+}
+
+fn already_exists(id: &Id) -> Error {
+    Error::new(
+        Code::AlreadyExists,
+        "A session with this id exists. Leave `id` out to have one minted, or use the session that is there.",
+    )
+    .with("field", "id")
+    .with("id", id.as_str())
+}
+
+pub fn session_exists(db: &dyn Database, id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_sessions WHERE id = ?1";
+    Ok(find_row(db, sql, &[id.as_str().into()])?.is_some())
+}
+
+/// The session's JSON.
+pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<Text>> {
+    let sql = format!(
+        r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
+             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
+                     FROM cf_agents_sessions AS s
+                    WHERE s.id = ?1) AS s"#
+    );
+    match db.find_text(&sql, &[id.as_str().into()]) {
+        Ok(session) => Ok(session),
+        Err(error) => {
+            let sql = "SELECT json_valid(metadata) FROM cf_agents_sessions WHERE id = ?1";
+            let row = find_row(db, sql, &[id.as_str().into()])?;
+            match row.and_then(|row| row.find_integer(0)) {
+                Some(0) => Err(Error::corrupt_row(id.as_str(), "metadata")),
+                _ => Err(error),
+            }
+        }
+    }
+}
+
+pub fn get_session(db: &dyn Database, id: &Id) -> Result<Text> {
+    find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
+}
+
+/// Where a page of sessions ended: the next one holds what was active before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SessionCursor {
+    pub active_at: i64,
+    pub number: i64,
+}
+
+impl SessionCursor {
+    pub fn parse(text: &str) -> Option<Self> {
+        let (active_at, number) = text.split_once('-')?;
+        Some(Self {
+            active_at: active_at.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    }
+
+    fn render(self) -> String {
+        format!("{}-{}", self.active_at, self.number)
+    }
+}
+
+/// A page of sessions, newest activity first, as JSON. `only` narrows it to one
+/// session, for a caller who may see no other.
+///
+/// Reads one row of the log a session of the agent, whatever the page: the
+/// price of appends that write nothing beside their event.
+pub fn list_sessions(
+    db: &dyn Database,
+    limit: i64,
+    before: Option<SessionCursor>,
+    only: Option<&Id>,
+) -> Result<String> {
+    let sql = format!(
+        r#"SELECT s.active_at, s.number,
+                  {HEAD_JSON}
+                  || ',"metadata":' || iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')
+                  || {USAGE_JSON}
+                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
+                  || '}}'
+             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
+                     FROM cf_agents_sessions AS s
+                    WHERE ?2 IS NULL OR s.id = ?2) AS s
+            WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
+            ORDER BY s.active_at DESC, s.number DESC
+            LIMIT ?1"#
+    );
+    let params: [Value; 4] = [
+        (limit + 1).into(),
+        only.map(Id::as_str).into(),
+        before.map(|cursor| cursor.active_at).into(),
+        before.map(|cursor| cursor.number).into(),
+    ];
+    let mut rows = db.rows(&sql, &params)?;
+    let has_more = rows.len() as i64 > limit;
+    rows.truncate(usize::try_from(limit).unwrap_or(0));
+    let cursor = match rows.last() {
+        Some(last) if has_more => {
+            let cursor = SessionCursor {
+                active_at: last.integer(0)?,
+                number: last.integer(1)?,
+            };
+            format!("\"{}\"", cursor.render())
+        }
+        _ => "null".to_owned(),
+    };
+    let sessions = rows
+        .iter()
+        .map(|row| row.text(2))
+        .collect::<Result<Vec<_>>>()?
+        .join(",");
+    Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
+}
+
+/// A change to what a session says of itself. An outer `None` leaves a field
+/// as it is, an inner one clears it.
+#[derive(Debug, Default)]
+pub struct SessionChange {
+    pub name: Option<Option<String>>,
+    pub metadata: Option<Option<JsonObject>>,
+}
+
+pub fn update_session(
+    db: &dyn Database,
+    host: &dyn Host,
+    id: &Id,
+    change: &SessionChange,
+) -> Result<Text> {
+    atomically(db, || {
+        let name = change.name.as_ref().map(|name| name.as_deref());
+        let metadata = change
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.as_ref().map(JsonObject::as_str));
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET name = iif(?2, ?3, name),
+                    metadata = iif(?4, ?5, metadata),
+                    updated_at = ?6
+              WHERE id = ?1",
+            &[
+                id.as_str().into(),
+                name.is_some().into(),
+                name.flatten().into(),
+                metadata.is_some().into(),
+                metadata.flatten().into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        get_session(db, id)
+    })
+}
+
+#[derive(Debug, Default)]
+pub struct UsageIncrease {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cost: f64,
+}
+
+pub fn add_usage(
+    db: &dyn Database,
+    host: &dyn Host,
+    id: &Id,
+    more: &UsageIncrease,
+) -> Result<Text> {
+    atomically(db, || {
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET input_tokens = input_tokens + ?2,
+                    output_tokens = output_tokens + ?3,
+                    cost = cost + ?4,
+                    updated_at = ?5
+              WHERE id = ?1",
+            &[
+                id.as_str().into(),
+                more.input_tokens.into(),
+                more.output_tokens.into(),
+                more.cost.into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        get_session(db, id)
+    })
+}
+
+/// Deletes the session and all that hangs on it; `false` if there is none.
+pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
+    atomically(db, || {
+        if !session_exists(db, id)? {
+            return Ok(false);
+        }
+        db.run(
+            "DELETE FROM cf_agents_events WHERE session_id = ?1",
+            &[id.as_str().into()],
+        )?;
+        db.run(
+            "DELETE FROM cf_agents_sessions WHERE id = ?1",
+            &[id.as_str().into()],
+        )?;
+        Ok(true)
+    })
+}

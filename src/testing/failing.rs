@@ -1,0 +1,63 @@
+use std::cell::Cell;
+
+use crate::database::{Database, Row, Text, Value};
+use crate::error::{Error, Result};
+
+/// Another engine, refusing its nth statement: what a full disk or a lost
+/// network does to a real one.
+pub struct Failing<'a> {
+    inner: &'a dyn Database,
+    /// Statements left before the one that fails.
+    left: Cell<usize>,
+    failed: Cell<bool>,
+}
+
+impl<'a> Failing<'a> {
+    /// Lets `passing` statements through and fails the one after them.
+    pub fn after(inner: &'a dyn Database, passing: usize) -> Self {
+        Self {
+            inner,
+            left: Cell::new(passing),
+            failed: Cell::new(false),
+        }
+    }
+
+    /// Whether the failure was reached at all.
+    pub fn has_failed(&self) -> bool {
+        self.failed.get()
+    }
+
+    fn count(&self) -> Result<()> {
+        match self.left.get() {
+            0 => {
+                self.failed.set(true);
+                Err(Error::storage("injected failure"))
+            }
+            left => {
+                self.left.set(left - 1);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Database for Failing<'_> {
+    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+        self.count()?;
+        self.inner.run(sql, params)
+    }
+
+    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        self.count()?;
+        self.inner.rows(sql, params)
+    }
+
+    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+        self.count()?;
+        self.inner.find_text(sql, params)
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.inner.transaction(work)
+    }
+}

@@ -1,0 +1,43 @@
+use std::cell::Cell;
+
+use crate::host::Host;
+
+/// A clock that moves when told to, and bytes that repeat from run to run but
+/// not within one.
+pub struct FixedHost {
+    now_ms: Cell<i64>,
+    random: Cell<u64>,
+}
+
+impl Default for FixedHost {
+    fn default() -> Self {
+        Self {
+            now_ms: Cell::new(1_000_000),
+            random: Cell::new(0x9E37_79B9_7F4A_7C15),
+        }
+    }
+}
+
+impl FixedHost {
+    pub fn advance(&self, ms: i64) {
+        self.now_ms.set(self.now_ms.get() + ms);
+    }
+}
+
+impl Host for FixedHost {
+    fn now_ms(&self) -> i64 {
+        self.now_ms.get()
+    }
+
+    fn fill_random(&self, bytes: &mut [u8]) {
+        for byte in bytes {
+            // xorshift64
+            let mut x = self.random.get();
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            self.random.set(x);
+            *byte = (x >> 32) as u8;
+        }
+    }
+}

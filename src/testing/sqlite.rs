@@ -1,0 +1,238 @@
+//! SQLite itself, natively, as a Durable Object has it: the same limits, the
+//! same refusals, numbers bound as doubles.
+
+use std::cell::Cell;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
+use rusqlite::limits::Limit;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, ToSql, params_from_iter};
+
+use crate::database::{Database, Row, Text, Value};
+use crate::error::{Error, Result};
+
+/// workerd's own, by name (platform.md: what it refuses was measured).
+const LIMITS: &[(Limit, i32)] = &[
+    (Limit::SQLITE_LIMIT_LENGTH, 2_200_000),
+    (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
+    (Limit::SQLITE_LIMIT_COLUMN, 100),
+    (Limit::SQLITE_LIMIT_EXPR_DEPTH, 100),
+    (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 5),
+    (Limit::SQLITE_LIMIT_FUNCTION_ARG, 32),
+    (Limit::SQLITE_LIMIT_ATTACHED, 0),
+    (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 50),
+    (Limit::SQLITE_LIMIT_VARIABLE_NUMBER, 100),
+    (Limit::SQLITE_LIMIT_TRIGGER_DEPTH, 10),
+];
+
+pub struct Sqlite {
+    connection: Connection,
+    depth: Cell<usize>,
+    /// Set while a transaction of ours begins or ends: nobody else may do that.
+    in_control: Arc<AtomicBool>,
+}
+
+impl Sqlite {
+    pub fn new() -> Self {
+        let mut connection = Connection::open_in_memory().unwrap();
+        for (limit, value) in LIMITS {
+            connection.set_limit(*limit, *value).unwrap();
+        }
+        connection
+            .execute_batch("PRAGMA foreign_keys = ON")
+            .unwrap();
+        let in_control = Arc::new(AtomicBool::new(false));
+        let may_control = in_control.clone();
+        connection
+            .authorizer(Some(move |context: AuthContext<'_>| {
+                authorize(context, may_control.load(Ordering::Relaxed))
+            }))
+            .unwrap();
+        Self {
+            connection,
+            depth: Cell::new(0),
+            in_control,
+        }
+    }
+
+    fn control(&self, sql: &str) -> Result<()> {
+        self.in_control.store(true, Ordering::Relaxed);
+        let outcome = self.connection.execute_batch(sql);
+        self.in_control.store(false, Ordering::Relaxed);
+        outcome.map_err(failed)
+    }
+
+    /// Every row of every table as text, to compare two states of the whole.
+    pub fn dump(&self) -> String {
+        let tables = self
+            .rows(
+                "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name",
+                &[],
+            )
+            .unwrap();
+        let mut dump = String::new();
+        for table in &tables {
+            let name = table.text(0).unwrap();
+            for row in self
+                .rows(&format!("SELECT * FROM \"{name}\""), &[])
+                .unwrap()
+            {
+                dump.push_str(&format!("{name} {:?}\n", row.0));
+            }
+        }
+        dump
+    }
+}
+
+fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
+    match context.action {
+        AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } if in_control => {
+            Authorization::Allow
+        }
+        AuthAction::Attach { .. }
+        | AuthAction::Detach { .. }
+        | AuthAction::Transaction { .. }
+        | AuthAction::Savepoint { .. }
+        | AuthAction::Pragma { .. } => Authorization::Deny,
+        AuthAction::Function { function_name }
+            if function_name.eq_ignore_ascii_case("sqlite_version") =>
+        {
+            Authorization::Deny
+        }
+        AuthAction::CreateTable { table_name }
+        | AuthAction::Read { table_name, .. }
+        | AuthAction::Insert { table_name }
+            if table_name.starts_with("_cf_") =>
+        {
+            Authorization::Deny
+        }
+        _ => Authorization::Allow,
+    }
+}
+
+fn failed(error: rusqlite::Error) -> Error {
+    Error::storage(error.to_string())
+}
+
+/// As workerd binds: every number is a double.
+struct Bound<'a>(&'a Value);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self.0 {
+            Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            Value::Integer(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value as f64)),
+            Value::Real(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value)),
+            Value::Text(value) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
+        })
+    }
+}
+
+impl Database for Sqlite {
+    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+        if params.is_empty() {
+            return self.connection.execute_batch(sql).map_err(failed);
+        }
+        self.rows(sql, params).map(drop)
+    }
+
+    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let width = statement.column_count();
+        let mut cursor = statement
+            .query(params_from_iter(params.iter().map(Bound)))
+            .map_err(failed)?;
+        let mut rows = Vec::new();
+        while let Some(row) = cursor.next().map_err(failed)? {
+            let columns = (0..width).map(|column| {
+                Ok(match row.get_ref(column)? {
+                    ValueRef::Null => Value::Null,
+                    ValueRef::Integer(value) => Value::Integer(value),
+                    ValueRef::Real(value) => Value::Real(value),
+                    ValueRef::Text(value) | ValueRef::Blob(value) => {
+                        Value::Text(String::from_utf8_lossy(value).into_owned())
+                    }
+                })
+            });
+            rows.push(Row(columns
+                .collect::<rusqlite::Result<_>>()
+                .map_err(failed)?));
+        }
+        Ok(rows)
+    }
+
+    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+        let rows = self.rows(sql, params)?;
+        Ok(rows
+            .first()
+            .and_then(|row| row.find_text(0))
+            .map(|text| Text(text.to_owned())))
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        let depth = self.depth.get();
+        self.control(&format!("SAVEPOINT level_{depth}"))?;
+        self.depth.set(depth + 1);
+        let outcome = work();
+        self.depth.set(depth);
+        if outcome.is_err() {
+            self.control(&format!("ROLLBACK TO level_{depth}"))?;
+        }
+        self.control(&format!("RELEASE level_{depth}"))?;
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::database::atomically;
+
+    #[test]
+    fn it_refuses_what_workerd_refuses() {
+        let db = Sqlite::new();
+        for sql in [
+            "BEGIN",
+            "SAVEPOINT a",
+            "COMMIT",
+            "SELECT sqlite_version()",
+            "PRAGMA user_version",
+            "ATTACH ':memory:' AS other",
+            "CREATE TABLE _cf_mine (a)",
+            "SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 UNION SELECT 5 UNION SELECT 6",
+        ] {
+            assert!(db.run(sql, &[]).is_err(), "{sql}");
+        }
+        let long = "x".repeat(3_000_000);
+        assert!(db.rows("SELECT length(?1)", &[long.into()]).is_err());
+    }
+
+    #[test]
+    fn it_binds_numbers_as_workerd_does() {
+        let db = Sqlite::new();
+        let row = &db
+            .rows("SELECT json_array(?1), typeof(?1)", &[5_i64.into()])
+            .unwrap()[0];
+        assert_eq!(row.text(0).unwrap(), "[5.0]");
+        assert_eq!(row.text(1).unwrap(), "real");
+    }
+
+    #[test]
+    fn a_transaction_that_fails_leaves_nothing_also_within_another() {
+        let db = Sqlite::new();
+        db.run("CREATE TABLE t (a)", &[]).unwrap();
+        let outer = atomically(&db, || {
+            db.run("INSERT INTO t VALUES (1)", &[])?;
+            let inner: Result<()> = atomically(&db, || {
+                db.run("INSERT INTO t VALUES (2)", &[])?;
+                Err(Error::storage("no"))
+            });
+            assert!(inner.is_err());
+            Ok(())
+        });
+        outer.unwrap();
+        assert_eq!(db.rows("SELECT a FROM t", &[]).unwrap().len(), 1);
+    }
+}
