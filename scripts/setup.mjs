@@ -31,12 +31,14 @@ export async function setUp() {
   });
 }
 
-/** Says what happens, that it still does, and how long it took. */
+/** Says what happens, that it still does where no progress bar shows it, and how long it took. */
 async function announced(title, run) {
   console.error(title);
   const started = Date.now();
   const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`;
-  const stillAtIt = setInterval(() => console.error(`    … still at it, ${elapsed()} so far`), STILL_AT_IT_MS);
+  const stillAtIt = setInterval(() => {
+    if (!process.stderr.isTTY) console.error(`    … still at it, ${elapsed()} so far`);
+  }, STILL_AT_IT_MS);
   try {
     await run();
   } finally {
