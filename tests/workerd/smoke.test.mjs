@@ -62,10 +62,15 @@ test("storage_survives_the_death_of_the_runtime", async () => {
 
 test("another_worker_reaches_it_by_service_binding_and_by_script_name", async () => {
   for (const via of ["service", "object"]) {
-    const response = await server.fetch("/health", {}, { via, agent: "bound" });
-    await response.text();
-    assert.equal(response.status, 200, via);
+    const { status, body } = await server.call("bound/α", "createSession", { name: via }, { via });
+    assert.deepEqual([status, body.name, body.agentId], [200, via, "bound/α"]);
   }
+});
+
+test("a_call_tells_what_it_cost", async () => {
+  const { status, rowsRead, rowsWritten } = await server.call("cost", "listSessions");
+  assert.equal(status, 200);
+  assert.deepEqual([Number.isInteger(rowsRead), Number.isInteger(rowsWritten)], [true, true]);
 });
 
 test("the_build_runs_untouched_too", async () => {
