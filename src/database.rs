@@ -116,13 +116,15 @@ impl Text {
     /// Copies the text into Rust. For what has to be looked at; never on a hot path.
     #[cfg(test)]
     pub fn into_string(self) -> String {
-        self.0.into()
+        self.0
     }
 }
 
 impl From<String> for Text {
     fn from(text: String) -> Self {
-        Self(text.into())
+        #[cfg(target_arch = "wasm32")]
+        let text = js_sys::JsString::from(text);
+        Self(text)
     }
 }
 

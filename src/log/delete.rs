@@ -70,7 +70,7 @@ fn load_parents(db: &dyn Database, here: &Value, doomed: &Value) -> Result<HashM
     let rows = db.rows(
         "SELECT e.seq, e.parent_seq
            FROM json_each(?2) AS doomed
-           JOIN cf_agents_events AS e
+          CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
             AND e.seq = doomed.value",
         &[here.clone(), doomed.clone()],
@@ -107,7 +107,7 @@ fn load_orphans(
     let rows = db.rows(
         "SELECT child.seq, child.parent_seq
            FROM json_each(?2) AS doomed
-           JOIN cf_agents_events AS child
+          CROSS JOIN cf_agents_events AS child
              ON child.session_id = ?1
             AND child.seq = (SELECT min(seq)
                                FROM cf_agents_events
@@ -118,7 +118,7 @@ fn load_orphans(
          UNION ALL
          SELECT child.seq, child.parent_seq
            FROM json_each(?2) AS doomed
-           JOIN cf_agents_events AS child
+          CROSS JOIN cf_agents_events AS child
              ON child.session_id = ?1
             AND child.parent_seq = doomed.value
             AND child.is_branch = 1",
@@ -137,24 +137,23 @@ fn load_orphans(
 /// After the deletion: whether a child follows its new parent directly is read
 /// off what is left.
 fn adopt(db: &dyn Database, here: &Value, orphans: &[(i64, i64)]) -> Result<()> {
-    if orphans.is_empty() {
-        return Ok(());
+    for (seq, parent) in orphans {
+        db.run(
+            "UPDATE cf_agents_events
+                SET parent_seq = ?3,
+                    parent_id = (SELECT parent.id
+                                   FROM cf_agents_events AS parent
+                                  WHERE parent.session_id = ?1
+                                    AND parent.seq = ?3),
+                    is_branch = EXISTS (SELECT 1
+                                          FROM cf_agents_events AS between_them
+                                         WHERE between_them.session_id = ?1
+                                           AND between_them.seq > ?3
+                                           AND between_them.seq < ?2)
+              WHERE session_id = ?1
+                AND seq = ?2",
+            &[here.clone(), (*seq).into(), (*parent).into()],
+        )?;
     }
-    db.run(
-        "UPDATE cf_agents_events AS child
-            SET parent_seq = orphan.value ->> 1,
-                parent_id = (SELECT parent.id
-                               FROM cf_agents_events AS parent
-                              WHERE parent.session_id = ?1
-                                AND parent.seq = orphan.value ->> 1),
-                is_branch = EXISTS (SELECT 1
-                                      FROM cf_agents_events AS between_them
-                                     WHERE between_them.session_id = ?1
-                                       AND between_them.seq > orphan.value ->> 1
-                                       AND between_them.seq < child.seq)
-           FROM json_each(?2) AS orphan
-          WHERE child.session_id = ?1
-            AND child.seq = orphan.value ->> 0",
-        &[here.clone(), Value::Text(json!(orphans).to_string())],
-    )
+    Ok(())
 }

@@ -1,5 +1,8 @@
 //! From ids to rows. A minted id leads to its row by the primary key; any other
 //! is looked up in the index that holds callers' ids alone.
+//!
+//! CROSS JOIN is SQLite's way to keep the order of a join: from the short list
+//! into the log. Left to choose, the planner walks the log.
 
 use std::collections::HashMap;
 
@@ -21,7 +24,7 @@ pub fn find_seqs<'a>(
             db,
             "SELECT e.seq, e.id
                FROM json_each(?2) AS wanted
-               JOIN cf_agents_events AS e
+              CROSS JOIN cf_agents_events AS e
                  ON e.session_id = ?1
                 AND e.seq = wanted.value",
             session_id,
@@ -41,7 +44,7 @@ pub fn find_seqs<'a>(
             db,
             "SELECT e.seq, e.id
                FROM json_each(?2) AS wanted
-               JOIN cf_agents_events AS e
+              CROSS JOIN cf_agents_events AS e
                  ON e.session_id = ?1
                 AND e.id = wanted.value
                 AND e.id_indexed = 1",
