@@ -72,11 +72,12 @@ pub enum Needs {
     Narrowed,
 }
 
-/// Finds out who is calling `agent` with this bearer token.
+/// Finds out who is calling `agent` with this bearer token. `None`: what they
+/// ask for is no agent's, and any agent's token will do.
 pub fn identify(
     policy: &Policy,
     host: &dyn Host,
-    agent: &str,
+    agent: Option<&str>,
     bearer: Option<&str>,
 ) -> Result<Caller> {
     let Some(secret) = &policy.secret else {
@@ -96,7 +97,7 @@ pub fn identify(
         return Ok(Caller::Owner);
     }
     let claims = verify(secret, bearer, host.now_ms()).map_err(unauthorized)?;
-    if claims.agent != agent {
+    if agent.is_some_and(|agent| claims.agent != agent) {
         return Err(unauthorized("This token is for another agent."));
     }
     Ok(Caller::Scoped(Scope {
@@ -177,10 +178,16 @@ mod tests {
     fn without_a_secret_nobody_gets_in_unless_it_was_opened() {
         let host = FixedHost::default();
         let shut = Policy::new(None, None);
-        assert_eq!(code(identify(&shut, &host, "a", None)), "unauthorized");
-        assert_eq!(code(identify(&shut, &host, "a", Some(""))), "unauthorized");
+        assert_eq!(
+            code(identify(&shut, &host, Some("a"), None)),
+            "unauthorized"
+        );
+        assert_eq!(
+            code(identify(&shut, &host, Some("a"), Some(""))),
+            "unauthorized"
+        );
         assert!(
-            identify(&shut, &host, "a", None)
+            identify(&shut, &host, Some("a"), None)
                 .unwrap_err()
                 .message
                 .contains("SESSION_AGENT_TOKEN")
@@ -189,7 +196,7 @@ mod tests {
             code(identify(
                 &Policy::new(Some(String::new()), None),
                 &host,
-                "a",
+                Some("a"),
                 Some("")
             )),
             "unauthorized"
@@ -198,13 +205,13 @@ mod tests {
             code(identify(
                 &Policy::new(None, Some("opened")),
                 &host,
-                "a",
+                Some("a"),
                 None
             )),
             "unauthorized"
         );
         assert_eq!(
-            identify(&Policy::new(None, Some("open")), &host, "a", None),
+            identify(&Policy::new(None, Some("open")), &host, Some("a"), None),
             Ok(Caller::Owner)
         );
     }
@@ -213,8 +220,14 @@ mod tests {
     fn a_secret_holds_also_where_auth_is_open() {
         let host = FixedHost::default();
         let both = Policy::new(Some(SECRET.to_owned()), Some("open"));
-        assert_eq!(code(identify(&both, &host, "a", None)), "unauthorized");
-        assert_eq!(identify(&both, &host, "a", Some(SECRET)), Ok(Caller::Owner));
+        assert_eq!(
+            code(identify(&both, &host, Some("a"), None)),
+            "unauthorized"
+        );
+        assert_eq!(
+            identify(&both, &host, Some("a"), Some(SECRET)),
+            Ok(Caller::Owner)
+        );
     }
 
     #[test]
@@ -231,7 +244,7 @@ mod tests {
             "sa1",
         ] {
             assert_eq!(
-                code(identify(&policy(), &host, "a", Some(wrong))),
+                code(identify(&policy(), &host, Some("a"), Some(wrong))),
                 "unauthorized",
                 "{wrong}"
             );
@@ -248,7 +261,7 @@ mod tests {
             expires_at: host.now_ms() + 1000,
         };
         let token = mint(SECRET, &claims);
-        let caller = identify(&policy(), &host, "a", Some(&token)).unwrap();
+        let caller = identify(&policy(), &host, Some("a"), Some(&token)).unwrap();
         assert_eq!(
             caller,
             Caller::Scoped(Scope {
@@ -257,17 +270,17 @@ mod tests {
             })
         );
         assert_eq!(
-            code(identify(&policy(), &host, "b", Some(&token))),
+            code(identify(&policy(), &host, Some("b"), Some(&token))),
             "unauthorized"
         );
         let other = Policy::new(Some("another secret".to_owned()), None);
         assert_eq!(
-            code(identify(&other, &host, "a", Some(&token))),
+            code(identify(&other, &host, Some("a"), Some(&token))),
             "unauthorized"
         );
         host.advance(1000);
         assert_eq!(
-            code(identify(&policy(), &host, "a", Some(&token))),
+            code(identify(&policy(), &host, Some("a"), Some(&token))),
             "unauthorized"
         );
     }
@@ -287,7 +300,7 @@ mod tests {
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).unwrap();
             assert_eq!(
-                code(identify(&policy(), &host, "a", Some(&changed))),
+                code(identify(&policy(), &host, Some("a"), Some(&changed))),
                 "unauthorized",
                 "byte {at}"
             );
@@ -296,7 +309,7 @@ mod tests {
             code(identify(
                 &policy(),
                 &host,
-                "a",
+                Some("a"),
                 Some(&token[..token.len() - 1])
             )),
             "unauthorized"

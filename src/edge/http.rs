@@ -85,28 +85,40 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
     request.headers().get(name).ok().flatten()
 }
 
-/// The whole body, or `payload_too_large` as soon as it is known to be.
+/// How much of a body that is too large is taken off the wire and thrown away:
+/// a client that is still sending when the answer comes sees a broken pipe
+/// instead of the answer.
+const MAX_DISCARDED_BYTES: usize = 4 * MAX_BODY_BYTES;
+
+/// The whole body, or `payload_too_large`.
 pub async fn read_body(request: web_sys::Request) -> Result<Vec<u8>> {
-    let too_large = |actual| Error::payload_too_large("The body", MAX_BODY_BYTES, actual);
     let lost = |_| Error::invalid("body", "The body broke off before its end.");
     if request.body().is_none() {
         return Ok(Vec::new());
     }
     let announced = find_header(&request, "content-length").and_then(|length| length.parse().ok());
-    if let Some(length) = announced {
+    let mut request = worker::Request::from(request);
+    if announced.is_some_and(|length: usize| length <= MAX_BODY_BYTES) {
         // The runtime holds a body to the length that it announced.
-        if length > MAX_BODY_BYTES {
-            return Err(too_large(length));
-        }
-        return worker::Request::from(request).bytes().await.map_err(lost);
+        return request.bytes().await.map_err(lost);
     }
-    let mut stream = worker::Request::from(request).stream().map_err(lost)?;
+    let mut stream = request.stream().map_err(lost)?;
     let mut body = Vec::new();
+    let mut received = 0;
     while let Some(chunk) = stream.next().await {
-        body.extend(chunk.map_err(lost)?);
-        if body.len() > MAX_BODY_BYTES {
-            return Err(too_large(body.len()));
+        let chunk = chunk.map_err(lost)?;
+        received += chunk.len();
+        if received <= MAX_BODY_BYTES {
+            body.extend(chunk);
+        } else if received <= MAX_DISCARDED_BYTES {
+            body = Vec::new();
+        } else {
+            break;
         }
+    }
+    if received > MAX_BODY_BYTES {
+        let actual = announced.unwrap_or(received);
+        return Err(Error::payload_too_large("The body", MAX_BODY_BYTES, actual));
     }
     Ok(body)
 }

@@ -5,6 +5,7 @@ mod host;
 mod http;
 mod object;
 mod router;
+mod site;
 mod storage;
 
 use crate::access::Policy;

@@ -11,7 +11,7 @@ use worker::{Env, web_sys, worker_sys};
 
 use super::host::Runtime;
 use super::storage::{Sqlite, Storage, empty};
-use super::{http, policy};
+use super::{http, policy, site};
 use crate::access::{self, Policy};
 use crate::api::route::{self, Route};
 use crate::api::{Agent, Reply, dispatch};
@@ -45,22 +45,27 @@ impl SessionAgent {
     pub async fn fetch(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
         match self.handle(request, &db).await {
-            Ok(reply) => http::answer(&reply.body, &db.meter),
+            Ok(Answer::Reply(reply)) => http::answer(&reply.body, &db.meter),
+            Ok(Answer::Site(response)) => response,
             Err(error) => http::refuse(&error, Some(&db.meter)),
         }
     }
 }
 
+enum Answer {
+    Reply(Reply),
+    Site(Result<web_sys::Response, JsValue>),
+}
+
 impl SessionAgent {
-    async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<Reply> {
-        let Route::Rpc { agent, operation } = route::parse(&request.method(), &request.url())?
-        else {
-            return Err(Error::invalid(
-                "path",
-                "An object answers for its agent alone; this address is the Worker's.",
-            ));
-        };
-        if agent != self.name {
+    async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<Answer> {
+        let route = route::parse(&request.method(), &request.url())?;
+        if site::is_public(&route)
+            && let Some(response) = site::serve(&route)
+        {
+            return Ok(Answer::Site(response));
+        }
+        if route.agent().is_some_and(|agent| agent != self.name) {
             return Err(Error::invalid(
                 "agent",
                 "The path names another agent than the one whose object this is.",
@@ -68,13 +73,15 @@ impl SessionAgent {
         }
         let authorization = http::find_header(&request, "authorization");
         let bearer = access::find_bearer(authorization.as_deref());
-        let caller = access::identify(&self.policy, &Runtime, &self.name, bearer)?;
-        let body = http::read_body(request).await?;
-
-        if !self.is_migrated.get() {
-            schema::migrate(db, &Runtime)?;
-            self.is_migrated.set(true);
+        let caller = access::identify(&self.policy, &Runtime, Some(&self.name), bearer)?;
+        if let Some(response) = site::serve(&route) {
+            return Ok(Answer::Site(response));
         }
+        let Route::Rpc { operation, .. } = route else {
+            return Err(Error::storage("a route that nobody serves"));
+        };
+        let body = http::read_body(request).await?;
+        self.migrate(db)?;
         let agent = Agent {
             name: &self.name,
             db,
@@ -87,6 +94,16 @@ impl SessionAgent {
             self.is_migrated.set(false);
             empty(&self.storage).await?;
         }
-        Ok(reply)
+        Ok(Answer::Reply(reply))
+    }
+
+    /// Once in an object's life in memory. Right before its first statement, not
+    /// in the constructor: a request that is refused costs no row.
+    fn migrate(&self, db: &Sqlite<'_>) -> Result<()> {
+        if !self.is_migrated.get() {
+            schema::migrate(db, &Runtime)?;
+            self.is_migrated.set(true);
+        }
+        Ok(())
     }
 }

@@ -83,7 +83,7 @@ fn a_minted_token_is_one_that_the_door_takes() {
     let caller = identify(
         &alice.policy,
         &alice.host,
-        "alice",
+        Some("alice"),
         minted["token"].as_str(),
     )
     .unwrap();

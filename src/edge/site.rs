@@ -1,0 +1,44 @@
+//! What is the same for every agent, from the Worker and from any object alike:
+//! liveness, the API document, the console.
+
+use serde_json::json;
+use wasm_bindgen::JsValue;
+use worker::web_sys;
+
+use super::http;
+use crate::api::OPENAPI_JSON;
+use crate::api::route::Route;
+
+const CONSOLE: &str = include_str!("../console/index.html");
+
+/// Whether anybody may see it: a health check has no token, nor has a page
+/// before its reader has given it one.
+pub fn is_public(route: &Route) -> bool {
+    matches!(route, Route::Health | Route::Console)
+}
+
+/// `None`: the route is an agent's.
+pub fn serve(route: &Route) -> Option<Result<web_sys::Response, JsValue>> {
+    let html = [("content-type", "text/html; charset=utf-8")];
+    match route {
+        Route::Health => Some(http::respond(200, &health().into(), None, &[])),
+        Route::OpenApi => Some(http::respond(
+            200,
+            &OPENAPI_JSON.to_owned().into(),
+            None,
+            &[],
+        )),
+        Route::Console => Some(http::respond(200, &CONSOLE.to_owned().into(), None, &html)),
+        Route::Rpc { .. } => None,
+    }
+}
+
+fn health() -> String {
+    json!({
+        "status": "ok",
+        "name": env!("CARGO_PKG_NAME"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "revision": env!("SESSION_AGENT_REVISION"),
+    })
+    .to_string()
+}

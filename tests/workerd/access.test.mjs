@@ -1,0 +1,82 @@
+// Who gets in, over HTTP, through the Worker and past it.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const SECRET = "correct horse battery staple";
+const guarded = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+const unset = await startServer({ vars: {} });
+after(() => Promise.all([guarded.stop(), unset.stop()]));
+
+const bearer = (token) => ({ headers: { authorization: `Bearer ${token}` } });
+const owner = bearer(SECRET);
+
+async function mint(agent, claims) {
+  const { status, body } = await guarded.call(agent, "mintToken", { expiresIn: 60, ...claims }, owner);
+  assert.equal(status, 200);
+  return body.token;
+}
+
+async function statusOf(agent, operation, input, options) {
+  const { status, body } = await guarded.call(agent, operation, input, options);
+  return status === 200 ? 200 : [status, body.error.code];
+}
+
+test("without_a_secret_everything_but_health_and_the_first_page_is_shut", async () => {
+  const { status, body, headers } = await unset.call("a", "listSessions");
+  assert.deepEqual([status, body.error.code, headers.get("www-authenticate")], [401, "unauthorized", "Bearer"]);
+  assert.match(body.error.message, /SESSION_AGENT_TOKEN.*AUTH = "open"/);
+  const object = await unset.call("a", "listSessions", {}, { via: "object" });
+  assert.equal(object.status, 401);
+  assert.equal((await unset.fetch("/openapi.json")).status, 401);
+  assert.equal((await unset.fetch("/health")).status, 200);
+  assert.equal((await unset.fetch("/")).status, 200);
+});
+
+test("the_secret_opens_everything_and_nothing_else_does", async () => {
+  assert.equal(await statusOf("a", "listSessions", {}, owner), 200);
+  for (const token of ["", "x", SECRET.slice(1), `${SECRET} x`, "sa1.e30.AAAA", "x".repeat(20_000)]) {
+    for (const via of [undefined, "service", "object"]) {
+      assert.deepEqual(await statusOf("a", "listSessions", {}, { ...bearer(token), via }), [401, "unauthorized"]);
+    }
+  }
+  assert.deepEqual(await statusOf("a", "listSessions", {}, { headers: { authorization: `Basic ${SECRET}` } }), [401, "unauthorized"]);
+});
+
+test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
+  for (const id of ["mine", "other"]) await guarded.call("scoped", "createSession", { id }, owner);
+  const token = bearer(await mint("scoped", { sessionId: "mine" }));
+  assert.equal(await statusOf("scoped", "loadEvents", { sessionId: "mine" }, token), 200);
+  const { body } = await guarded.call("scoped", "listSessions", {}, token);
+  assert.deepEqual(body.sessions.map(({ id }) => id), ["mine"]);
+  assert.deepEqual(await statusOf("scoped", "loadEvents", { sessionId: "other" }, token), [403, "forbidden"]);
+  assert.deepEqual(await statusOf("scoped", "mintToken", { expiresIn: 60 }, token), [403, "forbidden"]);
+  assert.deepEqual(await statusOf("scoped", "destroy", { confirm: "scoped" }, token), [403, "forbidden"]);
+  assert.deepEqual(await statusOf("scoped", "configureAgent", { maxSteps: 1 }, token), [403, "forbidden"]);
+  // For one agent: the one it was minted at.
+  assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, token), [401, "unauthorized"]);
+  assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, { ...token, via: "object" }), [401, "unauthorized"]);
+});
+
+test("a_token_ends_when_it_said", async () => {
+  const token = bearer(await mint("brief", { expiresIn: 1 }));
+  assert.equal(await statusOf("brief", "listSessions", {}, token), 200);
+  await new Promise((resolve) => setTimeout(resolve, 1100));
+  assert.deepEqual(await statusOf("brief", "listSessions", {}, token), [401, "unauthorized"]);
+});
+
+test("tokens_appear_in_no_answer_and_no_log", async () => {
+  const token = await mint("quiet", { sessionId: "s" });
+  const answers = [
+    await guarded.call("quiet", "destroy", { confirm: token }, bearer(token)),
+    await guarded.call("quiet", "loadEvents", { sessionId: token }, owner),
+    await guarded.call("other", "loadEvents", {}, bearer(`${token}x`)),
+  ];
+  for (const { status, body } of answers) {
+    assert.ok(status >= 400);
+    assert.ok(!body.error.message.includes(token) && !JSON.stringify(body).includes(SECRET));
+  }
+  assert.ok(!JSON.stringify(guarded.logs).includes(SECRET));
+  assert.ok(!JSON.stringify(guarded.logs).includes(token));
+});

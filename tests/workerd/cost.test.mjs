@@ -1,0 +1,64 @@
+// What an operation costs in rows, and that it costs the same at any length.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const user = (more = {}) => ({ action: "user_message", content: "hello there", ...more });
+
+async function cost(agent, operation, input) {
+  const { status, body, rowsRead, rowsWritten } = await server.call(agent, operation, { sessionId: "s", ...input });
+  assert.equal(status, 200, JSON.stringify(body));
+  return { read: rowsRead, written: rowsWritten, body };
+}
+
+async function agentOf(length) {
+  const agent = `of ${length}`;
+  await server.call(agent, "createSession", { id: "s" });
+  for (let left = length; left > 0; left -= 1000) {
+    await cost(agent, "appendEvents", { events: Array.from({ length: Math.min(left, 1000) }, () => user()) });
+  }
+  return agent;
+}
+
+for (const length of [10, 1_000, 100_000]) {
+  test(`in_a_session_of_${length}_events`, async () => {
+    const agent = await agentOf(length);
+
+    const minted = await cost(agent, "appendEvents", { events: [user()] });
+    assert.equal(minted.written, 1);
+    assert.ok(minted.read <= 10, `${minted.read} rows read`);
+
+    const given = await cost(agent, "appendEvents", { events: [user({ id: "mine" })] });
+    assert.equal(given.written, 2);
+    assert.ok(given.read <= 10, `${given.read} rows read`);
+
+    const again = await cost(agent, "appendEvents", { events: [user({ id: "mine" })] });
+    assert.equal(again.written, 0);
+    assert.ok(again.read <= 10, `${again.read} rows read`);
+
+    const ten = await cost(agent, "appendEvents", { events: Array.from({ length: 10 }, () => user()) });
+    assert.equal(ten.written, 10);
+
+    // The start of a branch is in the branch index; what follows it is not.
+    const branch = await cost(agent, "appendEvents", { parentId: "mine", events: [user()] });
+    assert.equal(branch.written, 2);
+    assert.ok(branch.read <= 10, `${branch.read} rows read`);
+    assert.equal((await cost(agent, "appendEvents", { events: [user()] })).written, 1);
+
+    const newest = await cost(agent, "loadEvents", { limit: 50, tail: true });
+    assert.ok(newest.read <= 2 * 50 + 20, `${newest.read} rows read`);
+    assert.equal(newest.written, 0);
+
+    await server.evict(agent);
+    const first = await cost(agent, "appendEvents", { events: [user()] });
+    assert.equal(first.written, 1);
+    assert.ok(first.read <= 10, `${first.read} rows read after eviction`);
+
+    const gone = await cost(agent, "deleteEvents", { eventIds: ["mine"] });
+    assert.ok(gone.read <= 40, `${gone.read} rows read`);
+  });
+}

@@ -1,0 +1,117 @@
+// The doors: addresses, methods, bodies, and what nonsense gets.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const RPC = "/agents/session-agent/doors/rpc";
+
+async function refusal(path, init = {}, options) {
+  const response = await server.fetch(path, { method: "POST", ...init }, options);
+  const text = await response.text();
+  assert.equal(response.headers.get("content-type"), "application/json", text.slice(0, 200));
+  const { error } = JSON.parse(text);
+  assert.match(error.message, /\w.*[.…?]$/su);
+  return { status: response.status, code: error.code, field: error.details.field, details: error.details, headers: response.headers };
+}
+
+async function stillAnswers() {
+  const { status } = await server.call("doors", "listSessions");
+  assert.equal(status, 200);
+}
+
+test("health_says_which_build_this_is", async () => {
+  const response = await server.fetch("/health");
+  const { status, name, version, revision } = await response.json();
+  assert.deepEqual([response.status, status, name], [200, "ok", "session-agent"]);
+  assert.match(version, /^\d+\.\d+\.\d+$/);
+  assert.match(revision, /^([0-9a-f]{12}|unknown)$/);
+});
+
+test("the_api_document_is_served_as_it_stands_in_the_tree", async () => {
+  const response = await server.fetch("/openapi.json");
+  assert.equal(await response.text(), await readFile(new URL("../../src/api/openapi.json", import.meta.url), "utf8"));
+});
+
+test("the_first_page_is_html", async () => {
+  const response = await server.fetch("/");
+  assert.match(response.headers.get("content-type"), /^text\/html/);
+  assert.match(await response.text(), /<h1>Session Agent<\/h1>/);
+});
+
+test("the_same_addresses_answer_on_the_object_itself", async () => {
+  for (const path of ["/health", "/openapi.json", "/"]) {
+    const response = await server.fetch(path, {}, { via: "object", agent: "doors" });
+    await response.text();
+    assert.equal(response.status, 200, path);
+  }
+  const other = await refusal(`${RPC}/listSessions`, {}, { via: "object", agent: "another" });
+  assert.deepEqual([other.status, other.code, other.field], [400, "invalid_request", "agent"]);
+});
+
+test("an_unknown_operation_or_address_is_404_and_a_wrong_method_405", async () => {
+  assert.deepEqual(pick(await refusal(`${RPC}/createSesion`)), [404, "unknown_operation"]);
+  assert.deepEqual(pick(await refusal("/nowhere")), [404, "unknown_operation"]);
+  const wrong = await refusal(`${RPC}/listSessions`, { method: "GET" });
+  assert.deepEqual([...pick(wrong), wrong.headers.get("allow")], [405, "method_not_allowed", "POST"]);
+  await stillAnswers();
+});
+
+test("an_empty_body_is_an_empty_object", async () => {
+  for (const body of [undefined, "", " "]) {
+    const { status } = await server.call("doors", "listSessions", body);
+    assert.equal(status, 200);
+  }
+});
+
+test("nonsense_in_the_body_is_400_and_names_the_field", async () => {
+  const bytes = (...parts) => Buffer.concat(parts.map((part) => Buffer.from(part)));
+  const table = [
+    ["listSessions", "{", "body"],
+    ["listSessions", "[]", "body"],
+    ["listSessions", '{"limit":"5"}', "limit"],
+    ["listSessions", '{"limit":9007199254740993}', "limit"],
+    ["createSession", bytes('{"name":"', [0xff, 0xfe], '"}'), "body"],
+    ["createSession", '{"name":"\\ud800"}', "name"],
+    ["createSession", `{"metadata":{"a":${"[".repeat(5000)}${"]".repeat(5000)}}}`, "metadata"],
+    ["createSession", JSON.stringify({ id: "x".repeat(201) }), "id"],
+    ["createSession", '{"nmae":"x"}', "nmae"],
+  ];
+  for (const [operation, body, field] of table) {
+    const got = await refusal(`${RPC}/${operation}`, { body });
+    assert.deepEqual([got.status, got.code, got.field], [400, "invalid_request", field], String(body).slice(0, 60));
+    assert.equal(got.headers.get("x-rows-written"), "0");
+  }
+  const { body } = await server.call("doors", "listSessions");
+  assert.deepEqual(body.sessions, []);
+});
+
+test("nonsense_in_the_agents_name_is_400", async () => {
+  for (const name of ["%", "%zz", "%C3%28", "%00", "a%0Ab", "%7F", "x".repeat(201)]) {
+    const got = await refusal(`/agents/session-agent/${name}/rpc/listSessions`);
+    assert.deepEqual([got.status, got.code, got.field], [400, "invalid_request", "agent"], name);
+  }
+});
+
+test("a_body_over_the_limit_is_413_announced_or_not", async () => {
+  const limit = 33 * 1024 * 1024;
+  const tooLong = Buffer.alloc(limit + 1, 0x20);
+  const announced = await refusal(`${RPC}/createSession`, { body: tooLong });
+  assert.deepEqual([...pick(announced), announced.details.limit, announced.details.actual], [413, "payload_too_large", limit, limit + 1]);
+  const chunks = async function* () {
+    for (let sent = 0; sent <= limit; sent += 1 << 20) yield tooLong.subarray(0, 1 << 20);
+  };
+  const streamed = await refusal(`${RPC}/createSession`, { body: ReadableStream.from(chunks()), duplex: "half" });
+  assert.deepEqual(pick(streamed), [413, "payload_too_large"]);
+  const { status } = await server.call("doors-big", "createSession", `{"id":"s"${" ".repeat(limit - 10)}}`);
+  assert.equal(status, 200);
+  await stillAnswers();
+});
+
+function pick({ status, code }) {
+  return [status, code];
+}

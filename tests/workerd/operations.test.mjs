@@ -1,0 +1,156 @@
+// The wiring, from a request to the object's storage and back: what native
+// tests can't see.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const user = (content, more = {}) => ({ action: "user_message", content, ...more });
+
+async function agentWithSession(agent) {
+  await ok(agent, "createSession", { id: "s" });
+  return {
+    call: (operation, input) => server.call(agent, operation, { sessionId: "s", ...input }),
+    ok: (operation, input) => ok(agent, operation, { sessionId: "s", ...input }),
+  };
+}
+
+async function ok(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input);
+  assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  return body;
+}
+
+test("what_is_appended_reads_back_exactly", async () => {
+  const alice = await agentWithSession("exact");
+  const text = "a\u0000b \u2028 😀 \"\\ \u0001 ␤ ".repeat(3);
+  const toolCalls = [{ id: "c1", name: "echo", arguments: { n: [1, null, { a: "ü" }] } }];
+  const { events } = await alice.ok("appendEvents", {
+    events: [
+      user(text, { metadata: { text, "a b": [1.5, true] }, createdAt: 42 }),
+      { action: "tool_call_request", content: "", toolCalls },
+      { action: "tool_result", content: text, toolCallId: "c1", toolName: "echo", isError: true },
+    ],
+  });
+  const read = await alice.ok("loadEvents");
+  const [first, second, third] = events.map(({ id }) => id);
+  const common = { sessionId: "s" };
+  assert.deepEqual(read, [
+    { ...common, id: first, seq: 1, parentId: null, ...user(text), metadata: { text, "a b": [1.5, true] }, createdAt: 42 },
+    { ...common, id: second, seq: 2, parentId: first, action: "tool_call_request", content: "", toolCalls, createdAt: read[1].createdAt },
+    { ...common, id: third, seq: 3, parentId: second, action: "tool_result", content: text, toolCallId: "c1", toolName: "echo", isError: true, createdAt: read[2].createdAt },
+  ]);
+});
+
+test("numbers_keep_their_spelling", async () => {
+  const metadata = '{"z":12345678901234567890,"a":1.0,"n":-0.0,"z":1e400}';
+  await ok("spelling", "createSession", { id: "s" });
+  const sent = await server.call("spelling", "appendEvents", `{"sessionId":"s","events":[{"action":"user_message","content":"x","metadata":${metadata}}]}`);
+  assert.equal(sent.status, 200);
+  const response = await server.fetch("/agents/session-agent/spelling/rpc/loadEvents", { method: "POST", body: '{"sessionId":"s"}' });
+  assert.match(await response.text(), new RegExp(metadata.replaceAll(/[.+{}]/g, "\\$&")));
+});
+
+test("acknowledged_writes_survive_eviction_and_the_death_of_the_runtime", async () => {
+  const own = await startServer();
+  try {
+    await own.call("durable", "createSession", { id: "s" });
+    await own.call("durable", "appendEvents", { sessionId: "s", events: [user("one")] });
+    await own.evict("durable");
+    await own.call("durable", "appendEvents", { sessionId: "s", events: [user("two")] });
+    await own.kill9();
+    const { body } = await own.call("durable", "loadEvents", { sessionId: "s" });
+    assert.deepEqual(body.map(({ content, seq }) => [content, seq]), [["one", 1], ["two", 2]]);
+  } finally {
+    await own.stop();
+  }
+});
+
+test("a_transaction_that_throws_half_way_leaves_nothing", async () => {
+  const agent = "half-way";
+  const alice = await agentWithSession(agent);
+  await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
+  const before = await server.sql(agent, "SELECT * FROM cf_agents_events");
+  // The delete's own DELETE succeeds; the update after it is what throws.
+  await server.sql(agent, "CREATE TRIGGER broken BEFORE UPDATE ON cf_agents_sessions BEGIN SELECT RAISE(ABORT, 'disk on fire'); END");
+  const failed = await alice.call("deleteEvents", { eventIds: [before[1].id] });
+  assert.equal(failed.status, 500);
+  assert.equal(failed.body.error.code, "storage_failed");
+  assert.doesNotMatch(JSON.stringify(failed.body), /fire|cf_agents|UPDATE/);
+  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_events"), before);
+  await server.sql(agent, "DROP TRIGGER broken");
+  assert.deepEqual(await alice.ok("deleteEvents", { eventIds: [before[1].id] }), { deleted: 1 });
+});
+
+test("a_batch_of_several_statements_is_one_transaction", async () => {
+  const agent = "batches";
+  const alice = await agentWithSession(agent);
+  const big = "x".repeat(400_000);
+  await server.sql(agent, "CREATE TRIGGER broken BEFORE INSERT ON cf_agents_events WHEN new.content = 'last' BEGIN SELECT RAISE(ABORT, 'no'); END");
+  const failed = await alice.call("appendEvents", { events: [user(big), user(big), user(big), user("last")] });
+  assert.equal(failed.body.error.code, "storage_failed");
+  assert.deepEqual(await alice.ok("loadEvents"), []);
+  await server.sql(agent, "DROP TRIGGER broken");
+  const { events } = await alice.ok("appendEvents", { events: [user(big), user(big), user(big), user("last")] });
+  assert.deepEqual(events.map(({ seq }) => seq), [1, 2, 3, 4]);
+  assert.deepEqual((await alice.ok("loadEvents")).map(({ content }) => content.length), [400_000, 400_000, 400_000, 4]);
+});
+
+test("destroy_leaves_a_working_empty_object", async () => {
+  const agent = "phoenix";
+  await agentWithSession(agent);
+  const slip = await server.call(agent, "destroy", { confirm: "another" });
+  assert.deepEqual([slip.status, slip.body.error.details.field], [400, "confirm"]);
+  assert.deepEqual(await ok(agent, "destroy", { confirm: agent }), { destroyed: true });
+  assert.deepEqual(await ok(agent, "listSessions"), { sessions: [], cursor: null });
+  await ok(agent, "createSession", { id: "s" });
+  await server.evict(agent);
+  assert.equal((await ok(agent, "getSession", { sessionId: "s" })).id, "s");
+});
+
+test("a_damaged_row_is_told_to_its_reader_alone", async () => {
+  const agent = "damaged";
+  const alice = await agentWithSession(agent);
+  const { events } = await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
+  await server.sql(agent, "UPDATE cf_agents_events SET metadata = '{oops' WHERE seq = 2");
+  const { status, body } = await alice.call("loadEvents");
+  assert.deepEqual([status, body.error.code, body.error.details.id], [500, "corrupt_row", events[1].id]);
+  assert.deepEqual((await alice.ok("loadEvents", { limit: 1 })).map(({ id }) => id), [events[0].id]);
+  assert.deepEqual((await alice.ok("loadEvents", { afterSeq: 2 })).map(({ id }) => id), [events[2].id]);
+});
+
+test("an_object_in_the_documents_layout_is_carried_over", async () => {
+  const agent = "documents";
+  await server.sql(agent, `CREATE TABLE IF NOT EXISTS cf_agents_sessions (
+    id TEXT PRIMARY KEY NOT NULL, agent_id TEXT NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, metadata TEXT)`);
+  await server.sql(agent, `CREATE TABLE IF NOT EXISTS cf_agents_events (
+    id TEXT PRIMARY KEY NOT NULL, session_id TEXT NOT NULL, seq INTEGER NOT NULL, action TEXT NOT NULL, content TEXT, metadata TEXT, created_at INTEGER NOT NULL)`);
+  await server.sql(agent, "CREATE INDEX IF NOT EXISTS idx_events_session_seq ON cf_agents_events(session_id, seq)");
+  await server.sql(agent, "INSERT INTO cf_agents_sessions VALUES ('s', 'documents', 100, 200, ?)", '{"title":"old"}');
+  const insert = "INSERT INTO cf_agents_events VALUES (?, 's', ?, ?, ?, ?, ?)";
+  await server.sql(agent, insert, "a", 1, "user_message", "hello", null, 110);
+  await server.sql(agent, insert, "b", 2, "tool_call_request", null, '{"toolCalls":[{"id":"c1","name":"echo","arguments":{"a":1}}],"trace":7}', 120);
+  await server.sql(agent, insert, "c", 3, "tool_result", "hi", '{"toolCallId":"c1","toolName":"echo"}', 130);
+  const session = await ok(agent, "getSession", { sessionId: "s" });
+  assert.deepEqual([session.metadata, session.createdAt, session.updatedAt], [{ title: "old" }, 100, 200]);
+  assert.deepEqual(await ok(agent, "loadEvents", { sessionId: "s" }), [
+    { id: "a", sessionId: "s", seq: 1, parentId: null, action: "user_message", content: "hello", createdAt: 110 },
+    { id: "b", sessionId: "s", seq: 2, parentId: "a", action: "tool_call_request", content: "", toolCalls: [{ id: "c1", name: "echo", arguments: { a: 1 } }], metadata: { trace: 7 }, createdAt: 120 },
+    { id: "c", sessionId: "s", seq: 3, parentId: "b", action: "tool_result", content: "hi", toolCallId: "c1", toolName: "echo", createdAt: 130 },
+  ]);
+  const { events } = await ok(agent, "appendEvents", { sessionId: "s", expectedLeafId: "c", events: [user("on")] });
+  assert.equal(events[0].seq, 4);
+});
+
+test("two_hundred_appends_at_once_are_each_written_once", async () => {
+  const alice = await agentWithSession("crowd");
+  const answers = await Promise.all(Array.from({ length: 200 }, (_, n) => alice.ok("appendEvents", { events: [user(`${n}`)] })));
+  const seqs = answers.map(({ events }) => events[0].seq).sort((a, b) => a - b);
+  assert.deepEqual(seqs, Array.from({ length: 200 }, (_, n) => n + 1));
+  const read = await alice.ok("loadEvents", { limit: 1000 });
+  assert.equal(new Set(read.map(({ content }) => content)).size, 200);
+  assert.ok(read.every(({ parentId }, n) => parentId === (n === 0 ? null : read[n - 1].id)));
+});
