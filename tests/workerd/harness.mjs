@@ -93,6 +93,11 @@ class Server {
     return await this.#ask(agent, "sql", { query, params });
   }
 
+  /** What that SQL costs there: `{ read, written }` rows. */
+  async sqlCost(agent, query, ...params) {
+    return await this.#ask(agent, "sql-cost", { query, params });
+  }
+
   /** Names one life of the object: another after `evict`, `abort` and `kill9`. */
   async incarnation(agent) {
     return await this.#ask(agent, "incarnation");

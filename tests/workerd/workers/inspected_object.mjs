@@ -49,6 +49,11 @@ export class SessionAgent extends DurableObject {
     switch (pathname) {
       case "/__harness/sql":
         return this.ctx.storage.sql.exec(input.query, ...input.params).toArray();
+      case "/__harness/sql-cost": {
+        const cursor = this.ctx.storage.sql.exec(input.query, ...input.params);
+        cursor.toArray();
+        return { read: cursor.rowsRead, written: cursor.rowsWritten };
+      }
       case "/__harness/incarnation":
         return this.#incarnation;
       case "/__harness/abort":
