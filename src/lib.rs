@@ -9,6 +9,7 @@
 
 mod access;
 mod api;
+mod changes;
 mod config;
 mod database;
 mod error;
@@ -16,8 +17,10 @@ mod host;
 mod ids;
 mod json;
 mod log;
+mod messages;
 mod schema;
 mod sessions;
+mod tree;
 
 #[cfg(target_arch = "wasm32")]
 mod edge;

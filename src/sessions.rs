@@ -40,9 +40,15 @@ pub struct Usage {
     pub cost: f64,
 }
 
-/// When session `s` was last written to. One seek into the log.
+/// When session `s` was last written to: one seek into the log, one into the
+/// feed of what was changed in it.
 const ACTIVE_AT: &str = "
     max(s.updated_at,
+        coalesce((SELECT c.changed_at
+                    FROM cf_agents_changes AS c
+                   WHERE c.session_id = s.id
+                   ORDER BY c.cursor DESC
+                   LIMIT 1), 0),
         coalesce((SELECT e.written_at
                     FROM cf_agents_events AS e
                    WHERE e.session_id = s.id
@@ -289,16 +295,19 @@ pub fn add_usage(
     })
 }
 
+/// The tables whose rows belong to a session, by their `session_id`.
+const OWNED_TABLES: &[&str] = &["cf_agents_events", "cf_agents_changes"];
+
 /// Deletes the session and all that hangs on it; `false` if there is none.
 pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
     atomically(db, || {
         if !session_exists(db, id)? {
             return Ok(false);
         }
-        db.run(
-            "DELETE FROM cf_agents_events WHERE session_id = ?1",
-            &[id.as_str().into()],
-        )?;
+        for table in OWNED_TABLES {
+            let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
+            db.run(&sql, &[id.as_str().into()])?;
+        }
         db.run(
             "DELETE FROM cf_agents_sessions WHERE id = ?1",
             &[id.as_str().into()],

@@ -3,10 +3,12 @@
 
 mod agent;
 mod events;
+mod messages;
 mod operation;
 pub mod route;
 mod sessions;
 mod table;
+mod tree;
 
 #[cfg(test)]
 mod openapi;

@@ -230,7 +230,7 @@ impl Operation for AddUsage {
     }
 }
 
-fn check_name(name: Option<&str>) -> Result<()> {
+pub fn check_name(name: Option<&str>) -> Result<()> {
     match name {
         Some(name) if name.chars().count() > MAX_NAME_CHARS => Err(Error::invalid(
             "name",

@@ -3,10 +3,15 @@
 
 use super::agent::{ConfigureAgent, Destroy, GetConfig, MintToken};
 use super::events::{AppendEvents, DeleteEvents, LoadEvents};
+use super::messages::{
+    AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
+    GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
+};
 use super::operation::{Entry, entry};
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
+use super::tree::{ForkSession, GetChanges, SetLeaf};
 
 pub const OPERATIONS: &[Entry] = &[
     entry::<CreateSession>(),
@@ -15,9 +20,22 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<UpdateSession>(),
     entry::<DeleteSession>(),
     entry::<AddUsage>(),
+    entry::<ForkSession>(),
+    entry::<SetLeaf>(),
     entry::<AppendEvents>(),
     entry::<LoadEvents>(),
     entry::<DeleteEvents>(),
+    entry::<AppendMessage>(),
+    entry::<UpdateMessage>(),
+    entry::<UpsertMessage>(),
+    entry::<GetMessage>(),
+    entry::<GetHistory>(),
+    entry::<GetBranches>(),
+    entry::<GetLatestLeaf>(),
+    entry::<GetPathLength>(),
+    entry::<DeleteMessages>(),
+    entry::<ClearMessages>(),
+    entry::<GetChanges>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

@@ -161,7 +161,7 @@ fn plan<'a>(
         Parent::After(id) => Some(find_parent(&known, "parentId", id)?),
     };
     let mut newest_seq = tip.newest_seq;
-    let mut next_seq = tip.newest_seq.max(tip.seq_floor) + 1;
+    let mut next_seq = tip.last_seq() + 1;
     let mut plan = Plan {
         rows: Vec::with_capacity(events.len()),
         outcomes: Vec::with_capacity(events.len()),
@@ -238,7 +238,7 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
 const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-            action, content, tool, metadata, created_at, written_at)";
+            action, content, tool, metadata, message, message_dated, created_at, written_at)";
 
 fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_>]) -> Result<()> {
     let now_ms = host.now_ms();
@@ -273,6 +273,8 @@ struct Columns<'a>(
     Option<&'a str>,
     Option<String>,
     Option<&'a str>,
+    Option<&'a str>,
+    u8,
     i64,
 );
 
@@ -293,6 +295,16 @@ impl<'a> Columns<'a> {
                 .as_ref()
                 .map(|metadata| metadata.as_str()),
             row.event
+                .message
+                .as_ref()
+                .map(|message| message.fields.as_str()),
+            u8::from(
+                row.event
+                    .message
+                    .as_ref()
+                    .is_some_and(|message| message.is_dated),
+            ),
+            row.event
                 .created_at
                 .map_or(now_ms, |created_at| created_at.0),
         );
@@ -308,10 +320,15 @@ impl<'a> Columns<'a> {
     /// About what the row takes in the table.
     fn bytes(&self) -> usize {
         let length = |text: Option<&str>| text.map_or(0, str::len);
-        self.1.len() + length(self.4) + length(self.7) + length(self.8.as_deref()) + length(self.9)
+        self.1.len()
+            + length(self.4)
+            + length(self.7)
+            + length(self.8.as_deref())
+            + length(self.9)
+            + length(self.10)
     }
 
-    fn values(&self, session_id: &Id, now_ms: i64) -> [Value; 13] {
+    fn values(&self, session_id: &Id, now_ms: i64) -> [Value; 15] {
         [
             session_id.as_str().into(),
             self.0.into(),
@@ -325,6 +342,8 @@ impl<'a> Columns<'a> {
             self.8.as_deref().into(),
             self.9.into(),
             self.10.into(),
+            u32::from(self.11).into(),
+            self.12.into(),
             now_ms.into(),
         ]
     }
@@ -357,15 +376,16 @@ fn write_batch(
     now_ms: i64,
 ) -> Result<()> {
     if let [row] = batch {
-        let sql =
-            format!("{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)");
+        let sql = format!(
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
+        );
         return db.run(&sql, &row.values(session_id, now_ms));
     }
     let json = serde_json::to_string(batch).map_err(|error| Error::storage(error.to_string()))?;
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-                value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, ?3
+                value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, ?3
            FROM json_each(?2)"
     );
     db.run(

@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::find::find_seqs;
-use super::tip::get_tip;
+use super::tip::{Tip, get_tip};
+use crate::changes::{self, ChangeType};
 use crate::database::{Database, Value, atomically};
 use crate::error::Result;
 use crate::host::Host;
@@ -23,46 +24,69 @@ pub fn delete_events(
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
         let doomed = find_seqs(db, session_id, ids.iter())?;
-        if doomed.is_empty() {
-            return Ok(0);
-        }
-        let mut seqs: Vec<i64> = doomed.into_values().collect();
-        seqs.sort_unstable();
-        let list = Value::Text(json!(seqs).to_string());
-        let here = Value::from(session_id.as_str());
-
-        let parents = load_parents(db, &here, &list)?;
-        let orphans = load_orphans(db, &here, &list, &parents)?;
-        db.run(
-            "DELETE FROM cf_agents_events
-              WHERE session_id = ?1
-                AND seq IN (SELECT value FROM json_each(?2))",
-            &[here.clone(), list],
+        let mut doomed: Vec<(i64, String)> =
+            doomed.into_iter().map(|(id, seq)| (seq, id)).collect();
+        doomed.sort_unstable();
+        let (seqs, ids): (Vec<i64>, Vec<String>) = doomed.into_iter().unzip();
+        let changed: Vec<Option<&str>> = ids.iter().map(|id| Some(id.as_str())).collect();
+        changes::record(
+            db,
+            host,
+            session_id,
+            tip.last_seq(),
+            ChangeType::Delete,
+            &changed,
         )?;
-        adopt(db, &here, &orphans)?;
-
-        // The chosen leaf, if it went, steps back along its own branch.
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET seq_floor = max(seq_floor, ?2),
-                    leaf_seq = CASE
-                      WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
-                      THEN (SELECT nullif(value ->> 1, 0)
-                              FROM json_each(?3)
-                             WHERE value ->> 0 = leaf_seq)
-                      ELSE leaf_seq
-                    END,
-                    updated_at = ?4
-              WHERE id = ?1",
-            &[
-                here,
-                tip.newest_seq.into(),
-                Value::Text(json!(survivors(&parents)).to_string()),
-                host.now_ms().into(),
-            ],
-        )?;
+        delete_seqs(db, host, session_id, &tip, &seqs)?;
         Ok(seqs.len())
     })
+}
+
+/// Takes these events out of the tree and joins what hung on them. Part of a
+/// transaction that tells the feed.
+pub fn delete_seqs(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &Tip,
+    seqs: &[i64],
+) -> Result<()> {
+    if seqs.is_empty() {
+        return Ok(());
+    }
+    let list = Value::Text(json!(seqs).to_string());
+    let here = Value::from(session_id.as_str());
+
+    let parents = load_parents(db, &here, &list)?;
+    let orphans = load_orphans(db, &here, &list, &parents)?;
+    db.run(
+        "DELETE FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &[here.clone(), list],
+    )?;
+    adopt(db, &here, &orphans)?;
+
+    // The chosen leaf, if it went, steps back along its own branch.
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET seq_floor = max(seq_floor, ?2),
+                leaf_seq = CASE
+                  WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
+                  THEN (SELECT nullif(value ->> 1, 0)
+                          FROM json_each(?3)
+                         WHERE value ->> 0 = leaf_seq)
+                  ELSE leaf_seq
+                END,
+                updated_at = ?4
+          WHERE id = ?1",
+        &[
+            here,
+            tip.newest_seq.into(),
+            Value::Text(json!(survivors(&parents)).to_string()),
+            host.now_ms().into(),
+        ],
+    )
 }
 
 /// The doomed events' parents, by `seq`.

@@ -68,6 +68,10 @@ pub struct NewEvent {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     pub parent_id: Option<Option<Id>>,
+    /// The message of the AI SDK that this event is, from the message operations alone.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub message: Option<MessageText>,
     /// Taken so that an event can be sent as it was read; the log numbers its events itself.
     #[serde(rename = "seq")]
     #[cfg_attr(test, schemars(with = "Option<i64>"))]
@@ -92,7 +96,34 @@ struct Tool<'a> {
     is_error: Option<bool>,
 }
 
+/// A message as it is stored beside its event.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessageText {
+    /// The inside of the JSON object, less `id` and a `createdAt` of ours.
+    pub fields: String,
+    /// Whether a `createdAt` of the sender's own stays among them.
+    pub is_dated: bool,
+}
+
 impl NewEvent {
+    pub fn new(action: Action) -> Self {
+        Self {
+            id: None,
+            action,
+            content: None,
+            tool_calls: None,
+            tool_call_id: None,
+            tool_name: None,
+            is_error: None,
+            metadata: None,
+            created_at: None,
+            parent_id: None,
+            message: None,
+            _seq: None,
+            _session_id: None,
+        }
+    }
+
     /// What serde's types can't say: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
         let missing = |name: &str, action: &str| {

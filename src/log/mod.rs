@@ -9,7 +9,7 @@ pub mod delete;
 pub mod event;
 pub mod find;
 pub mod load;
-mod tip;
+pub mod tip;
 
 /// Events that one call may append, or ids it may name.
 pub const MAX_EVENTS: usize = 1000;

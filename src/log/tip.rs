@@ -14,6 +14,13 @@ pub struct Tip {
     pub leaf: Option<Leaf>,
 }
 
+impl Tip {
+    /// The highest `seq` that an event of this session ever had.
+    pub fn last_seq(&self) -> i64 {
+        self.newest_seq.max(self.seq_floor)
+    }
+}
+
 #[derive(Clone)]
 pub struct Leaf {
     pub seq: i64,

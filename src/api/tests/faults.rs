@@ -14,6 +14,13 @@ fn furnished() -> Alice {
     let said = alice.say(&["1", "2", "3", "4"]);
     alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "5"}]}));
     alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]},
+            {"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"}
+        ]}),
+    );
+    alice.ok(
         "createSession",
         json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
     );
@@ -26,6 +33,7 @@ fn every_write_is_all_or_nothing_whichever_statement_fails() {
     let big: Vec<Value> = (0..5)
         .map(|n| json!({"id": format!("big-{n}"), "action": "user_message", "content": "x".repeat(400_000)}))
         .collect();
+    let run = furnished().events()[5]["id"].clone();
     let minted = furnished().events()[1]["id"].clone();
     let writes: Vec<(&str, Value)> = vec![
         ("createSession", json!({"id": "u", "parentSessionId": "s"})),
@@ -51,6 +59,25 @@ fn every_write_is_all_or_nothing_whichever_statement_fails() {
             "deleteEvents",
             json!({"sessionId": "s", "eventIds": ["b1", minted]}),
         ),
+        (
+            "appendMessage",
+            json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": []}}),
+        ),
+        (
+            "updateMessage",
+            json!({"sessionId": "s", "message": {"id": "b1", "role": "user", "parts": []}}),
+        ),
+        (
+            "upsertMessage",
+            json!({"sessionId": "s", "message": {"id": run, "role": "assistant", "parts": []}}),
+        ),
+        (
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["b1", run]}),
+        ),
+        ("clearMessages", json!({"sessionId": "s"})),
+        ("setLeaf", json!({"sessionId": "s", "id": "b1"})),
+        ("forkSession", json!({"sessionId": "s", "atId": "b1"})),
         ("configureAgent", json!({"model": "demo"})),
         ("destroy", json!({"confirm": "alice"})),
     ];

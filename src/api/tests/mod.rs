@@ -5,7 +5,9 @@ mod carry_over;
 mod config;
 mod events;
 mod faults;
+mod messages;
 mod nonsense;
+mod random_play;
 mod sessions;
 
 use serde_json::{Value, json};

@@ -1,0 +1,447 @@
+//! Operations on a session's messages.
+
+use serde::{Deserialize, Serialize};
+
+use super::operation::{Agent, Operation, Reply};
+use crate::access::Needs;
+use crate::config::load_config;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{JsonObject, Limit, nullable};
+use crate::log::MAX_EVENTS;
+use crate::log::append::Parent;
+use crate::messages::append::append_message;
+use crate::messages::change::{clear_messages, delete_messages, update_message};
+use crate::messages::history::{DEFAULT_MAX_BYTES, HistoryCursor, count_messages, load_page};
+use crate::messages::parse::{NewMessage, Source, parse_message};
+use crate::messages::read::{find_message, load_branches, message_at_leaf};
+use crate::messages::view::Message;
+use crate::sessions::session_exists;
+use crate::tree::leaf::resolve_leaf;
+use crate::tree::path::load_segments;
+
+/// The longest page that a caller may ask for, in bytes.
+const MAX_PAGE_BYTES: i64 = 32 << 20;
+
+/// A message of the AI SDK, as it was appended, with `createdAt`.
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(dead_code)]
+pub struct UiMessage {
+    id: Id,
+    /// `user`, `assistant` or `system`.
+    role: String,
+    parts: Vec<JsonObject>,
+    metadata: Option<serde_json::Value>,
+    /// Milliseconds since the epoch.
+    created_at: i64,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct AppendedMessage {
+    /// `false`: a message of this id was there already.
+    inserted: bool,
+    message: UiMessage,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct MessageList {
+    messages: Vec<UiMessage>,
+}
+
+/// Appends a message: one event, after the leaf unless `parentId` says otherwise.
+///
+/// An id that is already in the session is not written again.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppendMessage {
+    session_id: Id,
+    message: JsonObject,
+    /// The event that it follows. Left out: the leaf. `null`: none, it is a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    parent_id: Option<Option<Id>>,
+    /// `client`: reserved metadata keys and provider metadata are taken out.
+    #[serde(default)]
+    source: Source,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl AppendMessage {
+    fn append(self, agent: &Agent<'_>) -> Result<Reply> {
+        let message = parse(agent, &self.message, self.source)?;
+        self.append_parsed(agent, message)
+    }
+
+    fn append_parsed(self, agent: &Agent<'_>, message: NewMessage) -> Result<Reply> {
+        let parent = Parent::from_field(self.parent_id);
+        let appended = append_message(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            message,
+            &parent,
+            self.expected_leaf_id.as_ref(),
+        )?;
+        Ok(appended_reply(appended.inserted, &appended.message))
+    }
+}
+
+fn appended_reply(inserted: bool, message: &Message) -> Reply {
+    Reply::text(format!(
+        r#"{{"inserted":{inserted},"message":{}}}"#,
+        message.json
+    ))
+}
+
+fn parse(agent: &Agent<'_>, message: &JsonObject, source: Source) -> Result<NewMessage> {
+    let reserved = match source {
+        Source::Client => load_config(agent.db)?.reserved_metadata_keys,
+        Source::Server => Vec::new(),
+    };
+    parse_message(message, source, &reserved)
+}
+
+impl Operation for AppendMessage {
+    const NAME: &'static str = "appendMessage";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = AppendedMessage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        self.append(agent)
+    }
+}
+
+/// Appends a message, or updates the one that has its id.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(transparent)]
+pub struct UpsertMessage(AppendMessage);
+
+impl Operation for UpsertMessage {
+    const NAME: &'static str = "upsertMessage";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = AppendedMessage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.0.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let request = self.0;
+        let message = parse(agent, &request.message, request.source)?;
+        if message.id.is_some()
+            && let Some(updated) =
+                update_message(agent.db, agent.host, &request.session_id, &message)?
+        {
+            return Ok(appended_reply(false, &updated));
+        }
+        request.append_parsed(agent, message)
+    }
+}
+
+/// Replaces a message; `null` if there is none of its id. One that is unchanged
+/// writes no row.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateMessage {
+    session_id: Id,
+    message: JsonObject,
+    #[serde(default)]
+    source: Source,
+}
+
+impl Operation for UpdateMessage {
+    const NAME: &'static str = "updateMessage";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let message = parse(agent, &self.message, self.source)?;
+        let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;
+        Ok(or_null(updated))
+    }
+}
+
+fn or_null(message: Option<Message>) -> Reply {
+    Reply::text(message.map_or_else(|| "null".to_owned(), |message| message.json))
+}
+
+/// Shows a message, or `null`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetMessage {
+    session_id: Id,
+    message_id: Id,
+}
+
+impl Operation for GetMessage {
+    const NAME: &'static str = "getMessage";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        require_session(agent, &self.session_id)?;
+        Ok(or_null(find_message(
+            agent.db,
+            &self.session_id,
+            &self.message_id,
+        )?))
+    }
+}
+
+fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
+    if session_exists(agent.db, session_id)? {
+        return Ok(());
+    }
+    Err(Error::session_not_found(session_id.as_str()))
+}
+
+/// Reads a branch as messages in root→leaf order: the newest that fit into
+/// `limit` and `maxBytes`.
+///
+/// `before`, the `cursor` of a page, reads the page above it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetHistory {
+    session_id: Id,
+    /// The end of the branch to read. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    #[serde(default)]
+    limit: Limit<100, 1000>,
+    #[serde(default)]
+    max_bytes: Limit<DEFAULT_MAX_BYTES, MAX_PAGE_BYTES>,
+    before: Option<String>,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct HistoryPage {
+    messages: Vec<UiMessage>,
+    /// Whether there are messages above these.
+    truncated: bool,
+    /// For `before`; `null` where nothing is above.
+    cursor: Option<String>,
+}
+
+impl Operation for GetHistory {
+    const NAME: &'static str = "getHistory";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = HistoryPage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let from_seq = match &self.before {
+            None => resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?
+                .unwrap_or(0),
+            Some(before) => {
+                require_session(agent, &self.session_id)?;
+                HistoryCursor::parse(before)
+                    .ok_or_else(|| {
+                        Error::invalid(
+                            "before",
+                            "`before` must be the `cursor` of an earlier page, as it was.",
+                        )
+                    })?
+                    .resolve(agent.db, &self.session_id)?
+            }
+        };
+        if from_seq == 0 {
+            return Ok(Reply::text(
+                r#"{"messages":[],"truncated":false,"cursor":null}"#.to_owned(),
+            ));
+        }
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
+        let page = load_page(agent.db, &self.session_id, from_seq, limit, max_bytes)?;
+        Ok(Reply::text(page.json()))
+    }
+}
+
+/// Reads the messages that directly follow one: its branches.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetBranches {
+    session_id: Id,
+    message_id: Id,
+}
+
+impl Operation for GetBranches {
+    const NAME: &'static str = "getBranches";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = MessageList;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        require_session(agent, &self.session_id)?;
+        let messages = load_branches(agent.db, &self.session_id, &self.message_id)?;
+        let messages: Vec<String> = messages.into_iter().map(|message| message.json).collect();
+        Ok(Reply::text(format!(
+            r#"{{"messages":[{}]}}"#,
+            messages.join(",")
+        )))
+    }
+}
+
+/// Shows the message that the session's default branch ends with, or `null`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetLatestLeaf {
+    session_id: Id,
+}
+
+impl Operation for GetLatestLeaf {
+    const NAME: &'static str = "getLatestLeaf";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        match resolve_leaf(agent.db, &self.session_id, "leafId", None)? {
+            Some(seq) => Ok(or_null(message_at_leaf(agent.db, &self.session_id, seq)?)),
+            None => Ok(or_null(None)),
+        }
+    }
+}
+
+/// Counts the messages of a branch.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetPathLength {
+    session_id: Id,
+    leaf_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PathLength {
+    length: i64,
+}
+
+impl Operation for GetPathLength {
+    const NAME: &'static str = "getPathLength";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = PathLength;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let segments = load_segments(agent.db, &self.session_id, leaf.unwrap_or(0))?;
+        Reply::json(&PathLength {
+            length: count_messages(agent.db, &self.session_id, &segments)?,
+        })
+    }
+}
+
+/// Deletes messages. What followed them joins the nearest message that is left;
+/// ids that are not there are passed over.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteMessages {
+    session_id: Id,
+    #[cfg_attr(test, schemars(length(max = 1000)))]
+    message_ids: Vec<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeletedMessages {
+    deleted: i64,
+}
+
+impl Operation for DeleteMessages {
+    const NAME: &'static str = "deleteMessages";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = DeletedMessages;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.message_ids.len() > MAX_EVENTS {
+            return Err(Error::invalid(
+                "messageIds",
+                format!("`messageIds` must hold at most {MAX_EVENTS} ids."),
+            ));
+        }
+        let deleted = delete_messages(agent.db, agent.host, &self.session_id, &self.message_ids)?;
+        Reply::json(&DeletedMessages {
+            deleted: deleted as i64,
+        })
+    }
+}
+
+/// Deletes all messages of a session and keeps the session.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ClearMessages {
+    session_id: Id,
+}
+
+impl Operation for ClearMessages {
+    const NAME: &'static str = "clearMessages";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = DeletedMessages;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Reply::json(&DeletedMessages {
+            deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
+        })
+    }
+}

@@ -1,0 +1,249 @@
+//! Random play against a naive tree in memory: append anywhere, delete
+//! anything, choose leaves, update, fork, clear; every read is compared.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Alice, ids};
+
+const GAMES: u64 = 60;
+const MOVES: usize = 60;
+
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 33) as usize % sides
+    }
+}
+
+/// What the log should be: by seq, each event's id, parent and text.
+#[derive(Clone, Default)]
+struct Naive {
+    events: BTreeMap<usize, (String, usize, String)>,
+    last_seq: usize,
+    /// The chosen leaf and the newest seq when it was chosen.
+    chosen: Option<(usize, usize)>,
+}
+
+impl Naive {
+    fn newest(&self) -> usize {
+        self.events.keys().next_back().copied().unwrap_or(0)
+    }
+
+    fn leaf(&self) -> usize {
+        match self.chosen {
+            Some((leaf, at)) if self.newest() <= at => leaf,
+            _ => self.newest(),
+        }
+    }
+
+    fn id(&self, seq: usize) -> Value {
+        self.events
+            .get(&seq)
+            .map_or(Value::Null, |(id, ..)| json!(id))
+    }
+
+    fn path(&self, mut seq: usize) -> Vec<usize> {
+        let mut path = Vec::new();
+        while seq != 0 {
+            path.push(seq);
+            seq = self.events[&seq].1;
+        }
+        path.reverse();
+        path
+    }
+
+    fn append(&mut self, id: &str, parent: usize, text: &str) {
+        self.last_seq += 1;
+        self.events
+            .insert(self.last_seq, (id.to_owned(), parent, text.to_owned()));
+    }
+
+    fn delete(&mut self, seqs: &[usize]) {
+        let survivor = |events: &BTreeMap<usize, (String, usize, String)>, mut seq: usize| {
+            while seqs.contains(&seq) {
+                seq = events[&seq].1;
+            }
+            seq
+        };
+        let before = self.events.clone();
+        self.events.retain(|seq, _| !seqs.contains(seq));
+        for event in self.events.values_mut() {
+            event.1 = survivor(&before, event.1);
+        }
+        if let Some((leaf, at)) = self.chosen {
+            let leaf = survivor(&before, leaf);
+            self.chosen = (leaf != 0).then_some((leaf, at));
+        }
+    }
+}
+
+fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
+    let expected: Vec<Value> = naive
+        .events
+        .iter()
+        .map(|(seq, (id, parent, text))| json!([seq, id, naive.id(*parent), text]))
+        .collect();
+    let events: Vec<Value> = alice
+        .events()
+        .iter()
+        .map(|event| {
+            json!([
+                event["seq"],
+                event["id"],
+                event["parentId"],
+                event["content"]
+            ])
+        })
+        .collect();
+    assert_eq!(events, expected, "{game}");
+
+    let leaf = alice.ok("getLatestLeaf", json!({"sessionId": "s"}));
+    assert_eq!(leaf["id"], naive.id(naive.leaf()), "{game}");
+
+    let seqs: Vec<usize> = naive.events.keys().copied().collect();
+    let end = if seqs.is_empty() {
+        0
+    } else {
+        seqs[dice.roll(seqs.len())]
+    };
+    let end = if dice.roll(3) == 0 { naive.leaf() } else { end };
+    if end == 0 {
+        return;
+    }
+    let path = naive.path(end);
+    let length = alice.ok(
+        "getPathLength",
+        json!({"sessionId": "s", "leafId": naive.id(end)}),
+    );
+    assert_eq!(length["length"], path.len(), "{game}");
+
+    // Page up to the root.
+    let limit = 1 + dice.roll(7);
+    let mut pages: Vec<Vec<Value>> = Vec::new();
+    let mut before = Value::Null;
+    loop {
+        let page = alice.ok(
+            "getHistory",
+            json!({"sessionId": "s", "leafId": naive.id(end), "limit": limit, "before": before}),
+        );
+        pages.push(
+            page["messages"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|message| json!([message["id"], message["parts"][0]["text"]]))
+                .collect(),
+        );
+        before = page["cursor"].clone();
+        if before.is_null() {
+            break;
+        }
+    }
+    pages.reverse();
+    let texts: Vec<Value> = path
+        .iter()
+        .map(|seq| json!([naive.events[seq].0, naive.events[seq].2]))
+        .collect();
+    assert_eq!(pages.concat(), texts, "{game}");
+
+    let children: Vec<Value> = naive
+        .events
+        .iter()
+        .filter(|(_, (_, parent, _))| *parent == end)
+        .map(|(_, (id, ..))| json!(id))
+        .collect();
+    let branches = alice.ok(
+        "getBranches",
+        json!({"sessionId": "s", "messageId": naive.id(end)}),
+    );
+    assert_eq!(json!(ids(&branches["messages"])), json!(children), "{game}");
+
+    if dice.roll(8) == 0 {
+        let fork = alice.ok(
+            "forkSession",
+            json!({"sessionId": "s", "atId": naive.id(end)}),
+        );
+        let copy = alice.ok(
+            "getHistory",
+            json!({"sessionId": fork["id"], "limit": 1000}),
+        );
+        let copied: Vec<Value> = copy["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|message| json!([message["id"], message["parts"][0]["text"]]))
+            .collect();
+        assert_eq!(copied, texts, "{game}");
+        alice.ok("deleteSession", json!({"sessionId": fork["id"]}));
+    }
+}
+
+#[test]
+fn every_read_agrees_with_a_naive_tree() {
+    for seed in 1..=GAMES {
+        let alice = Alice::with_session();
+        let mut naive = Naive::default();
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        for turn in 0..MOVES {
+            let game = format!("game {seed}, move {turn}");
+            let seqs: Vec<usize> = naive.events.keys().copied().collect();
+            let any = if seqs.is_empty() {
+                0
+            } else {
+                seqs[dice.roll(seqs.len())]
+            };
+            match dice.roll(12) {
+                0..=3 => {
+                    let text = format!("t{turn}");
+                    let outcome = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": text}]}));
+                    let leaf = naive.leaf();
+                    naive.append(ids(&outcome["events"])[0].as_str(), leaf, &text);
+                }
+                4..=6 => {
+                    let (id, text) = (format!("given-{turn}"), format!("t{turn}"));
+                    let parent = if dice.roll(6) == 0 { 0 } else { any };
+                    alice.ok("appendMessage", json!({"sessionId": "s", "parentId": naive.id(parent),
+                        "message": {"id": id, "role": "user", "parts": [{"type": "text", "text": text}]}}));
+                    naive.append(&id, parent, &text);
+                }
+                7 | 8 if any != 0 => {
+                    let mut doomed = vec![any];
+                    doomed.extend((0..dice.roll(3)).map(|_| seqs[dice.roll(seqs.len())]));
+                    let named: Vec<Value> = doomed.iter().map(|seq| naive.id(*seq)).collect();
+                    let (operation, field) = if dice.roll(2) == 0 {
+                        ("deleteEvents", "eventIds")
+                    } else {
+                        ("deleteMessages", "messageIds")
+                    };
+                    alice.ok(operation, json!({"sessionId": "s", field: named}));
+                    naive.delete(&doomed);
+                }
+                9 if any != 0 => {
+                    alice.ok("setLeaf", json!({"sessionId": "s", "id": naive.id(any)}));
+                    naive.chosen = Some((any, naive.newest()));
+                }
+                10 if any != 0 => {
+                    let text = format!("u{turn}");
+                    alice.ok("updateMessage", json!({"sessionId": "s",
+                        "message": {"id": naive.id(any), "role": "user", "parts": [{"type": "text", "text": text}]}}));
+                    if let Some(event) = naive.events.get_mut(&any) {
+                        event.2 = text;
+                    }
+                }
+                11 if dice.roll(8) == 0 => {
+                    alice.ok("clearMessages", json!({"sessionId": "s"}));
+                    naive.events.clear();
+                    naive.chosen = None;
+                }
+                _ => continue,
+            }
+            compare(&alice, &naive, &mut dice, &game);
+        }
+    }
+}

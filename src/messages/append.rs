@@ -1,0 +1,70 @@
+//! Appending a message: one event, its text as the content, the message itself
+//! beside it.
+
+use super::parse::NewMessage;
+use super::read::get_event_row;
+use super::view::{EventRow, Gatherer, Message};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::json::Count;
+use crate::log::append::{Parent, append};
+use crate::log::event::NewEvent;
+
+/// Whether it was written, and the message as it stands.
+pub struct Appended {
+    pub inserted: bool,
+    pub message: Message,
+}
+
+pub fn append_message(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    message: NewMessage,
+    parent: &Parent,
+    expected_leaf: Option<&Option<Id>>,
+) -> Result<Appended> {
+    let created_at = message.created_at.unwrap_or_else(|| host.now_ms());
+    let event = NewEvent {
+        id: message.id,
+        content: Some(message.content),
+        created_at: Some(Count(created_at)),
+        message: Some(message.text),
+        ..NewEvent::new(message.action)
+    };
+    let events = [event];
+    let outcome = append(db, host, session_id, &events, parent, expected_leaf)?;
+    let ([event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
+        return Err(Error::storage("an append without an outcome"));
+    };
+    let row = if appended.inserted {
+        // As it was just written: nothing need be read.
+        let text = event.message;
+        EventRow {
+            seq: appended.seq,
+            parent_seq: 0,
+            id: appended.id,
+            action: event.action.name().to_owned(),
+            tool: None,
+            metadata: None,
+            is_dated: text.as_ref().is_some_and(|text| text.is_dated),
+            created_at,
+            content: String::new(),
+            message: text.map(|text| text.fields),
+        }
+    } else {
+        get_event_row(db, session_id, appended.seq)?
+    };
+    let message = if row.is_run_member() {
+        super::read::message_from(db, session_id, row)?
+    } else {
+        let [_, message] = Gatherer::default().take(row)?;
+        message.ok_or_else(|| Error::storage("a message without a row"))?
+    };
+    Ok(Appended {
+        inserted: appended.inserted,
+        message,
+    })
+}

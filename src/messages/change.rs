@@ -1,0 +1,203 @@
+//! Changing and deleting messages. What a message's run of events said is
+//! replaced as a whole; the feed learns of it.
+
+use serde_json::{Map, Value as Json};
+
+use super::parse::NewMessage;
+use super::read::{find_message, get_event_row};
+use super::view::Message;
+use crate::changes::{self, ChangeType};
+use crate::database::{Database, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::log::delete::delete_seqs;
+use crate::log::tip::get_tip;
+
+/// Replaces a message; `None`: there is none of its id. One that says the same
+/// as before writes nothing.
+pub fn update_message(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    message: &NewMessage,
+) -> Result<Option<Message>> {
+    let id = message.id.as_ref().ok_or_else(|| {
+        Error::invalid(
+            "message.id",
+            "`message.id` is missing: it says which message to update.",
+        )
+    })?;
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let Some(stored) = find_message(db, session_id, id)? else {
+            return Ok(None);
+        };
+        if says_the_same(&stored, message)? {
+            return Ok(Some(stored));
+        }
+        changes::record(
+            db,
+            host,
+            session_id,
+            tip.last_seq(),
+            ChangeType::Update,
+            &[Some(id.as_str())],
+        )?;
+        if stored.first_seq != stored.last_seq {
+            let rest = load_seqs_between(db, session_id, stored.first_seq, stored.last_seq)?;
+            delete_seqs(db, host, session_id, &tip, &rest)?;
+        }
+        db.run(
+            "UPDATE cf_agents_events
+                SET action = ?3,
+                    content = ?4,
+                    message = ?5,
+                    message_dated = ?6,
+                    created_at = coalesce(?7, created_at),
+                    tool = NULL,
+                    metadata = NULL
+              WHERE session_id = ?1
+                AND seq = ?2",
+            &[
+                session_id.as_str().into(),
+                stored.first_seq.into(),
+                message.action.name().into(),
+                message.content.as_str().into(),
+                message.text.fields.as_str().into(),
+                message.text.is_dated.into(),
+                message.created_at.into(),
+            ],
+        )?;
+        let row = get_event_row(db, session_id, stored.first_seq)?;
+        super::read::message_from(db, session_id, row).map(Some)
+    })
+}
+
+fn load_seqs_between(db: &dyn Database, session_id: &Id, after: i64, to: i64) -> Result<Vec<i64>> {
+    let rows = db.rows(
+        "SELECT seq
+           FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq > ?2
+            AND seq <= ?3",
+        &[session_id.as_str().into(), after.into(), to.into()],
+    )?;
+    rows.iter().map(|row| row.integer(0)).collect()
+}
+
+/// Compared as values, a date of ours aside: a client sends back what it read.
+fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
+    let fields = |json: &str| -> Result<Map<String, Json>> {
+        serde_json::from_str(json).map_err(|_| Error::corrupt_row(&stored.id, "message"))
+    };
+    let mut before = fields(&stored.json)?;
+    let mut after = fields(&format!("{{{}}}", message.text.fields))?;
+    before.remove("id");
+    let date = before.get("createdAt").and_then(Json::as_i64);
+    let same_date = message.text.is_dated
+        || message
+            .created_at
+            .is_none_or(|created_at| date == Some(created_at));
+    if date.is_some() && !message.text.is_dated {
+        before.remove("createdAt");
+    }
+    after.remove("id");
+    Ok(same_date && before == after)
+}
+
+/// Deletes whole messages; gives the number that were there.
+pub fn delete_messages(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let mut deleted = Vec::new();
+        let mut seqs = Vec::new();
+        for id in ids {
+            let Some(message) = find_message(db, session_id, id)? else {
+                continue;
+            };
+            if seqs.contains(&message.first_seq) {
+                continue;
+            }
+            seqs.push(message.first_seq);
+            if message.last_seq != message.first_seq {
+                seqs.extend(load_seqs_between(
+                    db,
+                    session_id,
+                    message.first_seq,
+                    message.last_seq,
+                )?);
+            }
+            deleted.push(message.id);
+        }
+        let changed: Vec<Option<&str>> = deleted.iter().map(|id| Some(id.as_str())).collect();
+        changes::record(
+            db,
+            host,
+            session_id,
+            tip.last_seq(),
+            ChangeType::Delete,
+            &changed,
+        )?;
+        delete_seqs(db, host, session_id, &tip, &seqs)?;
+        Ok(deleted.len())
+    })
+}
+
+/// Empties a session's log and keeps the session. The feed keeps this one change.
+pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        // As the view counts: a run of events is one message.
+        let row = find_row(
+            db,
+            "SELECT count(*)
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND NOT (e.message IS NULL
+                         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
+                         AND EXISTS (SELECT 1
+                                       FROM cf_agents_events AS parent
+                                      WHERE parent.session_id = ?1
+                                        AND parent.seq = e.parent_seq
+                                        AND parent.message IS NULL
+                                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))",
+            &[session_id.as_str().into()],
+        )?;
+        let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
+        if deleted == 0 {
+            return Ok(0);
+        }
+        changes::record(
+            db,
+            host,
+            session_id,
+            tip.last_seq(),
+            ChangeType::Clear,
+            &[None],
+        )?;
+        changes::forget_before_newest(db, session_id)?;
+        db.run(
+            "DELETE FROM cf_agents_events WHERE session_id = ?1",
+            &[session_id.as_str().into()],
+        )?;
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET seq_floor = ?2,
+                    leaf_seq = NULL,
+                    updated_at = ?3
+              WHERE id = ?1",
+            &[
+                session_id.as_str().into(),
+                tip.last_seq().into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        Ok(deleted)
+    })
+}

@@ -1,0 +1,186 @@
+//! Pages of a path as messages: the newest that fit, in root→leaf order, and
+//! where the page above begins. Bounded in messages and in bytes, whatever the
+//! path's length.
+
+use super::read::{find_event_row, get_event_row};
+use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message};
+use crate::database::{Database, Row, Value};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::tree::path::{INLINE_BYTES, Segment, Step, walk_path};
+
+/// Bytes of a page when nothing else is asked for.
+pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
+
+pub struct Page {
+    /// Oldest first.
+    pub messages: Vec<Message>,
+    /// Where the page above begins; `None`: this one begins with the root.
+    pub cursor: Option<HistoryCursor>,
+}
+
+/// The oldest event of a page and the one that it follows. Either may be
+/// deleted before the next page is asked for; the other still leads on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct HistoryCursor {
+    first_seq: i64,
+    parent_seq: i64,
+}
+
+impl HistoryCursor {
+    pub fn parse(text: &str) -> Option<Self> {
+        let (first_seq, parent_seq) = text.split_once('-')?;
+        let cursor = Self {
+            first_seq: first_seq.parse().ok()?,
+            parent_seq: parent_seq.parse().ok()?,
+        };
+        (0 < cursor.parent_seq && cursor.parent_seq < cursor.first_seq).then_some(cursor)
+    }
+
+    fn render(self) -> String {
+        format!("{}-{}", self.first_seq, self.parent_seq)
+    }
+
+    fn above(message: &Message) -> Option<Self> {
+        (message.parent_seq != 0).then_some(Self {
+            first_seq: message.first_seq,
+            parent_seq: message.parent_seq,
+        })
+    }
+
+    /// The event that the page above ends with; 0: nothing is above any more.
+    pub fn resolve(self, db: &dyn Database, session_id: &Id) -> Result<i64> {
+        if find_event_row(db, session_id, self.parent_seq)?.is_some() {
+            return Ok(self.parent_seq);
+        }
+        match find_event_row(db, session_id, self.first_seq)? {
+            Some(row) => Ok(row.parent_seq),
+            None => Err(Error::invalid(
+                "before",
+                "The messages around `before` were deleted. Read the history again from its end.",
+            )),
+        }
+    }
+}
+
+impl Page {
+    pub fn json(&self) -> String {
+        let messages: Vec<&str> = self
+            .messages
+            .iter()
+            .map(|message| message.json.as_str())
+            .collect();
+        let cursor = self.cursor.map_or_else(
+            || "null".to_owned(),
+            |cursor| format!("\"{}\"", cursor.render()),
+        );
+        format!(
+            r#"{{"messages":[{}],"truncated":{},"cursor":{cursor}}}"#,
+            messages.join(","),
+            self.cursor.is_some(),
+        )
+    }
+}
+
+/// The page whose newest message ends at `from_seq`.
+pub fn load_page(
+    db: &dyn Database,
+    session_id: &Id,
+    from_seq: i64,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<Page> {
+    let columns = format!(
+        "{COLUMNS},
+         iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
+         iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
+         {BODY_BYTES}"
+    );
+    let mut gatherer = Gatherer::default();
+    let mut page = Filling {
+        messages: Vec::new(),
+        bytes: 0,
+        limit,
+        max_bytes,
+        is_full: false,
+    };
+    let expected = limit as i64;
+    walk_path(db, session_id, from_seq, &columns, expected, &mut |row| {
+        let row = with_body(db, session_id, &row)?;
+        for message in gatherer.take(row)?.into_iter().flatten() {
+            page.add(message);
+        }
+        let is_full = page.is_full || (page.messages.len() >= limit && !gatherer.is_within_run());
+        Ok(if is_full { Step::Stop } else { Step::On })
+    })?;
+    if let Some(message) = gatherer.finish()? {
+        page.add(message);
+    }
+    let mut messages = page.messages;
+    let cursor = messages.last().and_then(HistoryCursor::above);
+    messages.reverse();
+    Ok(Page { messages, cursor })
+}
+
+/// A page that takes messages, newest first, while they fit. It always takes
+/// the first: a message that is longer than a page is still to be read.
+struct Filling {
+    messages: Vec<Message>,
+    bytes: usize,
+    limit: usize,
+    max_bytes: usize,
+    is_full: bool,
+}
+
+impl Filling {
+    fn add(&mut self, message: Message) {
+        let fits =
+            self.messages.len() < self.limit && self.bytes + message.json.len() <= self.max_bytes;
+        if self.is_full || !(fits || self.messages.is_empty()) {
+            self.is_full = true;
+            return;
+        }
+        self.bytes += message.json.len();
+        self.messages.push(message);
+    }
+}
+
+fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
+    let bytes = row.integer(11)?;
+    if bytes <= INLINE_BYTES as i64 {
+        return EventRow::from_row(row);
+    }
+    get_event_row(db, session_id, row.integer(0)?)
+}
+
+/// How many messages a path has. `segments` are the path's, oldest first.
+pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[Segment]) -> Result<i64> {
+    let mut length = 0;
+    let mut follows_member = false;
+    for segment in segments {
+        let params: [Value; 4] = [
+            session_id.as_str().into(),
+            segment.from_seq.into(),
+            segment.to_seq.into(),
+            follows_member.into(),
+        ];
+        // A member of a run that follows another one is the same message.
+        let rows = db.rows(
+            "SELECT sum(NOT (is_member AND follows_member)),
+                    max(iif(seq = ?3, is_member, 0))
+               FROM (SELECT seq, is_member,
+                            lag(is_member, 1, ?4) OVER (ORDER BY seq) AS follows_member
+                       FROM (SELECT seq,
+                                    message IS NULL
+                                    AND action IN ('agent_message', 'tool_call_request', 'tool_result') AS is_member
+                               FROM cf_agents_events
+                              WHERE session_id = ?1
+                                AND seq BETWEEN ?2 AND ?3))",
+            &params,
+        )?;
+        let Some(row) = rows.first() else { continue };
+        length += row.find_integer(0).unwrap_or(0);
+        follows_member = row.find_integer(1) == Some(1);
+    }
+    Ok(length)
+}

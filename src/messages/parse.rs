@@ -1,0 +1,283 @@
+//! A `UIMessage` at the door: what the log needs of it is looked at, the rest
+//! stays the text that was sent.
+
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{JsonObject, MAX_INTEGER};
+use crate::log::event::{Action, MessageText};
+
+/// Who sent a message. A client may not write what only a server knows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Source {
+    Client,
+    #[default]
+    Server,
+}
+
+/// What a provider says of its own doing, in a part or a call of it.
+const PROVIDER_KEYS: &[&str] = &[
+    "providerMetadata",
+    "callProviderMetadata",
+    "resultProviderMetadata",
+];
+
+#[derive(Debug)]
+pub struct NewMessage {
+    pub id: Option<Id>,
+    pub action: Action,
+    /// Its text parts, a line each.
+    pub content: String,
+    pub created_at: Option<i64>,
+    pub text: MessageText,
+}
+
+/// A JSON object's fields in their order, their values as text.
+struct Fields<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Fields(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+#[derive(Deserialize)]
+struct Part<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Option<std::borrow::Cow<'a, str>>,
+    text: Option<serde_json::Value>,
+}
+
+/// Reads a message; an error names `message.…`.
+pub fn parse_message(
+    message: &JsonObject,
+    source: Source,
+    reserved_keys: &[String],
+) -> Result<NewMessage> {
+    let Fields(fields) = serde_json::from_str(message.as_str())
+        .map_err(|_| Error::invalid("message", "`message` must be an object."))?;
+    let find = |name: &str| {
+        let mut named = fields.iter().filter(|(key, _)| key == name);
+        let found = named.next().map(|(_, value)| value.get());
+        match named.next() {
+            None => Ok(found),
+            Some(_) => Err(wrong(name, "is given twice")),
+        }
+    };
+    let id = match find("id")? {
+        None => None,
+        Some(id) => Some(
+            serde_json::from_str::<Id>(id)
+                .map_err(|_| wrong("id", "must be a string of 1 to 200 characters"))?,
+        ),
+    };
+    let action = match find("role")? {
+        None => return Err(wrong("role", "is missing")),
+        Some("\"user\"") => Action::UserMessage,
+        Some("\"assistant\"") => Action::AgentMessage,
+        Some("\"system\"") => Action::SystemInstruction,
+        Some(_) => {
+            return Err(wrong(
+                "role",
+                "must be one of `user`, `assistant`, `system`",
+            ));
+        }
+    };
+    let created_at = find("createdAt")?.and_then(whole_number);
+    let content = match (find("parts")?, find("content")?) {
+        (Some(parts), _) => text_of(parts)?,
+        // The shape from before there were parts.
+        (None, Some(content)) => serde_json::from_str(content).unwrap_or_default(),
+        (None, None) => return Err(wrong("parts", "is missing")),
+    };
+    let is_dated = find("createdAt")?.is_some() && created_at.is_none();
+    let kept = fields
+        .iter()
+        .filter(|(key, _)| key != "id" && (key != "createdAt" || is_dated))
+        .map(|(key, value)| {
+            let value = match (source, key.as_str()) {
+                (Source::Client, "metadata") => without(value, &|key| {
+                    reserved_keys.iter().any(|reserved| reserved == key)
+                }),
+                (Source::Client, "parts") => without_provider_metadata(value),
+                _ => value.get().to_owned(),
+            };
+            format!("{}:{value}", quoted(key))
+        })
+        .collect::<Vec<_>>()
+        .join(",");
+    Ok(NewMessage {
+        id,
+        action,
+        content,
+        created_at,
+        text: MessageText {
+            fields: kept,
+            is_dated,
+        },
+    })
+}
+
+fn wrong(name: &str, how: &str) -> Error {
+    let field = format!("message.{name}");
+    Error::invalid(&field, format!("`{field}` {how}."))
+}
+
+fn whole_number(text: &str) -> Option<i64> {
+    text.parse()
+        .ok()
+        .filter(|ms| (0..=MAX_INTEGER).contains(ms))
+}
+
+fn text_of(parts: &str) -> Result<String> {
+    let parts: Vec<Part<'_>> = serde_json::from_str(parts)
+        .map_err(|_| wrong("parts", "must be an array of objects, each with a `type`"))?;
+    let mut lines = Vec::new();
+    for part in parts {
+        match part.kind.as_deref() {
+            None => {
+                return Err(wrong(
+                    "parts",
+                    "must be an array of objects, each with a `type`",
+                ));
+            }
+            Some("text") => match part.text {
+                Some(serde_json::Value::String(text)) => lines.push(text),
+                _ => return Err(wrong("parts", "has a text part without a `text`")),
+            },
+            Some(_) => {}
+        }
+    }
+    Ok(lines.join("\n"))
+}
+
+/// An object without some of its fields; what is no object stays as it is.
+fn without(value: &RawValue, drop: &dyn Fn(&str) -> bool) -> String {
+    let Ok(Fields(fields)) = serde_json::from_str(value.get()) else {
+        return value.get().to_owned();
+    };
+    let kept: Vec<String> = fields
+        .iter()
+        .filter(|(key, _)| !drop(key))
+        .map(|(key, value)| format!("{}:{}", quoted(key), value.get()))
+        .collect();
+    format!("{{{}}}", kept.join(","))
+}
+
+fn without_provider_metadata(parts: &RawValue) -> String {
+    let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(parts.get()) else {
+        return parts.get().to_owned();
+    };
+    let parts: Vec<String> = parts
+        .into_iter()
+        .map(|part| without(part, &|key| PROVIDER_KEYS.contains(&key)))
+        .collect();
+    format!("[{}]", parts.join(","))
+}
+
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(text: &str, source: Source) -> Result<NewMessage> {
+        let message: JsonObject = serde_json::from_str(text).unwrap();
+        parse_message(&message, source, &["internal".to_owned()])
+    }
+
+    #[test]
+    fn a_message_is_kept_as_text_less_what_are_columns() {
+        let message = parse(
+            r#"{"id":"m","role":"user","createdAt":5,"parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890}"#,
+            Source::Server,
+        )
+        .unwrap();
+        assert_eq!(message.id.unwrap().as_str(), "m");
+        assert_eq!(message.action, Action::UserMessage);
+        assert_eq!(message.content, "a\nb\nc");
+        assert_eq!(message.created_at, Some(5));
+        assert_eq!(
+            message.text.fields,
+            r#""role":"user","parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890"#
+        );
+    }
+
+    #[test]
+    fn a_date_of_another_kind_stays_inside() {
+        let message = parse(
+            r#"{"role":"user","parts":[],"createdAt":"2026-01-01"}"#,
+            Source::Server,
+        )
+        .unwrap();
+        assert!(message.text.is_dated);
+        assert!(message.text.fields.contains(r#""createdAt":"2026-01-01""#));
+        assert_eq!(message.created_at, None);
+    }
+
+    #[test]
+    fn what_a_client_may_not_say_is_taken_out() {
+        let sent = r#"{"role":"user","metadata":{"internal":1,"mine":2},"parts":[{"type":"text","text":"a","providerMetadata":{"p":1}},{"type":"tool-x","callProviderMetadata":{},"input":{"providerMetadata":3}}]}"#;
+        let message = parse(sent, Source::Client).unwrap();
+        assert_eq!(
+            message.text.fields,
+            r#""role":"user","metadata":{"mine":2},"parts":[{"type":"text","text":"a"},{"type":"tool-x","input":{"providerMetadata":3}}]"#
+        );
+        let message = parse(sent, Source::Server).unwrap();
+        assert!(
+            message.text.fields.contains("internal")
+                && message.text.fields.contains("callProviderMetadata")
+        );
+    }
+
+    #[test]
+    fn a_message_without_its_shape_is_refused_by_field() {
+        for (text, field) in [
+            (r#"{"parts":[]}"#, "message.role"),
+            (r#"{"role":"tool","parts":[]}"#, "message.role"),
+            (r#"{"role":"user"}"#, "message.parts"),
+            (r#"{"role":"user","parts":{}}"#, "message.parts"),
+            (r#"{"role":"user","parts":["a"]}"#, "message.parts"),
+            (r#"{"role":"user","parts":[{"text":"a"}]}"#, "message.parts"),
+            (
+                r#"{"role":"user","parts":[{"type":"text"}]}"#,
+                "message.parts",
+            ),
+            (r#"{"id":5,"role":"user","parts":[]}"#, "message.id"),
+            (r#"{"id":"","role":"user","parts":[]}"#, "message.id"),
+            (
+                r#"{"role":"user","role":"user","parts":[]}"#,
+                "message.role",
+            ),
+        ] {
+            assert_eq!(
+                parse(text, Source::Server).unwrap_err().details["field"],
+                field,
+                "{text}"
+            );
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Single messages, by their id or by their place.
+
+use super::view::{BODY, COLUMNS, EventRow, Gatherer, MAX_RUN_EVENTS, Message};
+use crate::database::{Database, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::log::find::find_seqs;
+use crate::tree::children::load_children;
+use crate::tree::leaf::message_not_found;
+use crate::tree::path::{Step, walk_path};
+
+/// Rows of a run that one statement reads.
+const RUN_BITE: i64 = 16;
+
+pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2"
+    );
+    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row| EventRow::from_row(&row))
+        .transpose()
+}
+
+pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_row(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+/// The message of this id. An event in the middle of a run is no message's.
+pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
+    let found = find_seqs(db, session_id, std::iter::once(id))?;
+    let Some(seq) = found.get(id.as_str()) else {
+        return Ok(None);
+    };
+    let row = get_event_row(db, session_id, *seq)?;
+    if row.is_run_member() && row.parent_seq != 0 {
+        let parent = get_event_row(db, session_id, row.parent_seq)?;
+        if parent.is_run_member() {
+            return Ok(None);
+        }
+    }
+    message_from(db, session_id, row).map(Some)
+}
+
+/// The message that starts with `row`: itself, or the run that it begins.
+pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Message> {
+    let mut rows = vec![row];
+    let is_run = rows.first().is_some_and(EventRow::is_run_member);
+    while is_run && rows.len() < MAX_RUN_EVENTS {
+        let Some(last_seq) = rows.last().map(|row| row.seq) else {
+            break;
+        };
+        let more = load_run_after(db, session_id, last_seq)?;
+        let bite_was_full = more.len() as i64 == RUN_BITE;
+        rows.extend(more);
+        if !bite_was_full {
+            break;
+        }
+    }
+    let mut gatherer = Gatherer::default();
+    let mut messages = Vec::new();
+    for row in rows.into_iter().rev() {
+        messages.extend(gatherer.take(row)?.into_iter().flatten());
+    }
+    messages.extend(gatherer.finish()?);
+    messages
+        .pop()
+        .ok_or_else(|| Error::storage("a message without rows"))
+}
+
+/// The rows right after `seq` that go on with its run, at most a bite.
+fn load_run_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<EventRow>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq > ?2
+          ORDER BY e.seq
+          LIMIT ?3"
+    );
+    let rows = db.rows(
+        &sql,
+        &[session_id.as_str().into(), seq.into(), RUN_BITE.into()],
+    )?;
+    let mut run = Vec::new();
+    let mut last_seq = seq;
+    for row in &rows {
+        let is_branch = row.integer(2)? == 1;
+        let row = EventRow::from_row(row)?;
+        if is_branch || row.parent_seq != last_seq || !row.is_run_member() {
+            break;
+        }
+        last_seq = row.seq;
+        run.push(row);
+    }
+    Ok(run)
+}
+
+/// The messages that follow a message directly.
+pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Result<Vec<Message>> {
+    let message = find_message(db, session_id, message_id)?
+        .ok_or_else(|| message_not_found("messageId", message_id))?;
+    load_children(db, session_id, message.last_seq)?
+        .into_iter()
+        .map(|seq| message_from(db, session_id, get_event_row(db, session_id, seq)?))
+        .collect()
+}
+
+/// The message that a path ends with.
+pub fn message_at_leaf(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+) -> Result<Option<Message>> {
+    let mut gatherer = Gatherer::default();
+    let mut found = None;
+    let columns = format!("{COLUMNS}, {BODY}");
+    walk_path(db, session_id, leaf_seq, &columns, 1, &mut |row| {
+        found = gatherer
+            .take(EventRow::from_row(&row)?)?
+            .into_iter()
+            .flatten()
+            .next();
+        Ok(if found.is_some() {
+            Step::Stop
+        } else {
+            Step::On
+        })
+    })?;
+    match found {
+        Some(message) => Ok(Some(message)),
+        None => gatherer.finish(),
+    }
+}

@@ -1,0 +1,438 @@
+//! From rows to messages. Pure: it is handed rows of a path, newest first, and
+//! gives back messages.
+//!
+//! A row that was appended as a message is one. A user's or the system's event
+//! is one. Assistant and tool events that follow one another are one together:
+//! the calls become `tool-<name>` parts, the results go into them.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::database::Row;
+use crate::error::{Error, Result};
+use crate::json::JsonObject;
+
+/// Events that one message is made from, at most: a longer run is cut, so that
+/// reading a message is bounded.
+pub const MAX_RUN_EVENTS: usize = 1000;
+
+/// The columns of [`EventRow`], of a row `e`.
+pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at";
+
+/// The bodies of a row, and how many bytes they have.
+pub const BODY: &str = "e.content, e.message";
+pub const BODY_BYTES: &str =
+    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)";
+
+/// One row of a path, bodies included.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub action: String,
+    pub tool: Option<String>,
+    pub metadata: Option<String>,
+    pub is_dated: bool,
+    pub created_at: i64,
+    pub content: String,
+    pub message: Option<String>,
+}
+
+impl EventRow {
+    /// From `seq`, `parent_seq`, `is_branch`, then [`COLUMNS`], then [`BODY`].
+    pub fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            id: row.text(3)?.to_owned(),
+            action: row.text(4)?.to_owned(),
+            tool: text(5),
+            metadata: text(6),
+            is_dated: row.integer(7)? == 1,
+            created_at: row.integer(8)?,
+            content: text(9).unwrap_or_default(),
+            message: text(10),
+        })
+    }
+
+    /// Whether it is read together with its neighbours of the same kind.
+    pub fn is_run_member(&self) -> bool {
+        self.message.is_none()
+            && matches!(
+                self.action.as_str(),
+                "agent_message" | "tool_call_request" | "tool_result"
+            )
+    }
+
+    fn damaged(&self) -> Error {
+        Error::corrupt_row(&self.id, "message")
+    }
+}
+
+/// A message ready to be sent, and where it stands.
+#[derive(Debug)]
+pub struct Message {
+    pub id: String,
+    pub json: String,
+    /// Its first and its last event.
+    pub first_seq: i64,
+    pub last_seq: i64,
+    /// The event that the first one follows; 0: none.
+    pub parent_seq: i64,
+}
+
+/// Gathers a path's rows, newest first, into messages, newest first.
+#[derive(Default)]
+pub struct Gatherer {
+    run: Vec<EventRow>,
+}
+
+impl Gatherer {
+    /// Takes the next row up the path; gives the messages that it completes, in
+    /// order: the run below it, then itself.
+    pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
+        if row.is_run_member() {
+            let completed = if self.run.len() >= MAX_RUN_EVENTS {
+                self.finish()?
+            } else {
+                None
+            };
+            self.run.push(row);
+            return Ok([completed, None]);
+        }
+        let run = self.finish()?;
+        Ok([run, Some(single(&row)?)])
+    }
+
+    /// The run that is still open, where the path or the reader's wish ends.
+    pub fn finish(&mut self) -> Result<Option<Message>> {
+        let mut run = std::mem::take(&mut self.run);
+        run.reverse();
+        if run.is_empty() {
+            Ok(None)
+        } else {
+            joined(&run).map(Some)
+        }
+    }
+
+    pub fn is_within_run(&self) -> bool {
+        !self.run.is_empty()
+    }
+}
+
+/// A row that is a message by itself.
+fn single(row: &EventRow) -> Result<Message> {
+    let json = match &row.message {
+        Some(fields) => {
+            let date = if row.is_dated {
+                String::new()
+            } else {
+                format!(r#","createdAt":{}"#, row.created_at)
+            };
+            let json = format!(r#"{{"id":{},{fields}{date}}}"#, quoted(&row.id));
+            serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|_| row.damaged())?;
+            json
+        }
+        None => {
+            let role = if row.action == "user_message" {
+                "user"
+            } else {
+                "system"
+            };
+            let parts = vec![Part::Text { text: &row.content }];
+            render(row, role, &parts, row.metadata.as_deref())?
+        }
+    };
+    Ok(Message {
+        id: row.id.clone(),
+        json,
+        first_seq: row.seq,
+        last_seq: row.seq,
+        parent_seq: row.parent_seq,
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase", tag = "type", rename = "text")]
+struct Text<'a> {
+    text: &'a str,
+}
+
+enum Part<'a> {
+    Text { text: &'a str },
+    Tool(ToolPart<'a>),
+}
+
+impl Serialize for Part<'_> {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Part::Text { text } => Text { text }.serialize(serializer),
+            Part::Tool(part) => part.serialize(serializer),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolPart<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    tool_call_id: String,
+    state: &'static str,
+    input: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error_text: Option<&'a str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    tool_calls: Option<Vec<Call>>,
+    tool_call_id: Option<String>,
+    tool_name: Option<String>,
+    is_error: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: Box<RawValue>,
+}
+
+/// One assistant message from a run of events, oldest first.
+fn joined(run: &[EventRow]) -> Result<Message> {
+    let (Some(first), Some(last)) = (run.first(), run.last()) else {
+        return Err(Error::storage("an empty run of events"));
+    };
+    let mut parts: Vec<Part<'_>> = Vec::new();
+    for row in run {
+        let tool = match &row.tool {
+            Some(tool) => Some(serde_json::from_str::<Tool>(tool).map_err(|_| row.damaged())?),
+            None => None,
+        };
+        if row.action == "tool_result" {
+            add_result(&mut parts, row, tool)?;
+            continue;
+        }
+        if !row.content.is_empty() {
+            parts.push(Part::Text { text: &row.content });
+        }
+        for call in tool
+            .into_iter()
+            .filter_map(|tool| tool.tool_calls)
+            .flatten()
+        {
+            parts.push(Part::Tool(ToolPart {
+                kind: format!("tool-{}", call.name),
+                tool_call_id: call.id,
+                state: "input-available",
+                input: call.arguments,
+                output: None,
+                error_text: None,
+            }));
+        }
+    }
+    let metadata = run.iter().rev().find_map(|row| row.metadata.as_deref());
+    Ok(Message {
+        id: first.id.clone(),
+        json: render(first, "assistant", &parts, metadata)?,
+        first_seq: first.seq,
+        last_seq: last.seq,
+        parent_seq: first.parent_seq,
+    })
+}
+
+/// Puts a result into the part of its call; one whose call is not in the run
+/// stands by itself.
+fn add_result<'a>(parts: &mut Vec<Part<'a>>, row: &'a EventRow, tool: Option<Tool>) -> Result<()> {
+    let Some(Tool {
+        tool_call_id: Some(id),
+        tool_name,
+        is_error,
+        ..
+    }) = tool
+    else {
+        return Err(row.damaged());
+    };
+    let asked = parts.iter().position(|part| {
+        matches!(part, Part::Tool(part) if part.tool_call_id == id && part.state == "input-available")
+    });
+    let index = match asked {
+        Some(index) => index,
+        None => {
+            parts.push(Part::Tool(ToolPart {
+                kind: format!("tool-{}", tool_name.unwrap_or_default()),
+                tool_call_id: id,
+                state: "input-available",
+                input: RawValue::from_string("{}".to_owned()).map_err(|_| row.damaged())?,
+                output: None,
+                error_text: None,
+            }));
+            parts.len() - 1
+        }
+    };
+    if let Some(Part::Tool(part)) = parts.get_mut(index) {
+        if is_error == Some(true) {
+            part.state = "output-error";
+            part.error_text = Some(&row.content);
+        } else {
+            part.state = "output-available";
+            part.output = Some(&row.content);
+        }
+    }
+    Ok(())
+}
+
+fn render(
+    row: &EventRow,
+    role: &'static str,
+    parts: &[Part<'_>],
+    metadata: Option<&str>,
+) -> Result<String> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Rendered<'a> {
+        id: &'a str,
+        role: &'static str,
+        parts: &'a [Part<'a>],
+        #[serde(skip_serializing_if = "Option::is_none")]
+        metadata: Option<JsonObject>,
+        created_at: i64,
+    }
+    let metadata = metadata
+        .map(serde_json::from_str)
+        .transpose()
+        .map_err(|_| row.damaged())?;
+    let rendered = Rendered {
+        id: &row.id,
+        role,
+        parts,
+        metadata,
+        created_at: row.created_at,
+    };
+    serde_json::to_string(&rendered).map_err(|error| Error::storage(error.to_string()))
+}
+
+pub fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn row(seq: i64, action: &str, content: &str, tool: Option<Value>) -> EventRow {
+        EventRow {
+            seq,
+            parent_seq: seq - 1,
+            id: format!("e{seq}"),
+            action: action.to_owned(),
+            tool: tool.map(|tool| tool.to_string()),
+            metadata: None,
+            is_dated: false,
+            created_at: seq * 10,
+            content: content.to_owned(),
+            message: None,
+        }
+    }
+
+    /// The messages of a path given oldest first, oldest first.
+    fn gather(rows: Vec<EventRow>) -> Vec<Value> {
+        let mut gatherer = Gatherer::default();
+        let mut messages = Vec::new();
+        for row in rows.into_iter().rev() {
+            messages.extend(gatherer.take(row).unwrap().into_iter().flatten());
+        }
+        messages.extend(gatherer.finish().unwrap());
+        messages.reverse();
+        messages
+            .iter()
+            .map(|message| serde_json::from_str(&message.json).unwrap())
+            .collect()
+    }
+
+    #[test]
+    fn a_turns_events_are_one_message_with_the_results_in_the_calls() {
+        let calls = json!({"toolCalls": [
+            {"id": "c1", "name": "echo", "arguments": {"a": 1}},
+            {"id": "c2", "name": "weather", "arguments": {}},
+            {"id": "c3", "name": "slow", "arguments": {}}
+        ]});
+        let result = |id: &str, error: bool| {
+            Some(json!({"toolCallId": id, "toolName": "echo", "isError": error}))
+        };
+        let messages = gather(vec![
+            row(1, "user_message", "hi", None),
+            row(2, "tool_call_request", "Let me see.", Some(calls)),
+            row(3, "tool_result", "no weather", result("c2", true)),
+            row(4, "tool_result", "1", result("c1", false)),
+            row(5, "agent_message", "Done.", None),
+            row(6, "user_message", "thanks", None),
+        ]);
+        assert_eq!(
+            messages,
+            [
+                json!({"id": "e1", "role": "user", "parts": [{"type": "text", "text": "hi"}], "createdAt": 10}),
+                json!({"id": "e2", "role": "assistant", "createdAt": 20, "parts": [
+                    {"type": "text", "text": "Let me see."},
+                    {"type": "tool-echo", "toolCallId": "c1", "state": "output-available", "input": {"a": 1}, "output": "1"},
+                    {"type": "tool-weather", "toolCallId": "c2", "state": "output-error", "input": {}, "errorText": "no weather"},
+                    {"type": "tool-slow", "toolCallId": "c3", "state": "input-available", "input": {}},
+                    {"type": "text", "text": "Done."}
+                ]}),
+                json!({"id": "e6", "role": "user", "parts": [{"type": "text", "text": "thanks"}], "createdAt": 60}),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_result_without_its_call_stands_by_itself() {
+        let messages = gather(vec![row(
+            1,
+            "tool_result",
+            "lost",
+            Some(json!({"toolCallId": "c", "toolName": "echo"})),
+        )]);
+        assert_eq!(
+            messages[0]["parts"],
+            json!([
+                {"type": "tool-echo", "toolCallId": "c", "state": "output-available", "input": {}, "output": "lost"}
+            ])
+        );
+    }
+
+    #[test]
+    fn a_stored_message_is_never_part_of_a_run() {
+        let mut stored = row(2, "agent_message", "x", None);
+        stored.message =
+            Some(r#""role":"assistant","parts":[{"type":"text","text":"x"}]"#.to_owned());
+        let messages = gather(vec![
+            row(1, "agent_message", "a", None),
+            stored,
+            row(3, "agent_message", "b", None),
+        ]);
+        let ids: Vec<_> = messages
+            .iter()
+            .map(|message| message["id"].clone())
+            .collect();
+        assert_eq!(ids, ["e1", "e2", "e3"]);
+        assert_eq!(
+            messages[1],
+            json!({"id": "e2", "role": "assistant", "parts": [{"type": "text", "text": "x"}], "createdAt": 20})
+        );
+    }
+
+    #[test]
+    fn a_run_without_end_is_cut() {
+        let rows = (1..=2500)
+            .map(|seq| row(seq, "agent_message", "x", None))
+            .collect();
+        assert_eq!(gather(rows).len(), 3);
+    }
+}

@@ -1,0 +1,72 @@
+//! Forking: a new session that holds the path up to an event, ids and times
+//! kept, so that a client can go on from there without touching the original.
+
+use super::leaf::resolve_leaf;
+use super::path::load_segments;
+use crate::database::{Database, Text, atomically};
+use crate::error::Result;
+use crate::host::Host;
+use crate::ids::Id;
+use crate::json::JsonObject;
+use crate::log::tip::get_tip;
+use crate::sessions::{NewSession, create_session, get_session};
+
+pub struct Fork<'a> {
+    pub session_id: &'a Id,
+    pub at_id: Option<&'a Id>,
+    pub name: Option<String>,
+    pub metadata: Option<JsonObject>,
+}
+
+pub fn fork_session(
+    db: &dyn Database,
+    host: &dyn Host,
+    agent: &str,
+    fork: Fork<'_>,
+) -> Result<Text> {
+    atomically(db, || {
+        let leaf = resolve_leaf(db, fork.session_id, "atId", fork.at_id)?;
+        let id = Id::mint_session(host);
+        create_session(
+            db,
+            host,
+            agent,
+            &NewSession {
+                id: Some(id.clone()),
+                name: fork.name,
+                metadata: fork.metadata,
+                parent_session_id: Some(fork.session_id.clone()),
+            },
+        )?;
+        let mut copied = 0;
+        for segment in load_segments(db, fork.session_id, leaf.unwrap_or(0))? {
+            // Numbered anew from 1, each after the one before. An id that led to
+            // its row by its number and doesn't any more goes into the index.
+            db.run(
+                "INSERT INTO cf_agents_events
+                        (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
+                         action, content, tool, metadata, message, message_dated, created_at, written_at)
+                 SELECT ?2, place, id,
+                        NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
+                             AND octet_length(id) = length(place) + 18),
+                        place - 1,
+                        parent_id,
+                        0, action, content, tool, metadata, message, message_dated, created_at, ?6
+                   FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = ?1
+                            AND e.seq BETWEEN ?3 AND ?4)",
+                &[
+                    fork.session_id.as_str().into(),
+                    id.as_str().into(),
+                    segment.from_seq.into(),
+                    segment.to_seq.into(),
+                    copied.into(),
+                    host.now_ms().into(),
+                ],
+            )?;
+            copied = get_tip(db, &id)?.newest_seq;
+        }
+        get_session(db, &id)
+    })
+}
