@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::Needs;
+use crate::access::{Needs, permit};
 use crate::config::load_config;
 use crate::error::{Error, Result};
 use crate::ids::Id;
@@ -288,6 +288,41 @@ impl Operation for GetHistory {
         let page = load_page(agent.db, &self.session_id, from_seq, limit, max_bytes)?;
         Ok(Reply::text(page.json()))
     }
+}
+
+/// Messages that `get-messages` answers at most: what a client shows at first.
+const MAX_SHOWN_MESSAGES: usize = 1000;
+
+/// A token that may read the history may read it in this way too.
+pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
+    let session_id = Id::parse(session_id)
+        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
+    permit(
+        agent.caller,
+        GetHistory::NAME,
+        GetHistory::NEEDS,
+        Some(&session_id),
+    )?;
+    let leaf = match session_exists(agent.db, &session_id)? {
+        true => resolve_leaf(agent.db, &session_id, "leafId", None)?,
+        false => None,
+    };
+    let Some(leaf) = leaf else {
+        return Ok(Reply::text("[]".to_owned()));
+    };
+    let page = load_page(
+        agent.db,
+        &session_id,
+        leaf,
+        MAX_SHOWN_MESSAGES,
+        DEFAULT_MAX_BYTES as usize,
+    )?;
+    let messages: Vec<String> = page
+        .messages
+        .into_iter()
+        .map(|message| message.json)
+        .collect();
+    Ok(Reply::text(format!("[{}]", messages.join(","))))
 }
 
 /// Reads the messages that directly follow one: its branches.

@@ -36,6 +36,12 @@ pub fn dispatch(agent: &Agent<'_>, name: &str, body: &[u8]) -> Result<Reply> {
     (entry.run)(agent, body)
 }
 
+/// A session's newest messages as a JSON array, as `get-messages` answers; a
+/// session that isn't there has none yet.
+pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
+    messages::get_messages(agent, session_id)
+}
+
 /// Whether there is an operation of this name.
 pub fn is_operation(name: &str) -> bool {
     table::OPERATIONS.iter().any(|entry| entry.name == name)

@@ -6,6 +6,9 @@ use crate::error::{Code, Error, Result};
 /// Characters that an agent's name may have.
 const MAX_AGENT_CHARS: usize = 200;
 
+/// The session that a client speaks of when it names none.
+const DEFAULT_SESSION: &str = "default";
+
 const AGENTS: &str = "/agents/session-agent/";
 
 #[derive(Debug, PartialEq)]
@@ -19,13 +22,19 @@ pub enum Route {
         agent: String,
         operation: String,
     },
+    /// A session's history as the stock clients ask for it.
+    Messages {
+        agent: String,
+        /// `?sessionId=`; the one called `default` without it.
+        session_id: String,
+    },
 }
 
 impl Route {
     /// The agent that it addresses, if it addresses one.
     pub fn agent(&self) -> Option<&str> {
         match self {
-            Route::Rpc { agent, .. } => Some(agent),
+            Route::Rpc { agent, .. } | Route::Messages { agent, .. } => Some(agent),
             Route::Health | Route::OpenApi | Route::Console => None,
         }
     }
@@ -39,15 +48,26 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
         "/openapi.json" => allow(method, &["GET", "HEAD"], Route::OpenApi),
         "/" => allow(method, &["GET", "HEAD"], Route::Console),
         _ => match path.strip_prefix(AGENTS) {
-            Some(rest) => parse_agent(method, rest),
+            Some(rest) => parse_agent(method, rest, url),
             None => Err(nothing_here()),
         },
     }
 }
 
-fn parse_agent(method: &str, rest: &str) -> Result<Route> {
+fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     let (agent, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let agent = agent_name(agent)?;
+    if rest == "get-messages" {
+        let session_id = match find_parameter(url, "sessionId")? {
+            Some(id) => id,
+            None => DEFAULT_SESSION.to_owned(),
+        };
+        return allow(
+            method,
+            &["GET", "HEAD"],
+            Route::Messages { agent, session_id },
+        );
+    }
     match rest.split_once('/') {
         Some(("rpc", operation)) if !operation.is_empty() && !operation.contains('/') => {
             let operation = decode("operation", operation)?;
@@ -85,12 +105,26 @@ fn path(url: &str) -> &str {
     after_scheme.split(['?', '#']).next().unwrap_or("/")
 }
 
+/// A parameter of the query, decoded.
+fn find_parameter(url: &str, name: &str) -> Result<Option<String>> {
+    let query = url.split('#').next().and_then(|url| url.split_once('?'));
+    let Some((_, query)) = query else {
+        return Ok(None);
+    };
+    query
+        .split('&')
+        .filter_map(|pair| pair.split_once('='))
+        .find(|(key, _)| *key == name)
+        .map(|(_, value)| decode(name, &value.replace('+', " ")))
+        .transpose()
+}
+
 /// The `%xx` of one path segment undone.
 fn decode(field: &str, segment: &str) -> Result<String> {
     let refused = || {
         Error::invalid(
             field,
-            format!("The {field} in the path is not a well-formed `%`-encoding of UTF-8."),
+            format!("The {field} in the address is not a well-formed `%`-encoding of UTF-8."),
         )
     };
     if !segment.contains('%') {
@@ -189,6 +223,30 @@ mod tests {
             )
             .is_ok()
         );
+    }
+
+    #[test]
+    fn a_history_is_of_the_session_named_or_the_default_one() {
+        let messages = |session_id: &str| Route::Messages {
+            agent: "a".to_owned(),
+            session_id: session_id.to_owned(),
+        };
+        let url = "/agents/session-agent/a/get-messages";
+        for (query, session_id) in [
+            ("", "default"),
+            ("?", "default"),
+            ("?x=1", "default"),
+            ("?sessionId=s%20%26+t&x=1", "s & t"),
+            ("?x=1&sessionId=s#f", "s"),
+        ] {
+            assert_eq!(
+                parse("GET", &format!("{url}{query}")),
+                Ok(messages(session_id))
+            );
+        }
+        let error = parse("GET", &format!("{url}?sessionId=%zz")).unwrap_err();
+        assert_eq!(error.details["field"], "sessionId");
+        assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use super::storage::{Sqlite, Storage, empty};
 use super::{http, policy, site};
 use crate::access::{self, Policy};
 use crate::api::route::{self, Route};
-use crate::api::{Agent, Reply, dispatch};
+use crate::api::{Agent, Reply, dispatch, get_messages};
 use crate::error::{Error, Result};
 use crate::schema;
 
@@ -77,9 +77,6 @@ impl SessionAgent {
         if let Some(response) = site::serve(&route) {
             return Ok(Answer::Site(response));
         }
-        let Route::Rpc { operation, .. } = route else {
-            return Err(Error::storage("a route that nobody serves"));
-        };
         let body = http::read_body(request).await?;
         self.migrate(db)?;
         let agent = Agent {
@@ -89,7 +86,15 @@ impl SessionAgent {
             policy: &self.policy,
             caller: &caller,
         };
-        let reply = dispatch(&agent, &operation, &body)?;
+        let reply = match route {
+            Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body)?,
+            Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
+            Route::Health | Route::OpenApi | Route::Console => {
+                return Err(Error::storage(
+                    "a page of the site was taken for an agent's",
+                ));
+            }
+        };
         if reply.empties_storage {
             self.is_migrated.set(false);
             empty(&self.storage).await?;

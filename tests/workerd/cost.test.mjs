@@ -62,3 +62,39 @@ for (const length of [10, 1_000, 100_000]) {
     assert.ok(gone.read <= 40, `${gone.read} rows read`);
   });
 }
+
+test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without", async () => {
+  const pages = {};
+  for (const length of [1_000, 100_000]) {
+    const agent = await agentOf(length);
+    const page = await cost(agent, "getHistory", { limit: 50 });
+    assert.equal(page.body.messages.length, 50);
+    const leaf = await cost(agent, "getLatestLeaf", {});
+    // A branch at every tenth of the newest thousand messages, the next branch on the last.
+    const newest = await cost(agent, "loadEvents", { limit: 1000, tail: true });
+    let parent = newest.body[0].id;
+    for (let branch = 0; branch < 100; branch += 1) {
+      const { body } = await cost(agent, "appendEvents", { parentId: parent, events: Array.from({ length: 10 }, () => user()) });
+      parent = body.events[4].id;
+    }
+    const branched = await cost(agent, "getHistory", { limit: 50 });
+    assert.equal(branched.body.messages.length, 50);
+    const branches = await cost(agent, "getBranches", { messageId: parent });
+    assert.equal(branches.body.messages.length, 1);
+    pages[length] = { page: page.read, branched: branched.read, leaf: leaf.read, branches: branches.read };
+  }
+  assert.deepEqual(pages[100_000], pages[1_000]);
+  assert.ok(pages[1_000].page <= 2 * 50 + 20, JSON.stringify(pages));
+  assert.ok(pages[1_000].branched <= 2 * 50 + 20, JSON.stringify(pages));
+  assert.ok(pages[1_000].branches <= 20, JSON.stringify(pages));
+});
+
+test("messages_cost_what_events_cost", async () => {
+  const agent = await agentOf(1_000);
+  const message = (id, text) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
+  assert.equal((await cost(agent, "appendMessage", { message: message(undefined, "a") })).written, 1);
+  const given = await cost(agent, "appendMessage", { message: message("given", "a") });
+  assert.deepEqual([given.written, given.read <= 10], [2, true]);
+  assert.equal((await cost(agent, "updateMessage", { message: given.body.message })).written, 0);
+  assert.equal((await cost(agent, "updateMessage", { message: message("given", "b") })).written, 2);
+});

@@ -68,6 +68,17 @@ test("an_empty_body_is_an_empty_object", async () => {
   }
 });
 
+test("get_messages_answers_a_sessions_history_as_an_array", async () => {
+  const url = "/agents/session-agent/shown/get-messages";
+  assert.deepEqual(await (await server.fetch(url)).json(), []);
+  await server.call("shown", "createSession", { id: "default" });
+  const message = { id: "m", role: "user", parts: [{ type: "text", text: "hi" }] };
+  await server.call("shown", "appendMessage", { sessionId: "default", message });
+  const [{ createdAt, ...shown }] = await (await server.fetch(url)).json();
+  assert.deepEqual([shown, typeof createdAt], [message, "number"]);
+  assert.deepEqual(await (await server.fetch(`${url}?sessionId=other`)).json(), []);
+});
+
 test("nonsense_in_the_body_is_400_and_names_the_field", async () => {
   const bytes = (...parts) => Buffer.concat(parts.map((part) => Buffer.from(part)));
   const table = [
