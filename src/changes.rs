@@ -71,6 +71,14 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
+/// Forgets a session's feed, with the session.
+pub fn forget_all(db: &dyn Database, session_id: &Id) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_changes WHERE session_id = ?1",
+        &[session_id.as_str().into()],
+    )
+}
+
 /// Up to `limit` changes after `since`, oldest first, as JSON.
 pub fn load_changes(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
     // Each half is bounded before they are merged.

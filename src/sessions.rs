@@ -5,6 +5,7 @@
 #[cfg(test)]
 use serde::Deserialize;
 
+use crate::changes;
 use crate::database::{Database, Text, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -295,8 +296,14 @@ pub fn add_usage(
     })
 }
 
-/// The tables whose rows belong to a session, by their `session_id`.
-const OWNED_TABLES: &[&str] = &["cf_agents_events", "cf_agents_changes"];
+/// Deletes everything that a session's log is stored in. Part of a transaction.
+pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
+    for table in ["cf_agents_events", "cf_agents_slices"] {
+        let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
+        db.run(&sql, &[id.as_str().into()])?;
+    }
+    Ok(())
+}
 
 /// Deletes the session and all that hangs on it; `false` if there is none.
 pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
@@ -304,10 +311,8 @@ pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
         if !session_exists(db, id)? {
             return Ok(false);
         }
-        for table in OWNED_TABLES {
-            let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
-            db.run(&sql, &[id.as_str().into()])?;
-        }
+        delete_rows(db, id)?;
+        changes::forget_all(db, id)?;
         db.run(
             "DELETE FROM cf_agents_sessions WHERE id = ?1",
             &[id.as_str().into()],

@@ -7,7 +7,8 @@ use serde::Serialize;
 use super::event::NewEvent;
 use super::find::find_seqs;
 use super::tip::{Leaf, Tip, get_tip};
-use crate::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
+use super::write::{NewRow, write_rows};
+use crate::database::Database;
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
@@ -235,161 +236,44 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
     .with("id", id.as_str())
 }
 
-const INSERT: &str = "
-    INSERT INTO cf_agents_events
-           (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-            action, content, tool, metadata, message, message_dated, created_at, written_at)";
-
 fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_>]) -> Result<()> {
-    let now_ms = host.now_ms();
-    let rows: Vec<Columns> = rows
+    let written_at = host.now_ms();
+    let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
+    let rows = rows
         .iter()
+        .zip(&tools)
         .enumerate()
-        .map(|(index, row)| Columns::new(row, index, now_ms))
-        .collect::<Result<_>>()?;
-    let batches = batches(&rows);
-    match batches.as_slice() {
-        [] => Ok(()),
-        // One statement is atomic by itself.
-        [batch] => write_batch(db, session_id, batch, now_ms),
-        several => atomically(db, || {
-            several
-                .iter()
-                .try_for_each(|batch| write_batch(db, session_id, batch, now_ms))
-        }),
-    }
+        .map(|(index, (row, tool))| {
+            row.to_row(tool.as_deref(), written_at)
+                .fit(&format!("events[{index}]"))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    write_rows(db, session_id, &rows)
 }
 
-/// A row's columns after `session_id`, in the order of [`INSERT`], less `written_at`.
-#[derive(Serialize)]
-struct Columns<'a>(
-    i64,
-    &'a str,
-    u8,
-    i64,
-    Option<&'a str>,
-    u8,
-    &'static str,
-    Option<&'a str>,
-    Option<String>,
-    Option<&'a str>,
-    Option<&'a str>,
-    u8,
-    i64,
-);
-
-impl<'a> Columns<'a> {
-    fn new(row: &'a Planned<'a>, index: usize, now_ms: i64) -> Result<Self> {
-        let columns = Self(
-            row.seq,
-            row.id.as_str(),
-            u8::from(!row.id.leads_to(row.seq)),
-            row.parent.as_ref().map_or(0, |parent| parent.seq),
-            row.parent.as_ref().map(|parent| parent.id.as_str()),
-            u8::from(row.is_branch),
-            row.event.action.name(),
-            row.event.content.as_deref(),
-            row.event.tool_json(),
-            row.event
-                .metadata
-                .as_ref()
-                .map(|metadata| metadata.as_str()),
-            row.event
-                .message
-                .as_ref()
-                .map(|message| message.fields.as_str()),
-            u8::from(
-                row.event
-                    .message
-                    .as_ref()
-                    .is_some_and(|message| message.is_dated),
-            ),
-            row.event
+impl Planned<'_> {
+    fn to_row<'a>(&'a self, tool: Option<&'a str>, written_at: i64) -> NewRow<'a> {
+        let event = self.event;
+        let message = event.message.as_ref();
+        NewRow {
+            seq: self.seq,
+            id: self.id.as_str(),
+            id_indexed: u8::from(!self.id.leads_to(self.seq)),
+            parent_seq: self.parent.as_ref().map_or(0, |parent| parent.seq),
+            parent_id: self.parent.as_ref().map(|parent| parent.id.as_str()),
+            is_branch: u8::from(self.is_branch),
+            action: event.action.name(),
+            content: event.content.as_deref(),
+            tool,
+            metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),
+            message: message.map(|message| message.fields.as_str()),
+            message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
+            sliced_bytes: 0,
+            created_at: event
                 .created_at
-                .map_or(now_ms, |created_at| created_at.0),
-        );
-        if columns.bytes() > MAX_VALUE_BYTES {
-            return Err(
-                Error::payload_too_large("The event", MAX_VALUE_BYTES, columns.bytes())
-                    .with("field", format!("events[{index}]")),
-            );
+                .map_or(written_at, |created_at| created_at.0),
+            written_at,
+            sliced: Vec::new(),
         }
-        Ok(columns)
     }
-
-    /// About what the row takes in the table.
-    fn bytes(&self) -> usize {
-        let length = |text: Option<&str>| text.map_or(0, str::len);
-        self.1.len()
-            + length(self.4)
-            + length(self.7)
-            + length(self.8.as_deref())
-            + length(self.9)
-            + length(self.10)
-    }
-
-    fn values(&self, session_id: &Id, now_ms: i64) -> [Value; 15] {
-        [
-            session_id.as_str().into(),
-            self.0.into(),
-            self.1.into(),
-            u32::from(self.2).into(),
-            self.3.into(),
-            self.4.into(),
-            u32::from(self.5).into(),
-            self.6.into(),
-            self.7.into(),
-            self.8.as_deref().into(),
-            self.9.into(),
-            self.10.into(),
-            u32::from(self.11).into(),
-            self.12.into(),
-            now_ms.into(),
-        ]
-    }
-}
-
-/// Rows in runs that each fit one statement: a run's JSON stays below the
-/// engine's value limit, and a row too big for that goes alone, column by column.
-fn batches<'a, 'b>(rows: &'b [Columns<'a>]) -> Vec<&'b [Columns<'a>]> {
-    let mut batches = Vec::new();
-    let mut start = 0;
-    let mut bytes = 0;
-    for (index, row) in rows.iter().enumerate() {
-        // Escaped, a byte takes at most six.
-        let size = row.bytes() * 6 + 200;
-        if bytes + size > MAX_LIST_BYTES && index > start {
-            batches.extend(rows.get(start..index));
-            start = index;
-            bytes = 0;
-        }
-        bytes += size;
-    }
-    batches.extend(rows.get(start..).filter(|rest| !rest.is_empty()));
-    batches
-}
-
-fn write_batch(
-    db: &dyn Database,
-    session_id: &Id,
-    batch: &[Columns<'_>],
-    now_ms: i64,
-) -> Result<()> {
-    if let [row] = batch {
-        let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)"
-        );
-        return db.run(&sql, &row.values(session_id, now_ms));
-    }
-    let json = serde_json::to_string(batch).map_err(|error| Error::storage(error.to_string()))?;
-    let sql = format!(
-        "{INSERT}
-         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4, value ->> 5,
-                value ->> 6, value ->> 7, value ->> 8, value ->> 9, value ->> 10, value ->> 11, value ->> 12, ?3
-           FROM json_each(?2)"
-    );
-    db.run(
-        &sql,
-        &[session_id.as_str().into(), json.into(), now_ms.into()],
-    )
 }

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::find::find_seqs;
+use super::slices::delete_slices;
 use super::tip::{Tip, get_tip};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, Value, atomically};
@@ -65,6 +66,7 @@ pub fn delete_seqs(
             AND seq IN (SELECT value FROM json_each(?2))",
         &[here.clone(), list],
     )?;
+    delete_slices(db, session_id, seqs)?;
     adopt(db, &here, &orphans)?;
 
     // The chosen leaf, if it went, steps back along its own branch.

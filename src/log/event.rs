@@ -226,8 +226,13 @@ pub const EVENT_JSON: &str = r#"
     || '}'"#;
 
 /// The columns of [`StoredEvent`], from a row `e`.
-pub const EVENT_COLUMNS: &str =
-    "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at";
+pub const EVENT_COLUMNS: &str = "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at, \
+     e.sliced_bytes, iif(e.sliced_bytes > 0, e.message, NULL)";
+
+/// Where [`EVENT_COLUMNS`] say how many bytes are not in their columns, and the
+/// message that they may be made from.
+pub const SLICED_BYTES: usize = 9;
+pub const MESSAGE: usize = 10;
 
 /// A row of [`EVENT_COLUMNS`], for pages that are too big for one value of SQLite's.
 #[derive(Serialize)]

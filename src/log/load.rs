@@ -3,9 +3,10 @@
 
 use serde_json::json;
 
-use super::event::{Action, EVENT_COLUMNS, EVENT_JSON, StoredEvent};
-use crate::database::{Database, Text, Value, find_row};
-use crate::error::{Error, Result};
+use super::event::{Action, EVENT_COLUMNS, EVENT_JSON, MESSAGE, SLICED_BYTES, StoredEvent};
+use super::slices::load_slices;
+use crate::database::{Database, Row, Text, Value, find_row};
+use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 
 /// The most that one read answers, in bytes of stored text: a page over it is
@@ -68,19 +69,41 @@ impl EventQuery<'_> {
 
 /// The events as a JSON array in `seq` order.
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
-    let (inner, params) = query.build(&format!("e.seq AS seq, {EVENT_JSON} AS event"));
+    let (inner, params) = query.build(&format!(
+        "e.seq AS seq, e.sliced_bytes AS sliced_bytes, {EVENT_JSON} AS event"
+    ));
     let sql = format!(
-        "SELECT '[' || coalesce(group_concat(event, ',' ORDER BY seq), '') || ']'
+        "SELECT iif(coalesce(max(sliced_bytes), 0) = 0,
+                    '[' || coalesce(group_concat(event, ',' ORDER BY seq), '') || ']',
+                    NULL)
            FROM ({inner})"
     );
     match db.find_text(&sql, &params) {
-        Ok(text) => text.ok_or_else(|| Error::storage("an aggregate gave no row")),
+        Ok(Some(text)) => Ok(text),
+        Ok(None) => load_row_by_row(db, query),
         // A damaged row, or a page that is too long for one value of SQLite's.
         Err(error) => {
             find_damaged(db, query)?;
-            load_row_by_row(db, query, error)
+            load_row_by_row(db, query).map_err(|second| match second.code {
+                Code::StorageFailed => error,
+                _ => second,
+            })
         }
     }
+}
+
+/// Puts an event's sliced columns where they would be, had its row had room.
+fn fill_in_slices(db: &dyn Database, row: &mut Row) -> Result<()> {
+    if row.integer(SLICED_BYTES)? == 0 {
+        return Ok(());
+    }
+    let mut fields = load_slices(db, row.text(1)?, row.integer(2)?, row.find_text(MESSAGE))?;
+    for (field, column) in [("content", 5), ("tool", 6), ("metadata", 7)] {
+        if let (Some(text), Some(cell)) = (fields.remove(field), row.0.get_mut(column)) {
+            *cell = Value::Text(text);
+        }
+    }
+    Ok(())
 }
 
 fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
@@ -94,9 +117,9 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
     }
 }
 
-fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>, error: Error) -> Result<Text> {
+fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
     let (inner, params) = query.build(
-        "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0) AS bytes",
+        "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0) + e.sliced_bytes AS bytes",
     );
     let row = find_row(
         db,
@@ -113,8 +136,11 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>, error: Error) -> R
         ));
     }
     let (inner, params) = query.build(EVENT_COLUMNS);
-    let mut rows = db.rows(&inner, &params).map_err(|_| error)?;
+    let mut rows = db.rows(&inner, &params)?;
     rows.sort_by_key(|row| row.find_integer(2));
+    for row in &mut rows {
+        fill_in_slices(db, row)?;
+    }
     let events = rows
         .iter()
         .map(StoredEvent::from_row)

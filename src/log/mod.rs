@@ -9,7 +9,10 @@ pub mod delete;
 pub mod event;
 pub mod find;
 pub mod load;
+pub mod message_text;
+pub mod slices;
 pub mod tip;
+pub mod write;
 
 /// Events that one call may append, or ids it may name.
 pub const MAX_EVENTS: usize = 1000;

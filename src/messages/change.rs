@@ -13,6 +13,8 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::log::delete::delete_seqs;
 use crate::log::tip::get_tip;
+use crate::log::write::{NewRow, rewrite_bodies};
+use crate::sessions::delete_rows;
 
 /// Replaces a message; `None`: there is none of its id. One that says the same
 /// as before writes nothing.
@@ -48,27 +50,29 @@ pub fn update_message(
             let rest = load_seqs_between(db, session_id, stored.first_seq, stored.last_seq)?;
             delete_seqs(db, host, session_id, &tip, &rest)?;
         }
-        db.run(
-            "UPDATE cf_agents_events
-                SET action = ?3,
-                    content = ?4,
-                    message = ?5,
-                    message_dated = ?6,
-                    created_at = coalesce(?7, created_at),
-                    tool = NULL,
-                    metadata = NULL
-              WHERE session_id = ?1
-                AND seq = ?2",
-            &[
-                session_id.as_str().into(),
-                stored.first_seq.into(),
-                message.action.name().into(),
-                message.content.as_str().into(),
-                message.text.fields.as_str().into(),
-                message.text.is_dated.into(),
-                message.created_at.into(),
-            ],
-        )?;
+        let created_at = match message.created_at {
+            Some(created_at) => created_at,
+            None => get_event_row(db, session_id, stored.first_seq)?.created_at,
+        };
+        let row = NewRow {
+            seq: stored.first_seq,
+            id: id.as_str(),
+            id_indexed: 0,
+            parent_seq: 0,
+            parent_id: None,
+            is_branch: 0,
+            action: message.action.name(),
+            content: Some(&message.content),
+            tool: None,
+            metadata: None,
+            message: Some(&message.text.fields),
+            message_dated: u8::from(message.text.is_dated),
+            sliced_bytes: 0,
+            created_at,
+            written_at: 0,
+            sliced: Vec::new(),
+        };
+        rewrite_bodies(db, session_id, &row.fit("message")?)?;
         let row = get_event_row(db, session_id, stored.first_seq)?;
         super::read::message_from(db, session_id, row).map(Some)
     })
@@ -182,10 +186,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             &[None],
         )?;
         changes::forget_before_newest(db, session_id)?;
-        db.run(
-            "DELETE FROM cf_agents_events WHERE session_id = ?1",
-            &[session_id.as_str().into()],
-        )?;
+        delete_rows(db, session_id)?;
         db.run(
             "UPDATE cf_agents_sessions
                 SET seq_floor = ?2,

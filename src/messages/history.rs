@@ -146,7 +146,7 @@ impl Filling {
 }
 
 fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    let bytes = row.integer(11)?;
+    let bytes = row.integer(12)?;
     if bytes <= INLINE_BYTES as i64 {
         return EventRow::from_row(row);
     }

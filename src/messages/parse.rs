@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{JsonObject, MAX_INTEGER};
 use crate::log::event::{Action, MessageText};
+use crate::log::message_text::text_of_parts;
 
 /// Who sent a message. A client may not write what only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -60,13 +61,6 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
         }
         deserializer.deserialize_map(Reader)
     }
-}
-
-#[derive(Deserialize)]
-struct Part<'a> {
-    #[serde(rename = "type", borrow)]
-    kind: Option<std::borrow::Cow<'a, str>>,
-    text: Option<serde_json::Value>,
 }
 
 /// Reads a message; an error names `message.…`.
@@ -151,25 +145,12 @@ fn whole_number(text: &str) -> Option<i64> {
 }
 
 fn text_of(parts: &str) -> Result<String> {
-    let parts: Vec<Part<'_>> = serde_json::from_str(parts)
-        .map_err(|_| wrong("parts", "must be an array of objects, each with a `type`"))?;
-    let mut lines = Vec::new();
-    for part in parts {
-        match part.kind.as_deref() {
-            None => {
-                return Err(wrong(
-                    "parts",
-                    "must be an array of objects, each with a `type`",
-                ));
-            }
-            Some("text") => match part.text {
-                Some(serde_json::Value::String(text)) => lines.push(text),
-                _ => return Err(wrong("parts", "has a text part without a `text`")),
-            },
-            Some(_) => {}
-        }
-    }
-    Ok(lines.join("\n"))
+    text_of_parts(parts).ok_or_else(|| {
+        wrong(
+            "parts",
+            "must be an array of objects, each with a `type`, and a text part with its `text`",
+        )
+    })
 }
 
 /// An object without some of its fields; what is no object stays as it is.

@@ -5,6 +5,7 @@ use crate::database::{Database, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::log::find::find_seqs;
+use crate::log::slices::load_slices;
 use crate::tree::children::load_children;
 use crate::tree::leaf::message_not_found;
 use crate::tree::path::{Step, walk_path};
@@ -20,8 +21,21 @@ pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
             AND e.seq = ?2"
     );
     find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
-        .map(|row| EventRow::from_row(&row))
+        .map(|row| complete(db, session_id, EventRow::from_row(&row)?))
         .transpose()
+}
+
+/// Puts in what a row had no room for.
+fn complete(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if row.sliced_bytes == 0 {
+        return Ok(row);
+    }
+    let mut fields = load_slices(db, session_id.as_str(), row.seq, row.message.as_deref())?;
+    row.content = fields.remove("content").unwrap_or(row.content);
+    row.tool = fields.remove("tool").or(row.tool);
+    row.metadata = fields.remove("metadata").or(row.metadata);
+    row.message = fields.remove("message").or(row.message);
+    Ok(row)
 }
 
 pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
@@ -89,7 +103,7 @@ fn load_run_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<Ev
     let mut last_seq = seq;
     for row in &rows {
         let is_branch = row.integer(2)? == 1;
-        let row = EventRow::from_row(row)?;
+        let row = complete(db, session_id, EventRow::from_row(row)?)?;
         if is_branch || row.parent_seq != last_seq || !row.is_run_member() {
             break;
         }
@@ -120,7 +134,7 @@ pub fn message_at_leaf(
     let columns = format!("{COLUMNS}, {BODY}");
     walk_path(db, session_id, leaf_seq, &columns, 1, &mut |row| {
         found = gatherer
-            .take(EventRow::from_row(&row)?)?
+            .take(complete(db, session_id, EventRow::from_row(&row)?)?)?
             .into_iter()
             .flatten()
             .next();

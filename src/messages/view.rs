@@ -11,18 +11,20 @@ use serde_json::value::RawValue;
 use crate::database::Row;
 use crate::error::{Error, Result};
 use crate::json::JsonObject;
+use crate::log::slices::MAX_EVENT_BYTES;
 
-/// Events that one message is made from, at most: a longer run is cut, so that
-/// reading a message is bounded.
+/// Events that one message is made from, at most: a longer run is cut, as is one
+/// of more bytes than a message may have, so that reading one is bounded.
 pub const MAX_RUN_EVENTS: usize = 1000;
 
 /// The columns of [`EventRow`], of a row `e`.
-pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at";
+pub const COLUMNS: &str =
+    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes";
 
 /// The bodies of a row, and how many bytes they have.
 pub const BODY: &str = "e.content, e.message";
 pub const BODY_BYTES: &str =
-    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)";
+    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0) + e.sliced_bytes";
 
 /// One row of a path, bodies included.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct EventRow {
     pub metadata: Option<String>,
     pub is_dated: bool,
     pub created_at: i64,
+    /// Not 0: some of what follows is not in the row and has to be put in.
+    pub sliced_bytes: i64,
     pub content: String,
     pub message: Option<String>,
 }
@@ -52,8 +56,9 @@ impl EventRow {
             metadata: text(6),
             is_dated: row.integer(7)? == 1,
             created_at: row.integer(8)?,
-            content: text(9).unwrap_or_default(),
-            message: text(10),
+            sliced_bytes: row.integer(9)?,
+            content: text(10).unwrap_or_default(),
+            message: text(11),
         })
     }
 
@@ -64,6 +69,10 @@ impl EventRow {
                 self.action.as_str(),
                 "agent_message" | "tool_call_request" | "tool_result"
             )
+    }
+
+    fn body_bytes(&self) -> usize {
+        self.content.len() + self.tool.as_ref().map_or(0, String::len)
     }
 
     fn damaged(&self) -> Error {
@@ -87,6 +96,7 @@ pub struct Message {
 #[derive(Default)]
 pub struct Gatherer {
     run: Vec<EventRow>,
+    run_bytes: usize,
 }
 
 impl Gatherer {
@@ -94,7 +104,10 @@ impl Gatherer {
     /// order: the run below it, then itself.
     pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
         if row.is_run_member() {
-            let completed = if self.run.len() >= MAX_RUN_EVENTS {
+            self.run_bytes += row.body_bytes();
+            let is_full = self.run.len() >= MAX_RUN_EVENTS || self.run_bytes > MAX_EVENT_BYTES;
+            let completed = if is_full && !self.run.is_empty() {
+                self.run_bytes = row.body_bytes();
                 self.finish()?
             } else {
                 None
@@ -108,6 +121,7 @@ impl Gatherer {
 
     /// The run that is still open, where the path or the reader's wish ends.
     pub fn finish(&mut self) -> Result<Option<Message>> {
+        self.run_bytes = 0;
         let mut run = std::mem::take(&mut self.run);
         run.reverse();
         if run.is_empty() {
@@ -337,6 +351,7 @@ mod tests {
             metadata: None,
             is_dated: false,
             created_at: seq * 10,
+            sliced_bytes: 0,
             content: content.to_owned(),
             message: None,
         }

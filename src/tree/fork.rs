@@ -3,7 +3,7 @@
 
 use super::leaf::resolve_leaf;
 use super::path::load_segments;
-use crate::database::{Database, Text, atomically};
+use crate::database::{Database, Text, Value, atomically};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
@@ -45,13 +45,13 @@ pub fn fork_session(
             db.run(
                 "INSERT INTO cf_agents_events
                         (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-                         action, content, tool, metadata, message, message_dated, created_at, written_at)
+                         action, content, tool, metadata, message, message_dated, sliced_bytes, created_at, written_at)
                  SELECT ?2, place, id,
                         NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                              AND octet_length(id) = length(place) + 18),
                         place - 1,
                         parent_id,
-                        0, action, content, tool, metadata, message, message_dated, created_at, ?6
+                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, created_at, ?6
                    FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
                            FROM cf_agents_events AS e
                           WHERE e.session_id = ?1
@@ -64,6 +64,28 @@ pub fn fork_session(
                     copied.into(),
                     host.now_ms().into(),
                 ],
+            )?;
+            let params: [Value; 5] = [
+                fork.session_id.as_str().into(),
+                id.as_str().into(),
+                segment.from_seq.into(),
+                segment.to_seq.into(),
+                copied.into(),
+            ];
+            // Slices follow their rows.
+            db.run(
+                "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+                 SELECT ?2, placed.place, slice.field, slice.part, slice.text
+                   FROM (SELECT e.seq, e.sliced_bytes,
+                                CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                           FROM cf_agents_events AS e
+                          WHERE e.session_id = ?1
+                            AND e.seq BETWEEN ?3 AND ?4) AS placed
+                  CROSS JOIN cf_agents_slices AS slice
+                     ON slice.session_id = ?1
+                    AND slice.seq = placed.seq
+                  WHERE placed.sliced_bytes > 0",
+                &params,
             )?;
             copied = get_tip(db, &id)?.newest_seq;
         }

@@ -341,10 +341,41 @@ fn an_event_that_grows_when_escaped_is_read_all_the_same() {
 }
 
 #[test]
-fn an_event_over_the_row_limit_is_refused_by_its_place() {
+fn an_event_over_the_row_limit_is_sliced_and_reads_back() {
+    let alice = Alice::with_session();
+    let long = "é".repeat(2_500_000);
+    let arguments = json!({"text": "x".repeat(2_000_000)});
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            user("small"),
+            user(&long),
+            {"action": "tool_call_request", "content": "y".repeat(1_000_000), "toolCalls": [{"id": "c", "name": "t", "arguments": arguments}],
+             "metadata": {"m": "z".repeat(1_950_000)}},
+            user("after")
+        ]}),
+    );
+    let events = alice.events();
+    assert_eq!(events[1]["content"], long.as_str());
+    assert_eq!(events[2]["toolCalls"][0]["arguments"], arguments);
+    assert_eq!(
+        events[2]["metadata"]["m"].as_str().unwrap().len(),
+        1_950_000
+    );
+    assert_eq!(events[3]["content"], "after");
+    let ids = ids(&json!(events));
+    alice.ok(
+        "deleteEvents",
+        json!({"sessionId": "s", "eventIds": [ids[1], ids[2]]}),
+    );
+    assert!(!alice.db.dump().contains("cf_agents_slices"));
+}
+
+#[test]
+fn an_event_over_the_largest_is_refused_by_its_place() {
     let alice = Alice::with_session();
     let before = alice.db.dump();
-    let events = [user("small"), user(&"x".repeat(2_000_000))];
+    let events = [user("small"), user(&"x".repeat((32 << 20) + 1))];
     let error = alice
         .call("appendEvents", json!({"sessionId": "s", "events": events}))
         .unwrap_err();

@@ -574,3 +574,86 @@ fn the_feed_tells_every_change_once_and_in_order() {
         .collect();
     assert_eq!(types, ["clear", "append"]);
 }
+
+#[test]
+fn a_long_message_reads_back_shrinks_and_leaves_no_slice_behind() {
+    let big = [
+        json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x".repeat(5_000_000)}]}),
+        json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "\u{1F600}".repeat(700_000)}]}),
+        json!({"id": "m", "role": "assistant", "parts": [
+            {"type": "tool-big", "toolCallId": "c", "state": "output-available", "input": {}, "output": "o".repeat(3_000_000)},
+            {"type": "text", "text": "done"}
+        ]}),
+        // Its text and itself are too long for a row together, not one by one.
+        json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x".repeat(1_200_000)}]}),
+    ];
+    for message in big {
+        let alice = Alice::with_session();
+        let expected_text: Vec<&str> = message["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect();
+        let mut expected = message.clone();
+        expected["createdAt"] = json!(1_000_000);
+        alice.send_message(text("before", "b"));
+        assert!(alice.send_message(message.clone())["message"] == expected);
+        assert!(
+            alice.send_message(message.clone()) == json!({"inserted": false, "message": expected})
+        );
+        alice.send_message(text("after", "a"));
+        assert!(alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"})) == expected);
+        assert!(alice.history(json!({"maxBytes": 33_554_432}))["messages"][1] == expected);
+        assert!(alice.events()[1]["content"] == expected_text.join("\n").as_str());
+        assert_eq!(
+            alice.ok("getPathLength", json!({"sessionId": "s"})),
+            json!({"length": 3})
+        );
+        assert_eq!(
+            ids(&alice.history(json!({"maxBytes": 1000}))["messages"]),
+            ["after"]
+        );
+
+        let unchanged = alice.db.dump();
+        assert!(
+            alice.ok(
+                "updateMessage",
+                json!({"sessionId": "s", "message": expected})
+            ) == expected
+        );
+        assert!(alice.db.dump() == unchanged);
+
+        let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": text("m", "short")}),
+        );
+        assert_eq!(alice.events()[1]["content"], "short");
+        assert!(
+            alice.ok(
+                "getMessage",
+                json!({"sessionId": fork["id"], "messageId": "m"})
+            ) == expected
+        );
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message}),
+        );
+        assert!(alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"})) == expected);
+        alice.ok(
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["m"]}),
+        );
+        alice.ok("deleteSession", json!({"sessionId": fork["id"]}));
+        assert!(!alice.db.dump().contains("cf_agents_slices"));
+    }
+}
+
+#[test]
+fn a_long_message_is_cleared_with_its_session() {
+    let alice = Alice::with_session();
+    alice.send_message(text("m", &"x".repeat(2_500_000)));
+    alice.ok("clearMessages", json!({"sessionId": "s"}));
+    assert!(!alice.db.dump().contains("cf_agents_slices"));
+}

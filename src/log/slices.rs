@@ -1,0 +1,129 @@
+//! Bodies longer than a row. A column that doesn't fit is stored in slices, cut
+//! between characters, and is NULL in its row; `sliced_bytes` says that it is
+//! elsewhere. Read back byte for byte.
+//!
+//! A message's text is also in the message, so where the two together are too
+//! long for a row the text is left out, and made from the message when it is read.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::message_text::text_of_fields;
+use crate::database::{Database, Value};
+use crate::error::Result;
+use crate::ids::Id;
+
+/// The largest event or message there is, in bytes of its bodies together.
+pub const MAX_EVENT_BYTES: usize = 32 << 20;
+
+/// Bytes of one slice: a statement that writes one stays far below the engine's
+/// value limit, and 32 MiB are 34 of them.
+const SLICE_BYTES: usize = 1_000_000;
+
+/// One column's text, on its way into slices.
+pub struct Sliced<'a> {
+    pub field: &'static str,
+    pub text: &'a str,
+}
+
+/// Cuts a text into pieces of at most `bytes`, between characters.
+fn cut(text: &str, bytes: usize) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while rest.len() > bytes {
+        let mut end = bytes;
+        while !rest.is_char_boundary(end) {
+            end -= 1;
+        }
+        let (piece, tail) = rest.split_at(end);
+        pieces.push(piece);
+        rest = tail;
+    }
+    pieces.push(rest);
+    pieces
+}
+
+/// Part of the transaction that writes the row.
+pub fn write_slices(
+    db: &dyn Database,
+    session_id: &Id,
+    seq: i64,
+    sliced: &[Sliced<'_>],
+) -> Result<()> {
+    for Sliced { field, text } in sliced {
+        for (part, piece) in cut(text, SLICE_BYTES).into_iter().enumerate() {
+            db.run(
+                "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &[
+                    session_id.as_str().into(),
+                    seq.into(),
+                    (*field).into(),
+                    (part as i64).into(),
+                    piece.into(),
+                ],
+            )?;
+        }
+    }
+    Ok(())
+}
+
+/// Part of the transaction that deletes or rewrites the rows.
+pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_slices
+          WHERE session_id = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &[
+            session_id.as_str().into(),
+            Value::Text(json!(seqs).to_string()),
+        ],
+    )
+}
+
+/// An event's columns that are not in its row, put together again. `message` is
+/// the row's own, should it be there.
+pub fn load_slices(
+    db: &dyn Database,
+    session_id: &str,
+    seq: i64,
+    message: Option<&str>,
+) -> Result<HashMap<String, String>> {
+    let rows = db.rows(
+        "SELECT field, text
+           FROM cf_agents_slices
+          WHERE session_id = ?1
+            AND seq = ?2
+          ORDER BY field, part",
+        &[session_id.into(), seq.into()],
+    )?;
+    let mut fields: HashMap<String, String> = HashMap::new();
+    for row in &rows {
+        fields
+            .entry(row.text(0)?.to_owned())
+            .or_default()
+            .push_str(row.text(1)?);
+    }
+    let message = fields.get("message").map(String::as_str).or(message);
+    if let Some(content) = message.and_then(text_of_fields) {
+        fields.entry("content".to_owned()).or_insert(content);
+    }
+    Ok(fields)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cuts_fall_between_characters_and_lose_nothing() {
+        for text in ["", "abc", "aé😀é😀b", "😀😀😀😀😀"] {
+            for bytes in 4..9 {
+                let pieces = cut(text, bytes);
+                assert_eq!(pieces.concat(), text);
+                assert!(pieces.iter().all(|piece| piece.len() <= bytes));
+            }
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! Rows on their way into the log: as few statements as carry them, each within
+//! the engine's limits.
+
+use serde::Serialize;
+
+use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
+use crate::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+
+/// A row of the log, as a statement takes it.
+#[derive(Serialize)]
+pub struct NewRow<'a> {
+    pub seq: i64,
+    pub id: &'a str,
+    pub id_indexed: u8,
+    pub parent_seq: i64,
+    pub parent_id: Option<&'a str>,
+    pub is_branch: u8,
+    pub action: &'static str,
+    pub content: Option<&'a str>,
+    pub tool: Option<&'a str>,
+    pub metadata: Option<&'a str>,
+    pub message: Option<&'a str>,
+    pub message_dated: u8,
+    pub sliced_bytes: usize,
+    pub created_at: i64,
+    pub written_at: i64,
+    #[serde(skip)]
+    pub sliced: Vec<Sliced<'a>>,
+}
+
+const INSERT: &str = "
+    INSERT INTO cf_agents_events
+           (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
+            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at)";
+
+impl<'a> NewRow<'a> {
+    /// Moves what the row has no room for into slices. `field` names the event
+    /// in the request, should it be too large altogether.
+    pub fn fit(mut self, field: &str) -> Result<Self> {
+        let total = self.body_bytes();
+        if total > MAX_EVENT_BYTES {
+            return Err(
+                Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
+            );
+        }
+        // A message's text is in the message too: one copy is enough.
+        if total > MAX_VALUE_BYTES
+            && self.message.is_some()
+            && let Some(content) = self.content.take()
+        {
+            self.sliced_bytes += content.len();
+        }
+        while self.body_bytes() > MAX_VALUE_BYTES {
+            let Some((field, column)) = self.longest_body() else {
+                break;
+            };
+            if let Some(text) = column.take() {
+                // An empty message in the row still says that this is a message's.
+                *column = (field == "message").then_some("");
+                self.sliced_bytes += text.len();
+                self.sliced.push(Sliced { field, text });
+            }
+        }
+        Ok(self)
+    }
+
+    fn longest_body(&mut self) -> Option<(&'static str, &mut Option<&'a str>)> {
+        [
+            ("content", &mut self.content),
+            ("tool", &mut self.tool),
+            ("metadata", &mut self.metadata),
+            ("message", &mut self.message),
+        ]
+        .into_iter()
+        .max_by_key(|(_, text)| text.map_or(0, str::len))
+    }
+
+    fn body_bytes(&self) -> usize {
+        [self.content, self.tool, self.metadata, self.message]
+            .iter()
+            .flatten()
+            .map(|text| text.len())
+            .sum()
+    }
+
+    /// About what the row takes in the table.
+    fn bytes(&self) -> usize {
+        self.body_bytes() + self.id.len() + self.parent_id.map_or(0, str::len)
+    }
+
+    fn values(&self, session_id: &Id) -> [Value; 16] {
+        [
+            session_id.as_str().into(),
+            self.seq.into(),
+            self.id.into(),
+            u32::from(self.id_indexed).into(),
+            self.parent_seq.into(),
+            self.parent_id.into(),
+            u32::from(self.is_branch).into(),
+            self.action.into(),
+            self.content.into(),
+            self.tool.into(),
+            self.metadata.into(),
+            self.message.into(),
+            u32::from(self.message_dated).into(),
+            (self.sliced_bytes as i64).into(),
+            self.created_at.into(),
+            self.written_at.into(),
+        ]
+    }
+}
+
+/// Writes all rows or none.
+pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Result<()> {
+    let batches = batches(rows);
+    match batches.as_slice() {
+        [] => Ok(()),
+        // One statement is atomic by itself.
+        [batch] if batch.iter().all(|row| row.sliced.is_empty()) => {
+            write_batch(db, session_id, batch)
+        }
+        several => atomically(db, || {
+            for batch in several {
+                write_batch(db, session_id, batch)?;
+                for row in *batch {
+                    write_slices(db, session_id, row.seq, &row.sliced)?;
+                }
+            }
+            Ok(())
+        }),
+    }
+}
+
+/// Gives an event that is there new bodies. Part of a transaction.
+pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> Result<()> {
+    delete_slices(db, session_id, &[row.seq])?;
+    db.run(
+        "UPDATE cf_agents_events
+            SET action = ?3,
+                content = ?4,
+                tool = ?5,
+                metadata = ?6,
+                message = ?7,
+                message_dated = ?8,
+                sliced_bytes = ?9,
+                created_at = ?10
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[
+            session_id.as_str().into(),
+            row.seq.into(),
+            row.action.into(),
+            row.content.into(),
+            row.tool.into(),
+            row.metadata.into(),
+            row.message.into(),
+            u32::from(row.message_dated).into(),
+            (row.sliced_bytes as i64).into(),
+            row.created_at.into(),
+        ],
+    )?;
+    write_slices(db, session_id, row.seq, &row.sliced)
+}
+
+/// Rows in runs that each fit one statement: a run's JSON stays below the
+/// engine's value limit, and a row too big for that goes alone, column by column.
+fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
+    let mut batches = Vec::new();
+    let mut start = 0;
+    let mut bytes = 0;
+    for (index, row) in rows.iter().enumerate() {
+        // Escaped, a byte takes at most six; the names and numbers, 300.
+        let size = row.bytes() * 6 + 300;
+        if bytes + size > MAX_LIST_BYTES && index > start {
+            batches.extend(rows.get(start..index));
+            start = index;
+            bytes = 0;
+        }
+        bytes += size;
+    }
+    batches.extend(rows.get(start..).filter(|rest| !rest.is_empty()));
+    batches
+}
+
+fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
+    if let [row] = batch {
+        let sql = format!(
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+        );
+        return db.run(&sql, &row.values(session_id));
+    }
+    let json = serde_json::to_string(batch).map_err(|error| Error::storage(error.to_string()))?;
+    let sql = format!(
+        "{INSERT}
+         SELECT ?1, value ->> 'seq', value ->> 'id', value ->> 'id_indexed',
+                value ->> 'parent_seq', value ->> 'parent_id', value ->> 'is_branch',
+                value ->> 'action', value ->> 'content', value ->> 'tool', value ->> 'metadata',
+                value ->> 'message', value ->> 'message_dated', value ->> 'sliced_bytes',
+                value ->> 'created_at', value ->> 'written_at'
+           FROM json_each(?2)"
+    );
+    db.run(&sql, &[session_id.as_str().into(), json.into()])
+}
