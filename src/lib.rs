@@ -19,6 +19,7 @@ mod json;
 mod log;
 mod messages;
 mod schema;
+mod search;
 mod sessions;
 mod tree;
 

@@ -11,6 +11,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
+use crate::search::index;
 
 /// What a session shows of itself.
 #[cfg(test)]
@@ -298,6 +299,7 @@ pub fn add_usage(
 
 /// Deletes everything that a session's log is stored in. Part of a transaction.
 pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
+    index::remove_session(db, id.as_str())?;
     for table in ["cf_agents_events", "cf_agents_slices"] {
         let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
         db.run(&sql, &[id.as_str().into()])?;

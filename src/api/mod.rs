@@ -6,6 +6,7 @@ mod events;
 mod messages;
 mod operation;
 pub mod route;
+mod search;
 mod sessions;
 mod table;
 mod tree;

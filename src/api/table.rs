@@ -8,6 +8,7 @@ use super::messages::{
     GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
 };
 use super::operation::{Entry, entry};
+use super::search::Search;
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
@@ -36,6 +37,7 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<DeleteMessages>(),
     entry::<ClearMessages>(),
     entry::<GetChanges>(),
+    entry::<Search>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

@@ -274,6 +274,7 @@ impl Planned<'_> {
                 .map_or(written_at, |created_at| created_at.0),
             written_at,
             sliced: Vec::new(),
+            text: "",
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::database::{Database, Value, atomically};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
+use crate::search::index;
 
 /// Deletes those of `ids` that are in the session; gives their number.
 pub fn delete_events(
@@ -67,6 +68,9 @@ pub fn delete_seqs(
         &[here.clone(), list],
     )?;
     delete_slices(db, session_id, seqs)?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, seqs)?;
+    }
     adopt(db, &here, &orphans)?;
 
     // The chosen leaf, if it went, steps back along its own branch.

@@ -7,6 +7,8 @@ use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
 use crate::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
 use crate::error::{Error, Result};
 use crate::ids::Id;
+use crate::search::document::EventText;
+use crate::search::index;
 
 /// A row of the log, as a statement takes it.
 #[derive(Serialize)]
@@ -28,6 +30,9 @@ pub struct NewRow<'a> {
     pub written_at: i64,
     #[serde(skip)]
     pub sliced: Vec<Sliced<'a>>,
+    /// A content that was left out, since the message has it too.
+    #[serde(skip)]
+    pub text: &'a str,
 }
 
 const INSERT: &str = "
@@ -51,6 +56,7 @@ impl<'a> NewRow<'a> {
             && let Some(content) = self.content.take()
         {
             self.sliced_bytes += content.len();
+            self.text = content;
         }
         while self.body_bytes() > MAX_VALUE_BYTES {
             let Some((field, column)) = self.longest_body() else {
@@ -64,6 +70,25 @@ impl<'a> NewRow<'a> {
             }
         }
         Ok(self)
+    }
+
+    /// The event as search reads it, bodies in slices included.
+    fn event_text(&self) -> EventText<'a> {
+        let sliced = |name: &str| {
+            self.sliced
+                .iter()
+                .find(|sliced| sliced.field == name)
+                .map(|sliced| sliced.text)
+        };
+        EventText {
+            action: self.action,
+            content: sliced("content").or(self.content).unwrap_or(self.text),
+            tool: sliced("tool").or(self.tool),
+            metadata: sliced("metadata").or(self.metadata),
+            message: sliced("message").or(self.message),
+            created_at: self.created_at,
+            session_name: None,
+        }
     }
 
     fn longest_body(&mut self) -> Option<(&'static str, &mut Option<&'a str>)> {
@@ -115,10 +140,14 @@ impl<'a> NewRow<'a> {
 /// Writes all rows or none.
 pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Result<()> {
     let batches = batches(rows);
+    let place = match rows {
+        [] => None,
+        _ => index::find_place(db, session_id.as_str())?,
+    };
     match batches.as_slice() {
         [] => Ok(()),
         // One statement is atomic by itself.
-        [batch] if batch.iter().all(|row| row.sliced.is_empty()) => {
+        [batch] if place.is_none() && batch.iter().all(|row| row.sliced.is_empty()) => {
             write_batch(db, session_id, batch)
         }
         several => atomically(db, || {
@@ -127,6 +156,13 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
                 for row in *batch {
                     write_slices(db, session_id, row.seq, &row.sliced)?;
                 }
+            }
+            if let Some(place) = &place {
+                let mut writer = index::Writer::new(db);
+                for row in rows {
+                    writer.add(place, row.seq, &row.event_text())?;
+                }
+                writer.flush()?;
             }
             Ok(())
         }),
@@ -161,7 +197,14 @@ pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> R
             row.created_at.into(),
         ],
     )?;
-    write_slices(db, session_id, row.seq, &row.sliced)
+    write_slices(db, session_id, row.seq, &row.sliced)?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, &[row.seq])?;
+        let mut writer = index::Writer::new(db);
+        writer.add(&place, row.seq, &row.event_text())?;
+        writer.flush()?;
+    }
+    Ok(())
 }
 
 /// Rows in runs that each fit one statement: a run's JSON stays below the

@@ -71,6 +71,7 @@ pub fn update_message(
             created_at,
             written_at: 0,
             sliced: Vec::new(),
+            text: "",
         };
         rewrite_bodies(db, session_id, &row.fit("message")?)?;
         let row = get_event_row(db, session_id, stored.first_seq)?;

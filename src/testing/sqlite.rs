@@ -91,6 +91,11 @@ fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
         AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } if in_control => {
             Authorization::Allow
         }
+        // FTS5 asks for it itself.
+        AuthAction::Pragma {
+            pragma_name: "data_version",
+            ..
+        } => Authorization::Allow,
         AuthAction::Attach { .. }
         | AuthAction::Detach { .. }
         | AuthAction::Transaction { .. }

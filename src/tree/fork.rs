@@ -9,6 +9,8 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::log::tip::get_tip;
+use crate::search::build::add_session;
+use crate::search::index;
 use crate::sessions::{NewSession, create_session, get_session};
 
 pub struct Fork<'a> {
@@ -88,6 +90,9 @@ pub fn fork_session(
                 &params,
             )?;
             copied = get_tip(db, &id)?.newest_seq;
+        }
+        if let Some(place) = index::find_place(db, id.as_str())? {
+            add_session(db, &id, &place)?;
         }
         get_session(db, &id)
     })

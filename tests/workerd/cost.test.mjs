@@ -98,3 +98,21 @@ test("messages_cost_what_events_cost", async () => {
   assert.equal((await cost(agent, "updateMessage", { message: given.body.message })).written, 0);
   assert.equal((await cost(agent, "updateMessage", { message: message("given", "b") })).written, 2);
 });
+
+test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () => {
+  const agent = await agentOf(1_000);
+  const before = await cost(agent, "appendEvents", { events: [user({ content: "a rare marmalade" })] });
+  assert.equal(before.written, 1);
+  const { body } = await server.call(agent, "search", { query: "marmalades" });
+  assert.deepEqual(body.results.map(({ snippet }) => snippet), ["a rare <mark>marmalade</mark>"]);
+  const after = await cost(agent, "appendEvents", { events: [user({ content: "more marmalade" })] });
+  assert.deepEqual([after.written, after.read <= 10], [2, true], JSON.stringify(after));
+  const ten = await cost(agent, "appendEvents", { events: Array.from({ length: 10 }, () => user()) });
+  assert.equal(ten.written, 20);
+  await server.evict(agent);
+  const found = await server.call(agent, "search", { query: "marmalade" });
+  assert.deepEqual([found.body.results.length, found.rowsWritten], [2, 0]);
+  const { body: deleted } = await cost(agent, "deleteEvents", { eventIds: [after.body.events[0].id] });
+  assert.equal(deleted.deleted, 1);
+  assert.equal((await server.call(agent, "search", { query: "marmalade" })).body.results.length, 1);
+});

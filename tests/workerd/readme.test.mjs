@@ -1,8 +1,9 @@
 // The README's tour, run as it is printed: each ```sh block's requests in order,
 // their answers compared with the ```json block that follows.
 //
-// In a printed answer `…` inside a string stands for any text, and a number
-// under a key that ends in `At` for any time. All else must be the same.
+// In a printed answer `…` inside a string stands for any text, a number under a
+// key that ends in `At` for any time, and a `score` for any above 0. All else
+// must be the same.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -50,6 +51,8 @@ function compare(actual, printed, path) {
     assert.match(actual, new RegExp(`^${pattern}$`, "s"), path);
   } else if (typeof printed === "number" && /At$/.test(path)) {
     assert.ok(Number.isInteger(actual) && actual > 0, path);
+  } else if (/score$/.test(path)) {
+    assert.ok(actual > 0, path);
   } else if (printed !== null && typeof printed === "object") {
     assert.deepEqual(Object.keys(actual).sort(), Object.keys(printed).sort(), path);
     for (const key of Object.keys(printed)) compare(actual[key], printed[key], `${path}.${key}`);

@@ -30,6 +30,52 @@ fn furnished() -> Alice {
 
 #[test]
 fn every_write_is_all_or_nothing_whichever_statement_fails() {
+    sweep(furnished);
+}
+
+#[test]
+fn so_is_it_for_an_agent_that_searches() {
+    sweep(|| {
+        let alice = furnished();
+        alice.ok("search", json!({"query": "anything"}));
+        alice
+    });
+}
+
+#[test]
+fn a_first_search_that_fails_leaves_no_half_an_index() {
+    let mut tried = 0;
+    loop {
+        let alice = furnished();
+        let before = alice.db.dump();
+        let failing = Failing::after(&alice.db, tried);
+        let found = alice.send(&failing, "search", br#"{"query": "5"}"#);
+        if !failing.has_failed() {
+            assert_eq!(found.unwrap()["results"].as_array().unwrap().len(), 1);
+            break;
+        }
+        // The index is whole and in use, or there is nothing of it.
+        found.unwrap_err();
+        let in_use = alice
+            .db
+            .rows("SELECT 1 FROM cf_agents_config WHERE key = 'search'", &[])
+            .unwrap()
+            .len()
+            == 1;
+        assert!(in_use || alice.db.dump() == before, "statement {tried}");
+        assert_eq!(
+            alice.ok("search", json!({"query": "5"}))["results"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        tried += 1;
+    }
+    assert!(tried > 5);
+}
+
+fn sweep(furnished: fn() -> Alice) {
     let big: Vec<Value> = (0..5)
         .map(|n| json!({"id": format!("big-{n}"), "action": "user_message", "content": "x".repeat(400_000)}))
         .collect();

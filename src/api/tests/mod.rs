@@ -8,6 +8,7 @@ mod faults;
 mod messages;
 mod nonsense;
 mod random_play;
+mod search;
 mod sessions;
 
 use serde_json::{Value, json};

@@ -1,0 +1,100 @@
+//! The search operation.
+
+use serde::{Deserialize, Serialize};
+
+use super::operation::{Agent, Operation, Reply};
+use crate::access::Needs;
+use crate::error::{Code, Error, Result};
+use crate::ids::Id;
+use crate::json::{Count, Limit};
+use crate::search::build::ensure_index;
+use crate::search::find::{Hit, Search as Wanted, find};
+use crate::sessions::session_exists;
+
+/// Searches what was said, and what tools were given and gave, best first.
+///
+/// Any of the words may match, in any of their forms; a "quoted phrase" must,
+/// and a trailing `*` is a prefix. The first search of an agent builds its index.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Search {
+    query: String,
+    /// Only in this session.
+    session_id: Option<Id>,
+    #[serde(default)]
+    limit: Limit<20, 100>,
+    /// Only what these said.
+    roles: Option<Vec<Role>>,
+    /// Only what was created at this time or later.
+    since: Option<Count>,
+    /// Only what was created at this time or earlier.
+    until: Option<Count>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Assistant,
+    Tool,
+    System,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::System => "system",
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Results {
+    results: Vec<Hit>,
+}
+
+impl Operation for Search {
+    const NAME: &'static str = "search";
+    const NEEDS: Needs = Needs::Narrowed;
+    #[cfg(test)]
+    type Output = Results;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let only = agent.caller.only_session();
+        if only.is_some() && self.session_id.is_some() && self.session_id.as_ref() != only {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for another session.",
+            ));
+        }
+        let session_id = self.session_id.as_ref().or(only);
+        if let Some(id) = session_id
+            && !session_exists(agent.db, id)?
+        {
+            return Err(Error::session_not_found(id.as_str()));
+        }
+        let roles: Option<Vec<&'static str>> = self
+            .roles
+            .filter(|roles| !roles.is_empty())
+            .map(|roles| roles.into_iter().map(Role::name).collect());
+        ensure_index(agent.db)?;
+        let results = find(
+            agent.db,
+            &Wanted {
+                query: &self.query,
+                session_id,
+                limit: usize::try_from(self.limit.0).unwrap_or(0),
+                roles: roles.as_deref(),
+                since_ms: self.since.map(|since| since.0),
+                until_ms: self.until.map(|until| until.0),
+            },
+        )?;
+        Reply::json(&Results { results })
+    }
+}

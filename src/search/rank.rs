@@ -1,0 +1,232 @@
+//! Which of the candidates is best. Pure: it is handed their words.
+//!
+//! A word counts by its rarity, a message by how many of the rare ones it holds.
+//! Turns of a dialogue are short, so length is held against them only a little;
+//! an answer stands next to its question, so a strong hit lends its neighbours
+//! some of its score.
+
+use std::collections::HashMap;
+
+/// How fast a repeated word stops adding, and how much length counts.
+const K1: f64 = 1.2;
+const B: f64 = 0.35;
+
+/// Words of a typical turn, for the length's weight.
+const TYPICAL_WORDS: f64 = 30.0;
+
+/// A word found in who, where or when, against one in the text.
+const ABOUT_WEIGHT: f64 = 0.7;
+
+/// How much of a score stays when only one of many words is found.
+const LEAST_COVERAGE: f64 = 0.4;
+
+/// Two of the query's words side by side, in parts of the lesser's rarity.
+const TOGETHER_BONUS: f64 = 0.35;
+
+/// What a neighbour lends, one turn away and two.
+const NEAR_SHARE: [f64; 2] = [0.25, 0.1];
+
+/// What a question lends to the turn right after it, which answers it.
+const ANSWER_SHARE: f64 = 0.5;
+
+/// A turn that only asks is rarely the one that answers.
+const QUESTION_FACTOR: f64 = 0.9;
+
+pub struct Candidate {
+    pub session: i64,
+    pub seq: i64,
+    /// Stems of its text, in order.
+    pub stems: Vec<String>,
+    /// Stems of who, where and when.
+    pub about: Vec<String>,
+    /// How many of the query's prefixes and phrases it has.
+    pub other_hits: usize,
+    pub is_question: bool,
+    pub created_at: i64,
+    /// What the index makes of it: all there is to go by where the text is
+    /// longer than what was read.
+    pub index_score: f64,
+}
+
+/// A word of the query with its rarity.
+pub struct Term {
+    pub stem: String,
+    pub rarity: f64,
+}
+
+/// Rarity of a word that stands in `found` of `all` events.
+pub fn rarity(found: i64, all: i64) -> f64 {
+    let (found, all) = (found as f64, all.max(found) as f64);
+    (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
+}
+
+/// A score a candidate, in their order.
+pub fn scores(candidates: &[Candidate], terms: &[Term]) -> Vec<f64> {
+    let own: Vec<f64> = candidates
+        .iter()
+        .map(|candidate| own_score(candidate, terms))
+        .collect();
+    let places: HashMap<(i64, i64), (f64, bool)> = candidates
+        .iter()
+        .zip(&own)
+        .map(|(candidate, score)| {
+            (
+                (candidate.session, candidate.seq),
+                (*score, candidate.is_question),
+            )
+        })
+        .collect();
+    let newest = candidates
+        .iter()
+        .map(|candidate| candidate.created_at)
+        .max()
+        .unwrap_or(0);
+    candidates
+        .iter()
+        .zip(&own)
+        .map(|(candidate, score)| {
+            let mut lent = 0.0_f64;
+            for (distance, share) in (1..).zip(NEAR_SHARE) {
+                for seq in [candidate.seq - distance, candidate.seq + distance] {
+                    let neighbour = places.get(&(candidate.session, seq));
+                    let (score, asks) = neighbour.copied().unwrap_or_default();
+                    let answers = asks && seq == candidate.seq - 1;
+                    lent = lent.max(if answers { ANSWER_SHARE } else { share } * score);
+                }
+            }
+            // Among equals the later one: far below any difference that means something.
+            let age_days = (newest - candidate.created_at) as f64 / 86_400_000.0;
+            score + lent + 1e-6 / (1.0 + age_days)
+        })
+        .collect()
+}
+
+fn own_score(candidate: &Candidate, terms: &[Term]) -> f64 {
+    let length = candidate.stems.len() as f64;
+    let mut score = 0.0;
+    let mut found = 0.0;
+    let all: f64 = terms.iter().map(|term| term.rarity).sum();
+    for term in terms {
+        let count = candidate
+            .stems
+            .iter()
+            .filter(|stem| **stem == term.stem)
+            .count() as f64;
+        let weight = if count > 0.0 {
+            count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / TYPICAL_WORDS))
+        } else if candidate.about.contains(&term.stem) {
+            ABOUT_WEIGHT
+        } else {
+            continue;
+        };
+        score += term.rarity * weight;
+        found += term.rarity;
+    }
+    score += together(candidate, terms);
+    if all > 0.0 {
+        score *= LEAST_COVERAGE + (1.0 - LEAST_COVERAGE) * found / all;
+    }
+    score += candidate.other_hits as f64;
+    if score == 0.0 {
+        score = candidate.index_score;
+    }
+    if candidate.is_question {
+        score * QUESTION_FACTOR
+    } else {
+        score
+    }
+}
+
+/// Pairs of the query's words that stand side by side in the text, in its order.
+fn together(candidate: &Candidate, terms: &[Term]) -> f64 {
+    let stands = |first: &str, second: &str| {
+        candidate.stems.iter().enumerate().any(|(at, stem)| {
+            stem == first
+                && candidate
+                    .stems
+                    .iter()
+                    .skip(at + 1)
+                    .take(2)
+                    .any(|next| next == second)
+        })
+    };
+    terms
+        .windows(2)
+        .map(|pair| match pair {
+            [first, second] if stands(&first.stem, &second.stem) => {
+                TOGETHER_BONUS * first.rarity.min(second.rarity)
+            }
+            _ => 0.0,
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn candidate(seq: i64, text: &str) -> Candidate {
+        Candidate {
+            session: 1,
+            seq,
+            stems: text.split_whitespace().map(str::to_owned).collect(),
+            about: vec!["carolin".to_owned()],
+            other_hits: 0,
+            is_question: false,
+            created_at: 0,
+            index_score: 0.0,
+        }
+    }
+
+    fn terms(terms: &[(&str, f64)]) -> Vec<Term> {
+        terms
+            .iter()
+            .map(|(stem, rarity)| Term {
+                stem: (*stem).to_owned(),
+                rarity: *rarity,
+            })
+            .collect()
+    }
+
+    #[test]
+    fn more_of_the_rare_words_wins_over_more_of_a_common_one() {
+        let candidates = [
+            candidate(1, "go go go go to the group"),
+            candidate(9, "we go to the lgbtq support"),
+        ];
+        let scores = scores(
+            &candidates,
+            &terms(&[("go", 1.0), ("lgbtq", 5.0), ("support", 4.0)]),
+        );
+        assert!(scores[1] > scores[0]);
+    }
+
+    #[test]
+    fn who_spoke_counts_as_a_word() {
+        let mut other = candidate(9, "paint a sunset");
+        other.about = vec!["melani".to_owned()];
+        let candidates = [other, candidate(1, "paint a sunset")];
+        let scores = scores(&candidates, &terms(&[("carolin", 0.7), ("paint", 3.0)]));
+        assert!(scores[1] > scores[0]);
+    }
+
+    #[test]
+    fn a_neighbour_of_a_strong_hit_is_lifted() {
+        let candidates = [
+            candidate(10, "adopt agenc interview"),
+            candidate(11, "great interview"),
+            candidate(50, "great interview"),
+        ];
+        let scores = scores(
+            &candidates,
+            &terms(&[("adopt", 4.0), ("agenc", 4.0), ("interview", 2.0)]),
+        );
+        assert!(scores[0] > scores[1] && scores[1] > scores[2]);
+    }
+
+    #[test]
+    fn a_rarer_word_is_worth_more() {
+        assert!(rarity(1, 1000) > rarity(10, 1000) && rarity(10, 1000) > rarity(900, 1000));
+        assert!(rarity(5, 0) > 0.0);
+    }
+}

@@ -1,0 +1,289 @@
+//! From text to words: folded to lower case, marks off letters, cut where no
+//! letter or digit stands. Scripts without spaces are cut into their characters
+//! and pairs of them.
+
+/// Longer runs of letters are no words anybody searches for: keys, base64.
+const MAX_WORD_CHARS: usize = 64;
+
+/// Every word, in order, as it is written but folded.
+pub fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut length = 0;
+    let mut before: Option<char> = None;
+    for c in text.chars() {
+        if is_cjk(c) {
+            end(&mut words, &mut word, &mut length);
+            words.push(c.to_string());
+            if let Some(before) = before {
+                words.push(format!("{before}{c}"));
+            }
+            before = Some(c);
+            continue;
+        }
+        before = None;
+        if c.is_alphanumeric() {
+            if length < MAX_WORD_CHARS {
+                for c in c.to_lowercase() {
+                    word.push(without_mark(c));
+                }
+            }
+            length += 1;
+        } else if matches!(c, '\'' | '\u{2019}') && !word.is_empty() {
+            // `Anna's` is Anna, `don't` is `dont`: the apostrophe joins.
+        } else if !is_mark(c) {
+            end(&mut words, &mut word, &mut length);
+        }
+    }
+    end(&mut words, &mut word, &mut length);
+    words
+}
+
+fn end(words: &mut Vec<String>, word: &mut String, length: &mut usize) {
+    if !word.is_empty() {
+        words.push(std::mem::take(word));
+    }
+    *length = 0;
+}
+
+/// Combining marks: a letter and its mark written apart are one letter.
+fn is_mark(c: char) -> bool {
+    matches!(c, '\u{0300}'..='\u{036F}')
+}
+
+fn is_cjk(c: char) -> bool {
+    matches!(c,
+        '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{2FA1F}')
+}
+
+/// Latin letters without their accents: `café` is found by `cafe`.
+fn without_mark(c: char) -> char {
+    match c {
+        'à'..='å' | 'ā' | 'ă' | 'ą' => 'a',
+        'ç' | 'ć' | 'č' => 'c',
+        'è'..='ë' | 'ē' | 'ė' | 'ę' | 'ě' => 'e',
+        'ì'..='ï' | 'ī' | 'į' => 'i',
+        'ñ' | 'ń' | 'ň' => 'n',
+        'ò'..='ö' | 'ø' | 'ō' | 'ő' => 'o',
+        'ù'..='ü' | 'ū' | 'ů' | 'ű' => 'u',
+        'ý' | 'ÿ' => 'y',
+        'ś' | 'š' | 'ş' => 's',
+        'ź' | 'ż' | 'ž' => 'z',
+        'ł' => 'l',
+        'ř' => 'r',
+        'ğ' => 'g',
+        'đ' | 'ď' => 'd',
+        'ť' | 'ţ' => 't',
+        c => c,
+    }
+}
+
+/// Words that say nothing of what is looked for. They are in the index; a query
+/// leaves them out unless it has nothing else.
+pub fn is_stop_word(word: &str) -> bool {
+    STOP_WORDS.binary_search(&word).is_ok()
+}
+
+/// Sorted; apostrophes joined, as [`words`] does.
+const STOP_WORDS: &[&str] = &[
+    "a",
+    "about",
+    "after",
+    "again",
+    "all",
+    "also",
+    "am",
+    "an",
+    "and",
+    "any",
+    "are",
+    "arent",
+    "as",
+    "at",
+    "be",
+    "because",
+    "been",
+    "before",
+    "being",
+    "between",
+    "both",
+    "but",
+    "by",
+    "can",
+    "cannot",
+    "cant",
+    "could",
+    "couldnt",
+    "did",
+    "didnt",
+    "do",
+    "does",
+    "doesnt",
+    "doing",
+    "dont",
+    "during",
+    "each",
+    "for",
+    "from",
+    "had",
+    "hadnt",
+    "has",
+    "hasnt",
+    "have",
+    "havent",
+    "having",
+    "he",
+    "her",
+    "here",
+    "hers",
+    "herself",
+    "hes",
+    "him",
+    "himself",
+    "his",
+    "how",
+    "i",
+    "id",
+    "if",
+    "ill",
+    "im",
+    "in",
+    "into",
+    "is",
+    "isnt",
+    "it",
+    "its",
+    "itself",
+    "ive",
+    "just",
+    "lets",
+    "many",
+    "me",
+    "might",
+    "more",
+    "most",
+    "much",
+    "must",
+    "my",
+    "myself",
+    "no",
+    "nor",
+    "not",
+    "of",
+    "off",
+    "on",
+    "once",
+    "only",
+    "or",
+    "other",
+    "our",
+    "ours",
+    "out",
+    "over",
+    "own",
+    "please",
+    "same",
+    "shall",
+    "she",
+    "shed",
+    "shes",
+    "should",
+    "shouldnt",
+    "so",
+    "some",
+    "such",
+    "tell",
+    "than",
+    "that",
+    "thats",
+    "the",
+    "their",
+    "theirs",
+    "them",
+    "themselves",
+    "then",
+    "there",
+    "theres",
+    "these",
+    "they",
+    "theyre",
+    "this",
+    "those",
+    "through",
+    "to",
+    "too",
+    "under",
+    "until",
+    "up",
+    "us",
+    "very",
+    "was",
+    "wasnt",
+    "we",
+    "were",
+    "werent",
+    "weve",
+    "what",
+    "whats",
+    "when",
+    "where",
+    "wheres",
+    "which",
+    "while",
+    "who",
+    "whom",
+    "whos",
+    "whose",
+    "why",
+    "will",
+    "with",
+    "wont",
+    "would",
+    "wouldnt",
+    "you",
+    "youd",
+    "youll",
+    "your",
+    "youre",
+    "yours",
+    "yourself",
+    "youve",
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_folded_and_cut() {
+        let table: [(&str, &[&str]); 8] = [
+            ("", &[]),
+            (
+                "Hello, WORLD! x-ray_2",
+                &["hello", "world", "x", "ray", "2"],
+            ),
+            ("Anna's don't l\u{2019}été", &["annas", "dont", "lete"]),
+            ("cafe\u{0301} Ångström", &["cafe", "angstrom"]),
+            ("東京都 is", &["東", "京", "東京", "都", "京都", "is"]),
+            ("a東b京", &["a", "東", "b", "京"]),
+            ("'quoted'", &["quoted"]),
+            ("\u{0}\u{1F600}", &[]),
+        ];
+        for (text, expected) in table {
+            assert_eq!(words(text), expected, "{text}");
+        }
+        assert_eq!(words(&"x".repeat(1000))[0].len(), MAX_WORD_CHARS);
+    }
+
+    #[test]
+    fn the_stop_words_are_sorted() {
+        assert!(STOP_WORDS.is_sorted());
+        assert!(
+            is_stop_word("the")
+                && is_stop_word("a")
+                && is_stop_word("youve")
+                && !is_stop_word("oslo")
+        );
+    }
+}
