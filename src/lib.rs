@@ -21,7 +21,9 @@ mod messages;
 mod schema;
 mod search;
 mod sessions;
+mod tokens;
 mod tree;
+mod working_context;
 
 #[cfg(target_arch = "wasm32")]
 mod edge;

@@ -10,6 +10,7 @@ mod search;
 mod sessions;
 mod table;
 mod tree;
+mod working_context;
 
 #[cfg(test)]
 mod openapi;

@@ -13,6 +13,7 @@ use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
 use super::tree::{ForkSession, GetChanges, SetLeaf};
+use super::working_context::{BuildWorkingContext, PersistWorkingContext};
 
 pub const OPERATIONS: &[Entry] = &[
     entry::<CreateSession>(),
@@ -26,6 +27,8 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<AppendEvents>(),
     entry::<LoadEvents>(),
     entry::<DeleteEvents>(),
+    entry::<BuildWorkingContext>(),
+    entry::<PersistWorkingContext>(),
     entry::<AppendMessage>(),
     entry::<UpdateMessage>(),
     entry::<UpsertMessage>(),

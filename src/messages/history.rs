@@ -82,6 +82,25 @@ impl Page {
     }
 }
 
+/// The rows of a path, bodies included, newest first.
+pub fn walk_rows(
+    db: &dyn Database,
+    session_id: &Id,
+    from_seq: i64,
+    expected: i64,
+    visit: &mut dyn FnMut(EventRow) -> Result<Step>,
+) -> Result<()> {
+    let columns = format!(
+        "{COLUMNS},
+         iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
+         iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
+         {BODY_BYTES}"
+    );
+    walk_path(db, session_id, from_seq, &columns, expected, &mut |row| {
+        visit(with_body(db, session_id, &row)?)
+    })
+}
+
 /// The page whose newest message ends at `from_seq`.
 pub fn load_page(
     db: &dyn Database,
@@ -90,12 +109,6 @@ pub fn load_page(
     limit: usize,
     max_bytes: usize,
 ) -> Result<Page> {
-    let columns = format!(
-        "{COLUMNS},
-         iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
-         iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
-         {BODY_BYTES}"
-    );
     let mut gatherer = Gatherer::default();
     let mut page = Filling {
         messages: Vec::new(),
@@ -104,9 +117,7 @@ pub fn load_page(
         max_bytes,
         is_full: false,
     };
-    let expected = limit as i64;
-    walk_path(db, session_id, from_seq, &columns, expected, &mut |row| {
-        let row = with_body(db, session_id, &row)?;
+    walk_rows(db, session_id, from_seq, limit as i64, &mut |row| {
         for message in gatherer.take(row)?.into_iter().flatten() {
             page.add(message);
         }

@@ -71,8 +71,9 @@ impl EventRow {
             )
     }
 
-    fn body_bytes(&self) -> usize {
-        self.content.len() + self.tool.as_ref().map_or(0, String::len)
+    pub fn body_bytes(&self) -> usize {
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        self.content.len() + length(&self.tool) + length(&self.message)
     }
 
     fn damaged(&self) -> Error {

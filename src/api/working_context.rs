@@ -1,0 +1,125 @@
+//! Operations on the working context.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use super::operation::{Agent, Operation, Reply};
+use crate::access::Needs;
+use crate::config::load_config;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{Limit, nullable};
+use crate::log::MAX_EVENTS;
+#[cfg(test)]
+use crate::log::append::AppendOutcome;
+use crate::log::append::{Parent, append};
+use crate::tree::leaf::resolve_leaf;
+#[cfg(test)]
+use crate::working_context::build::WorkingContext;
+use crate::working_context::build::build_working_context;
+use crate::working_context::message::ContextMessage;
+
+/// Builds what one turn sends to a model from the newest events of a branch.
+///
+/// A tool call that was cut off before its result is closed with an error
+/// instead of being sent half; older long outputs are shortened, in copies.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuildWorkingContext {
+    session_id: Id,
+    /// Said after the agent's own.
+    #[serde(default)]
+    system_instructions: Vec<String>,
+    /// Events that it is built from, at most.
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+}
+
+impl Operation for BuildWorkingContext {
+    const NAME: &'static str = "buildWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = WorkingContext;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let mut instructions = load_config(agent.db)?.system_instructions;
+        instructions.extend(self.system_instructions);
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        Reply::json(&build_working_context(
+            agent.db,
+            &self.session_id,
+            leaf,
+            limit,
+            instructions,
+        )?)
+    }
+}
+
+/// Appends what a turn added to its context: all of it or nothing.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersistWorkingContext {
+    session_id: Id,
+    /// The new messages only.
+    #[cfg_attr(test, schemars(length(min = 1, max = 1000)))]
+    messages: Vec<ContextMessage>,
+    /// The `leafId` that the context was built with; another one fails with `leaf_moved`.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl Operation for PersistWorkingContext {
+    const NAME: &'static str = "persistWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.messages.is_empty() || self.messages.len() > MAX_EVENTS {
+            return Err(Error::invalid(
+                "messages",
+                format!("`messages` must hold 1 to {MAX_EVENTS} messages."),
+            ));
+        }
+        let called: HashMap<String, Id> = self
+            .messages
+            .iter()
+            .flat_map(|message| message.calls())
+            .map(|call| (call.id.as_str().to_owned(), call.name.clone()))
+            .collect();
+        let events = self
+            .messages
+            .into_iter()
+            .enumerate()
+            .map(|(index, message)| {
+                message.into_event(&format!("messages[{index}]"), &|id| {
+                    called.get(id.as_str()).cloned()
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let outcome = append(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &events,
+            &Parent::Leaf,
+            self.expected_leaf_id.as_ref(),
+        )?;
+        Reply::json(&outcome)
+    }
+}
