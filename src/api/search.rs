@@ -10,6 +10,7 @@ use crate::json::{Count, Limit};
 use crate::search::build::ensure_index;
 use crate::search::find::{Hit, Search as Wanted, find};
 use crate::sessions::session_exists;
+use crate::working_context::message::Role;
 
 /// Searches what was said, and what tools were given and gave, best first.
 ///
@@ -30,27 +31,6 @@ pub struct Search {
     since: Option<Count>,
     /// Only what was created at this time or earlier.
     until: Option<Count>,
-}
-
-#[derive(Clone, Copy, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    User,
-    Assistant,
-    Tool,
-    System,
-}
-
-impl Role {
-    fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::System => "system",
-        }
-    }
 }
 
 #[derive(Serialize)]

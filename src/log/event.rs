@@ -52,6 +52,7 @@ pub struct ToolCall {
 pub struct NewEvent {
     pub id: Option<Id>,
     pub action: Action,
+    /// May be left out with `tool_call_request` alone.
     pub content: Option<String>,
     /// With `tool_call_request` alone, and there at least one.
     pub tool_calls: Option<Vec<ToolCall>>,
@@ -168,6 +169,10 @@ impl NewEvent {
             }
             Action::ToolResult if self.tool_name.is_none() => {
                 Err(missing("toolName", "tool_result"))
+            }
+            // A call may go without a word; everything else says something.
+            action if self.content.is_none() && action != Action::ToolCallRequest => {
+                Err(missing("content", action.name()))
             }
             _ => Ok(()),
         }

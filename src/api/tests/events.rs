@@ -529,6 +529,15 @@ fn a_damaged_event_names_itself_and_spares_the_others() {
 fn tool_fields_belong_to_tool_events() {
     let alice = Alice::with_session();
     let table = [
+        (json!({"action": "user_message"}), "events[0].content"),
+        (
+            json!({"action": "agent_message", "content": null}),
+            "events[0].content",
+        ),
+        (
+            json!({"action": "tool_result", "toolCallId": "c", "toolName": "t"}),
+            "events[0].content",
+        ),
         (
             json!({"action": "tool_call_request"}),
             "events[0].toolCalls",

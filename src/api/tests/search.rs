@@ -224,6 +224,9 @@ fn nothing_in_a_query_is_an_error() {
         "\u{1F600}",
         "'; DROP TABLE x; --",
         "%",
+        "Ⓐ",
+        "\u{93F}",
+        "Ⓐ apple",
         "\\",
     ] {
         alice.search(query);
