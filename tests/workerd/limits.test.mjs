@@ -1,0 +1,68 @@
+// The README's table of limits: at each one a request is served, one over it is
+// refused with the code that stands there.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+import { tableUnder } from "./readme.mjs";
+
+const SECRET = "let-me-in";
+const server = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+after(() => server.stop());
+
+const text = (n) => "x".repeat(n);
+const list = (n, item) => Array.from({ length: n }, (_, k) => item(k));
+const user = (content) => ({ action: "user_message", content });
+
+/** By what is limited: the operation and its input that have `n` of it. */
+const REQUESTS = {
+  "an id": (n) => ["getSession", { sessionId: text(n) }],
+  "a session's name": (n) => ["createSession", { name: text(n) }],
+  "events of one append": (n) => ["appendEvents", { sessionId: "s", events: list(n, () => user("x")) }],
+  "ids of one delete": (n) => ["deleteEvents", { sessionId: "s", eventIds: list(n, String) }],
+  "a page of events": (n) => ["loadEvents", { sessionId: "s", limit: n }],
+  "a page of messages": (n) => ["getHistory", { sessionId: "s", limit: n }],
+  "a page of changes": (n) => ["getChanges", { sessionId: "s", limit: n }],
+  "a page of sessions": (n) => ["listSessions", { limit: n }],
+  "results of a search": (n) => ["search", { query: "x", limit: n }],
+  // The body and its `metadata` are the first two.
+  "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
+  "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
+  "a request's body": (n) => ["getSession", '{"sessionId": "s"}'.padEnd(n)],
+  "an event or a message": (n) => ["appendEvents", { sessionId: "s", events: [user(text(n))] }],
+};
+
+for (const [what, most, code] of tableUnder("Limits")) {
+  test(`the_limit_of_${what}_is_${most}`.replaceAll(" ", "_"), async () => {
+    const limit = numberIn(most);
+    assert.equal(await outcome(what, limit), "ok");
+    assert.equal(`\`${await outcome(what, limit + 1)}\``, code);
+  });
+}
+
+/** `ok`, or the code of the refusal. */
+async function outcome(what, n) {
+  if (what === "an agent's name") return codeOf(await call(text(n), "listSessions"));
+  const agent = `${what} ${n}`;
+  await call(agent, "createSession", { id: "s" });
+  if (what === "all text of a page of events") {
+    for (const half of [Math.floor(n / 2), Math.ceil(n / 2)]) await call(agent, "appendEvents", { sessionId: "s", events: [user(text(half))] });
+    return codeOf(await call(agent, "loadEvents", { sessionId: "s" }));
+  }
+  assert.ok(what in REQUESTS, `a request for \`${what}\``);
+  return codeOf(await call(agent, ...REQUESTS[what](n)));
+}
+
+function call(agent, operation, input) {
+  return server.call(agent, operation, input, { headers: { authorization: `Bearer ${SECRET}` } });
+}
+
+function codeOf({ status, body }) {
+  return status === 200 ? "ok" : body.error.code;
+}
+
+/** `200 characters`, `33 MiB`, `1,000`. */
+function numberIn(most) {
+  const [, digits, unit] = most.match(/^([\d,]+)(?: (\w+))?/);
+  return Number(digits.replaceAll(",", "")) * (unit === "MiB" ? 2 ** 20 : 1);
+}
