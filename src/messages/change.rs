@@ -5,7 +5,7 @@ use serde_json::{Map, Value as Json};
 
 use super::parse::NewMessage;
 use super::read::{find_message, get_event_row};
-use super::view::Message;
+use super::view::{Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, atomically, find_row};
 use crate::error::{Error, Result};
@@ -159,21 +159,13 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
         // As the view counts: a run of events is one message.
-        let row = find_row(
-            db,
+        let sql = format!(
             "SELECT count(*)
                FROM cf_agents_events AS e
               WHERE e.session_id = ?1
-                AND NOT (e.message IS NULL
-                         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
-                         AND EXISTS (SELECT 1
-                                       FROM cf_agents_events AS parent
-                                      WHERE parent.session_id = ?1
-                                        AND parent.seq = e.parent_seq
-                                        AND parent.message IS NULL
-                                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))",
-            &[session_id.as_str().into()],
-        )?;
+                AND {STARTS_MESSAGE}"
+        );
+        let row = find_row(db, &sql, &[session_id.as_str().into()])?;
         let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
         if deleted == 0 {
             return Ok(0);

@@ -3,8 +3,8 @@
 //! path's length.
 
 use super::read::{find_event_row, get_event_row};
-use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message};
-use crate::database::{Database, Row, Value};
+use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message, STARTS_MESSAGE};
+use crate::database::{Database, Row, Value, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::tree::path::{INLINE_BYTES, Segment, Step, walk_path};
@@ -164,34 +164,23 @@ fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> 
     get_event_row(db, session_id, row.integer(0)?)
 }
 
-/// How many messages a path has. `segments` are the path's, oldest first.
+/// How many messages a path has. `segments` are the path's.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[Segment]) -> Result<i64> {
+    let sql = format!(
+        "SELECT count(*)
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq BETWEEN ?2 AND ?3
+            AND {STARTS_MESSAGE}"
+    );
     let mut length = 0;
-    let mut follows_member = false;
     for segment in segments {
-        let params: [Value; 4] = [
+        let params: [Value; 3] = [
             session_id.as_str().into(),
             segment.from_seq.into(),
             segment.to_seq.into(),
-            follows_member.into(),
         ];
-        // A member of a run that follows another one is the same message.
-        let rows = db.rows(
-            "SELECT sum(NOT (is_member AND follows_member)),
-                    max(iif(seq = ?3, is_member, 0))
-               FROM (SELECT seq, is_member,
-                            lag(is_member, 1, ?4) OVER (ORDER BY seq) AS follows_member
-                       FROM (SELECT seq,
-                                    message IS NULL
-                                    AND action IN ('agent_message', 'tool_call_request', 'tool_result') AS is_member
-                               FROM cf_agents_events
-                              WHERE session_id = ?1
-                                AND seq BETWEEN ?2 AND ?3))",
-            &params,
-        )?;
-        let Some(row) = rows.first() else { continue };
-        length += row.find_integer(0).unwrap_or(0);
-        follows_member = row.find_integer(1) == Some(1);
+        length += find_row(db, &sql, &params)?.map_or(Ok(0), |row| row.integer(0))?;
     }
     Ok(length)
 }

@@ -26,6 +26,18 @@ pub const BODY: &str = "e.content, e.message";
 pub const BODY_BYTES: &str =
     "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0) + e.sliced_bytes";
 
+/// Whether an event `e` starts a message, in SQL: it is no member of a run, or it
+/// follows none. [`EventRow::is_run_member`] says the same of a row at hand.
+pub const STARTS_MESSAGE: &str = "
+    NOT (e.message IS NULL
+         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
+         AND EXISTS (SELECT 1
+                       FROM cf_agents_events AS parent
+                      WHERE parent.session_id = e.session_id
+                        AND parent.seq = e.parent_seq
+                        AND parent.message IS NULL
+                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
+
 /// One row of a path, bodies included.
 #[derive(Clone, Debug)]
 pub struct EventRow {

@@ -2,8 +2,8 @@
 //! kept, so that a client can go on from there without touching the original.
 
 use super::leaf::resolve_leaf;
-use super::path::load_segments;
-use crate::database::{Database, Text, Value, atomically};
+use super::path::{Segment, load_segments};
+use crate::database::{Database, Text, Value, atomically, find_row};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
@@ -41,7 +41,9 @@ pub fn fork_session(
             },
         )?;
         let mut copied = 0;
-        for segment in load_segments(db, fork.session_id, leaf.unwrap_or(0))? {
+        let sql = "SELECT 1 FROM cf_agents_slices WHERE session_id = ?1 LIMIT 1";
+        let has_slices = find_row(db, sql, &[fork.session_id.as_str().into()])?.is_some();
+        for segment in &load_segments(db, fork.session_id, leaf.unwrap_or(0))? {
             // Numbered anew from 1, each after the one before. An id that led to
             // its row by its number and doesn't any more goes into the index.
             db.run(
@@ -67,28 +69,9 @@ pub fn fork_session(
                     host.now_ms().into(),
                 ],
             )?;
-            let params: [Value; 5] = [
-                fork.session_id.as_str().into(),
-                id.as_str().into(),
-                segment.from_seq.into(),
-                segment.to_seq.into(),
-                copied.into(),
-            ];
-            // Slices follow their rows.
-            db.run(
-                "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
-                 SELECT ?2, placed.place, slice.field, slice.part, slice.text
-                   FROM (SELECT e.seq, e.sliced_bytes,
-                                CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
-                           FROM cf_agents_events AS e
-                          WHERE e.session_id = ?1
-                            AND e.seq BETWEEN ?3 AND ?4) AS placed
-                  CROSS JOIN cf_agents_slices AS slice
-                     ON slice.session_id = ?1
-                    AND slice.seq = placed.seq
-                  WHERE placed.sliced_bytes > 0",
-                &params,
-            )?;
+            if has_slices {
+                copy_slices(db, fork.session_id, &id, segment, copied)?;
+            }
             copied = get_tip(db, &id)?.newest_seq;
         }
         if let Some(place) = index::find_place(db, id.as_str())? {
@@ -96,4 +79,35 @@ pub fn fork_session(
         }
         get_session(db, &id)
     })
+}
+
+/// Slices follow their rows, whose places in the copy are counted the same way.
+fn copy_slices(
+    db: &dyn Database,
+    original_id: &Id,
+    id: &Id,
+    segment: &Segment,
+    copied: i64,
+) -> Result<()> {
+    let params: [Value; 5] = [
+        original_id.as_str().into(),
+        id.as_str().into(),
+        segment.from_seq.into(),
+        segment.to_seq.into(),
+        copied.into(),
+    ];
+    db.run(
+        "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+         SELECT ?2, placed.place, slice.field, slice.part, slice.text
+           FROM (SELECT e.seq, e.sliced_bytes,
+                        CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                   FROM cf_agents_events AS e
+                  WHERE e.session_id = ?1
+                    AND e.seq BETWEEN ?3 AND ?4) AS placed
+          CROSS JOIN cf_agents_slices AS slice
+             ON slice.session_id = ?1
+            AND slice.seq = placed.seq
+          WHERE placed.sliced_bytes > 0",
+        &params,
+    )
 }
