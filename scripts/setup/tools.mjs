@@ -53,7 +53,7 @@ function tool(crate, program, wantedVersion) {
       const args = ["install", crate, "--version", wantedVersion(), "--bin", program, "--locked", "--root", folder()];
       const code = await run("cargo", args, { cwd: CACHE, env: compilingQuickly(folder()) });
       if (code !== 0) {
-        throw new Stop(`Compiling ${crate} failed (its reason is above): this step needs crates.io, once.`);
+        throw new Stop(`Compiling ${crate} failed (its reason is above): this step needs the network, once.`);
       }
     },
   };
