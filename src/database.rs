@@ -1,5 +1,5 @@
 //! The seam to SQLite. Two engines stand behind it: a Durable Object's own
-//! storage (`edge/sql.rs`) and a native one set to the same limits
+//! storage (`edge/storage.rs`) and a native one set to the same limits
 //! (`testing/sqlite.rs`).
 //!
 //! It protects one rule: bytes that nobody has to decide about do not travel

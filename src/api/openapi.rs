@@ -58,7 +58,7 @@ fn document() -> Value {
 fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
     let mut input = (entry.input)(schemas);
     // Where the generator puts them for a document of their own.
-    for key in ["$schema", "$defs", "title"] {
+    for key in ["$schema", "$defs", "components", "title"] {
         input.remove(key);
     }
     let text = input

@@ -73,11 +73,13 @@ pub fn delete_seqs(
     }
     adopt(db, &here, &orphans)?;
 
-    // The chosen leaf, if it went, steps back along its own branch.
+    // The chosen leaf, if it went, steps back along its own branch. A choice that
+    // an append has overruled stays overruled, also when that append goes.
     db.run(
         "UPDATE cf_agents_sessions
             SET seq_floor = max(seq_floor, ?2),
                 leaf_seq = CASE
+                  WHEN leaf_chosen_at < ?2 THEN NULL
                   WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
                   THEN (SELECT nullif(value ->> 1, 0)
                           FROM json_each(?3)

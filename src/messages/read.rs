@@ -74,6 +74,7 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
             break;
         }
     }
+    rows.truncate(MAX_RUN_EVENTS);
     let mut gatherer = Gatherer::default();
     let mut messages = Vec::new();
     for row in rows.into_iter().rev() {

@@ -76,6 +76,9 @@ impl Naive {
         for event in self.events.values_mut() {
             event.1 = survivor(&before, event.1);
         }
+        // An append has overruled the choice: it is forgotten.
+        let newest = before.keys().next_back().copied().unwrap_or(0);
+        self.chosen = self.chosen.filter(|(_, at)| newest <= *at);
         if let Some((leaf, at)) = self.chosen {
             let leaf = survivor(&before, leaf);
             self.chosen = (leaf != 0).then_some((leaf, at));
