@@ -18,6 +18,8 @@ mod ids;
 mod json;
 mod log;
 mod messages;
+mod models;
+mod outside;
 mod schema;
 mod search;
 mod sessions;

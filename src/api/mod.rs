@@ -17,6 +17,7 @@ mod openapi;
 #[cfg(test)]
 mod tests;
 
+use operation::Run;
 pub use operation::{Agent, Reply};
 
 use crate::error::{Code, Error, Result};
@@ -30,12 +31,15 @@ pub const MAX_BODY_BYTES: usize = (32 << 20) + (1 << 20);
 pub const OPENAPI_JSON: &str = include_str!("openapi.json");
 
 /// Runs one operation.
-pub fn dispatch(agent: &Agent<'_>, name: &str, body: &[u8]) -> Result<Reply> {
+pub async fn dispatch(agent: &Agent<'_>, name: &str, body: &[u8]) -> Result<Reply> {
     let entry = table::OPERATIONS
         .iter()
         .find(|entry| entry.name == name)
         .ok_or_else(|| unknown_operation(name))?;
-    (entry.run)(agent, body)
+    match entry.run {
+        Run::AtOnce(run) => run(agent, body),
+        Run::Waiting(run) => run(agent, body).await,
+    }
 }
 
 /// A session's newest messages as a JSON array, as `get-messages` answers; a

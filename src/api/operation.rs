@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json;
+use crate::outside::{Later, Outside};
 
 /// The agent that a request reached, and on whose behalf it came.
 pub struct Agent<'a> {
@@ -18,6 +19,7 @@ pub struct Agent<'a> {
     pub host: &'a dyn Host,
     pub policy: &'a Policy,
     pub caller: &'a Caller,
+    pub outside: &'a dyn Outside,
 }
 
 /// What an operation answers.
@@ -70,10 +72,31 @@ pub trait Operation: DeserializeOwned + Described {
     fn run(self, agent: &Agent<'_>) -> Result<Reply>;
 }
 
+/// An operation that has to ask outside and waits for the answer. Other requests
+/// run meanwhile: what it read before may have changed after.
+pub trait WaitingOperation: DeserializeOwned + Described {
+    const NAME: &'static str;
+    const NEEDS: Needs;
+
+    #[cfg(test)]
+    type Output: Described;
+
+    fn session_id(&self) -> Option<&Id> {
+        None
+    }
+
+    fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
+}
+
+pub enum Run {
+    AtOnce(fn(&Agent<'_>, &[u8]) -> Result<Reply>),
+    Waiting(for<'a> fn(&'a Agent<'_>, &'a [u8]) -> Later<'a, Result<Reply>>),
+}
+
 /// One line of the table of operations.
 pub struct Entry {
     pub name: &'static str,
-    pub run: fn(&Agent<'_>, &[u8]) -> Result<Reply>,
+    pub run: Run,
     #[cfg(test)]
     pub needs: Needs,
     #[cfg(test)]
@@ -85,7 +108,20 @@ pub struct Entry {
 pub const fn entry<O: Operation>() -> Entry {
     Entry {
         name: O::NAME,
-        run: run::<O>,
+        run: Run::AtOnce(run::<O>),
+        #[cfg(test)]
+        needs: O::NEEDS,
+        #[cfg(test)]
+        input: |schemas| schemas.root_schema_for::<O>(),
+        #[cfg(test)]
+        output: |schemas| schemas.subschema_for::<O::Output>(),
+    }
+}
+
+pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
+    Entry {
+        name: O::NAME,
+        run: Run::Waiting(run_waiting::<O>),
         #[cfg(test)]
         needs: O::NEEDS,
         #[cfg(test)]
@@ -99,4 +135,15 @@ fn run<O: Operation>(agent: &Agent<'_>, body: &[u8]) -> Result<Reply> {
     let operation: O = json::parse(body)?;
     access::permit(agent.caller, O::NAME, O::NEEDS, operation.session_id())?;
     operation.run(agent)
+}
+
+fn run_waiting<'a, O: WaitingOperation>(
+    agent: &'a Agent<'_>,
+    body: &'a [u8],
+) -> Later<'a, Result<Reply>> {
+    Box::pin(async move {
+        let operation: O = json::parse(body)?;
+        access::permit(agent.caller, O::NAME, O::NEEDS, operation.session_id())?;
+        operation.run(agent).await
+    })
 }

@@ -4,6 +4,7 @@
 mod host;
 mod http;
 mod object;
+mod outside;
 mod router;
 mod site;
 mod storage;

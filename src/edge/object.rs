@@ -10,6 +10,7 @@ use wasm_bindgen::prelude::*;
 use worker::{Env, web_sys, worker_sys};
 
 use super::host::Runtime;
+use super::outside::Bindings;
 use super::storage::{Sqlite, Storage, empty};
 use super::{http, policy, site};
 use crate::access::{self, Policy};
@@ -22,6 +23,7 @@ use crate::schema;
 pub struct SessionAgent {
     storage: Storage,
     policy: Policy,
+    outside: Bindings,
     /// The name it is addressed by; an object made without one answers to its id.
     name: String,
     /// Whether its tables are known to be this build's.
@@ -37,6 +39,7 @@ impl SessionAgent {
         Self {
             storage: JsValue::from(state.storage().as_raw()).unchecked_into(),
             policy: policy(&env),
+            outside: Bindings::new(&env),
             name: id.name().unwrap_or_else(|| id.to_string()),
             is_migrated: Cell::new(false),
         }
@@ -85,9 +88,10 @@ impl SessionAgent {
             host: &Runtime,
             policy: &self.policy,
             caller: &caller,
+            outside: &self.outside,
         };
         let reply = match route {
-            Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body)?,
+            Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
             Route::Health | Route::OpenApi | Route::Console => {
                 return Err(Error::storage(

@@ -1,12 +1,15 @@
 //! Native stand-ins for what a Durable Object gives: SQLite with workerd's
-//! limits, the same engine failing on demand, a clock that a test sets.
+//! limits, the same engine failing on demand, a clock that a test sets, and an
+//! outside that says what a test wrote.
 
 mod failing;
 mod host;
+mod outside;
 mod sqlite;
 
 pub use failing::Failing;
 pub use host::FixedHost;
+pub use outside::{Script, wait_for};
 pub use sqlite::Sqlite;
 
 use crate::schema;

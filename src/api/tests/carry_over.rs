@@ -7,7 +7,7 @@ use super::Alice;
 use crate::access::{Caller, Policy};
 use crate::database::Database;
 use crate::schema;
-use crate::testing::{Failing, FixedHost, Sqlite};
+use crate::testing::{Failing, FixedHost, Script, Sqlite};
 
 const DOCUMENTS_DDL: &str = "
 CREATE TABLE IF NOT EXISTS cf_agents_sessions (
@@ -47,6 +47,7 @@ fn carried_over(rows: &str) -> Alice {
         host: FixedHost::default(),
         policy: Policy::default(),
         caller: Caller::Owner,
+        outside: Script::default(),
     }
 }
 

@@ -18,7 +18,7 @@ use super::{Agent, dispatch};
 use crate::access::{Caller, Policy};
 use crate::database::Database;
 use crate::error::Error;
-use crate::testing::{FixedHost, Sqlite, migrated};
+use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
 /// An agent called `alice` with tables and nothing in them.
 struct Alice {
@@ -26,6 +26,7 @@ struct Alice {
     host: FixedHost,
     policy: Policy,
     caller: Caller,
+    outside: Script,
 }
 
 impl Default for Alice {
@@ -35,6 +36,7 @@ impl Default for Alice {
             host: FixedHost::default(),
             policy: Policy::new(Some("a secret".to_owned()), None),
             caller: Caller::Owner,
+            outside: Script::default(),
         }
     }
 }
@@ -58,8 +60,9 @@ impl Alice {
             host: &self.host,
             policy: &self.policy,
             caller: &self.caller,
+            outside: &self.outside,
         };
-        let reply = dispatch(&agent, operation, body)?;
+        let reply = wait_for(dispatch(&agent, operation, body))?;
         Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
     }
 

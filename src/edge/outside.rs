@@ -1,0 +1,370 @@
+//! The Worker's bindings behind the [`Outside`] seam. Bound by name at run time:
+//! which services and buckets there are is the operator's configuration.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
+use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
+use worker::{Delay, Env, web_sys};
+
+use crate::outside::{
+    Answer, Call, Chunks, Failure, Later, Limits, Listed, Listing, Outside, Place, Stored,
+};
+
+const BUCKET: &str = "SKILLS_BUCKET";
+const AGENTS: &str = "SESSION_AGENT";
+const AI: &str = "AI";
+
+pub struct Bindings {
+    env: JsValue,
+}
+
+impl Bindings {
+    pub fn new(env: &Env) -> Self {
+        Self {
+            env: env.clone().into(),
+        }
+    }
+
+    fn binding(&self, name: &str) -> Result<JsValue, Failure> {
+        let missing = || Failure::NotConfigured {
+            binding: name.to_owned(),
+        };
+        let binding = Reflect::get(&self.env, &name.into()).map_err(|_| missing())?;
+        if binding.is_object() {
+            Ok(binding)
+        } else {
+            Err(missing())
+        }
+    }
+
+    async fn fetch(&self, call: &Call) -> Result<JsValue, Failure> {
+        let (target, url) = match &call.place {
+            Place::Url(url) => (js_sys::global().into(), url.clone()),
+            Place::Service { binding, path } => {
+                (self.binding(binding)?, format!("https://{binding}/{path}"))
+            }
+            Place::Agent { name, operation } => {
+                let agents = self.binding(AGENTS)?;
+                let agent = method(&agents, "getByName", &[name.into()])?;
+                let name = js_sys::encode_uri_component(name);
+                let url = format!("https://agent/agents/session-agent/{name}/rpc/{operation}");
+                (agent, url)
+            }
+        };
+        let headers = object(&[("content-type", "application/json".into())])?;
+        for (name, value) in &call.headers {
+            set(&headers, name, &value.into())?;
+        }
+        let init = object(&[
+            ("method", "POST".into()),
+            ("headers", headers.into()),
+            ("body", call.body.as_str().into()),
+            // An address that was allowed must not lead to one that wasn't.
+            ("redirect", "manual".into()),
+        ])?;
+        settle(method(&target, "fetch", &[url.into(), init.into()])?).await
+    }
+
+    async fn bucket(
+        &self,
+        name: &str,
+        args: &[JsValue],
+        limits: Limits,
+    ) -> Result<JsValue, Failure> {
+        let bucket = self.binding(BUCKET)?;
+        let call = async { settle(method(&bucket, name, args)?).await };
+        within(limits, call).await
+    }
+}
+
+impl Outside for Bindings {
+    fn find_setting(&self, name: &str) -> Option<String> {
+        Reflect::get(&self.env, &name.into())
+            .ok()?
+            .as_string()
+            .filter(|value| !value.is_empty())
+    }
+
+    fn is_bound(&self, binding: &str) -> bool {
+        self.binding(binding).is_ok()
+    }
+
+    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
+        Box::pin(async move {
+            let response = within(call.limits, self.fetch(&call)).await?;
+            let response: web_sys::Response = response.unchecked_into();
+            let header = |name: &str| response.headers().get(name).ok().flatten();
+            let content_type = header("content-type").unwrap_or_default().to_lowercase();
+            let bare = content_type.split(';').next().unwrap_or_default().trim();
+            Ok(Answer {
+                status: response.status(),
+                content_type: bare.to_owned(),
+                retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
+                body: match response.body() {
+                    Some(stream) => Box::new(Streamed::new(&stream.into(), call.limits)?),
+                    None => Box::new(Whole(None)),
+                },
+            })
+        })
+    }
+
+    fn run_ai<'a>(
+        &'a self,
+        model: &'a str,
+        input: String,
+        limits: Limits,
+    ) -> Later<'a, Result<Answer<'a>, Failure>> {
+        Box::pin(async move {
+            let ai = self.binding(AI)?;
+            let input = JSON::parse(&input).map_err(failed)?;
+            let run = async {
+                // Its own errors are an answer: what they say decides what is done.
+                let outcome = match raw_method(&ai, "run", &[model.into(), input]) {
+                    Ok(outcome) => JsFuture::from(Promise::resolve(&outcome)).await,
+                    Err(thrown) => Err(thrown),
+                };
+                Ok(outcome)
+            };
+            let answer = |status, content_type: &str, body: Box<dyn Chunks>| Answer {
+                status,
+                content_type: content_type.to_owned(),
+                retry_after: None,
+                body,
+            };
+            match within(limits, run).await? {
+                Ok(outcome) if outcome.is_instance_of::<web_sys::ReadableStream>() => {
+                    let body = Streamed::new(&outcome, limits)?;
+                    Ok(answer(200, "text/event-stream", Box::new(body)))
+                }
+                Ok(outcome) => {
+                    let json = JSON::stringify(&outcome).map_err(failed)?;
+                    let body = Whole(Some(String::from(json).into_bytes()));
+                    Ok(answer(200, "application/json", Box::new(body)))
+                }
+                Err(thrown) => {
+                    let cause = describe(&thrown);
+                    if cause.contains("run remotely") {
+                        return Err(Failure::RemoteOnly {
+                            binding: AI.to_owned(),
+                        });
+                    }
+                    let body = Whole(Some(cause.into_bytes()));
+                    Ok(answer(500, "text/plain", Box::new(body)))
+                }
+            }
+        })
+    }
+
+    fn get_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: Limits,
+    ) -> Later<'a, Result<Option<Stored>, Failure>> {
+        Box::pin(async move {
+            let stored = self.bucket("get", &[key.into()], limits).await?;
+            if stored.is_null() || stored.is_undefined() {
+                return Ok(None);
+            }
+            let bytes = get(&stored, "size").as_f64().unwrap_or_default();
+            if bytes > limits.max_bytes as f64 {
+                return Err(Failure::TooLarge {
+                    max_bytes: limits.max_bytes,
+                });
+            }
+            let read = async { settle(method(&stored, "arrayBuffer", &[])?).await };
+            let buffer = within(limits, read).await?;
+            Ok(Some(Stored {
+                bytes: Uint8Array::new(&buffer).to_vec(),
+                description: description(&stored),
+            }))
+        })
+    }
+
+    fn put_object<'a>(
+        &'a self,
+        key: &'a str,
+        content: String,
+        description: Option<&'a str>,
+        limits: Limits,
+    ) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let options = Object::new();
+            if let Some(description) = description {
+                let metadata = object(&[("description", description.into())])?;
+                set(&options, "customMetadata", &metadata.into())?;
+            }
+            let args = [key.into(), content.into(), options.into()];
+            self.bucket("put", &args, limits).await.map(drop)
+        })
+    }
+
+    fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.bucket("delete", &[key.into()], limits).await.map(drop) })
+    }
+
+    fn list_objects<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+        limits: Limits,
+    ) -> Later<'a, Result<Listing, Failure>> {
+        Box::pin(async move {
+            let options = object(&[
+                ("prefix", prefix.into()),
+                ("limit", limit.into()),
+                ("include", Array::of1(&"customMetadata".into()).into()),
+            ])?;
+            if let Some(cursor) = cursor {
+                set(&options, "cursor", &cursor.into())?;
+            }
+            let listing = self.bucket("list", &[options.into()], limits).await?;
+            let objects = Array::from(&get(&listing, "objects"));
+            Ok(Listing {
+                objects: objects
+                    .iter()
+                    .map(|listed| Listed {
+                        key: get(&listed, "key").as_string().unwrap_or_default(),
+                        bytes: get(&listed, "size").as_f64().unwrap_or_default() as i64,
+                        description: description(&listed),
+                    })
+                    .collect(),
+                cursor: get(&listing, "cursor").as_string(),
+            })
+        })
+    }
+
+    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
+        Box::pin(Delay::from(Duration::from_millis(ms.unsigned_abs())))
+    }
+}
+
+/// A body that is here already.
+struct Whole(Option<Vec<u8>>);
+
+impl Chunks for Whole {
+    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+        let bytes = self.0.take();
+        Box::pin(async { Ok(bytes) })
+    }
+}
+
+/// A body that is still coming. Dropped before its end, it is cancelled.
+struct Streamed {
+    reader: JsValue,
+    limits: Limits,
+    received: usize,
+    is_done: bool,
+}
+
+impl Streamed {
+    fn new(stream: &JsValue, limits: Limits) -> Result<Self, Failure> {
+        Ok(Self {
+            reader: method(stream, "getReader", &[])?,
+            limits,
+            received: 0,
+            is_done: false,
+        })
+    }
+}
+
+impl Chunks for Streamed {
+    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+        Box::pin(async move {
+            let read = async { settle(method(&self.reader, "read", &[])?).await };
+            let step = within(self.limits, read).await?;
+            if get(&step, "done").is_truthy() {
+                self.is_done = true;
+                return Ok(None);
+            }
+            let value = get(&step, "value");
+            let bytes = match value.as_string() {
+                Some(text) => text.into_bytes(),
+                None => Uint8Array::new(&value).to_vec(),
+            };
+            self.received += bytes.len();
+            if self.received > self.limits.max_bytes {
+                return Err(Failure::TooLarge {
+                    max_bytes: self.limits.max_bytes,
+                });
+            }
+            Ok(Some(bytes))
+        })
+    }
+}
+
+impl Drop for Streamed {
+    fn drop(&mut self) {
+        if !self.is_done {
+            // Nobody is left to hear of a failure.
+            let _ = raw_method(&self.reader, "cancel", &[]);
+        }
+    }
+}
+
+/// The outcome, or that it did not come in time.
+async fn within<T>(
+    limits: Limits,
+    work: impl Future<Output = Result<T, Failure>>,
+) -> Result<T, Failure> {
+    let silence_ms = limits.silence_ms;
+    let pause = Delay::from(Duration::from_millis(silence_ms.unsigned_abs()));
+    match select(Box::pin(work), Box::pin(pause)).await {
+        Either::Left((outcome, _)) => outcome,
+        Either::Right(_) => Err(Failure::TimedOut { silence_ms }),
+    }
+}
+
+async fn settle(outcome: JsValue) -> Result<JsValue, Failure> {
+    JsFuture::from(Promise::resolve(&outcome))
+        .await
+        .map_err(failed)
+}
+
+fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, Failure> {
+    raw_method(target, name, args).map_err(failed)
+}
+
+fn raw_method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, JsValue> {
+    let function: Function = Reflect::get(target, &name.into())?.dyn_into()?;
+    function.apply(target, &args.iter().collect::<Array>())
+}
+
+fn get(target: &JsValue, name: &str) -> JsValue {
+    Reflect::get(target, &name.into()).unwrap_or(JsValue::UNDEFINED)
+}
+
+fn set(target: &Object, name: &str, value: &JsValue) -> Result<(), Failure> {
+    Reflect::set(target, &name.into(), value)
+        .map(drop)
+        .map_err(failed)
+}
+
+fn object(fields: &[(&str, JsValue)]) -> Result<Object, Failure> {
+    let object = Object::new();
+    for (name, value) in fields {
+        set(&object, name, value)?;
+    }
+    Ok(object)
+}
+
+fn description(stored: &JsValue) -> Option<String> {
+    get(&get(stored, "customMetadata"), "description").as_string()
+}
+
+fn describe(thrown: &JsValue) -> String {
+    let text = |name: &str| get(thrown, name).as_string().unwrap_or_default();
+    match thrown.as_string() {
+        Some(thrown) => thrown,
+        None => format!("{}: {}", text("name"), text("message")),
+    }
+}
+
+fn failed(thrown: JsValue) -> Failure {
+    Failure::Unreachable {
+        cause: describe(&thrown),
+    }
+}

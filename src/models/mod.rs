@@ -1,0 +1,74 @@
+//! Models, one provider a file: what is sent to it and what its answer says.
+//! Pure: the files here turn values into JSON and bytes into [`Part`]s; calling
+//! is done through [`crate::outside`].
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::working_context::message::ContextMessage;
+
+/// One step of a turn, as a model is asked for it.
+pub struct ModelRequest<'a> {
+    /// The system prompt, in the order it is said.
+    pub system: &'a [String],
+    pub messages: &'a [ContextMessage],
+    pub tools: &'a [ToolDefinition],
+    pub max_output_tokens: Option<i64>,
+}
+
+/// A tool that a model may call. The shape of `getTools`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema.
+    pub parameters: Box<RawValue>,
+}
+
+/// What a model says, piece by piece, in order.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Part {
+    Text(String),
+    Reasoning(String),
+    /// A call begins; its arguments follow in pieces or not at all.
+    CallStart {
+        index: usize,
+        id: String,
+        name: String,
+    },
+    CallDelta {
+        index: usize,
+        text: String,
+    },
+    /// A call is complete. `arguments` is the text that the model sent, whether
+    /// or not it is a JSON object; an empty one is given as `{}`.
+    Call {
+        index: usize,
+        id: String,
+        name: String,
+        arguments: String,
+    },
+    Usage(Usage),
+    Finish(FinishReason),
+    /// The provider reported an error inside its answer; nothing follows.
+    Failed(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Usage {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+}
+
+/// The words of the AI SDK's protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FinishReason {
+    Stop,
+    Length,
+    ContentFilter,
+    ToolCalls,
+    Error,
+    Other,
+}

@@ -1,0 +1,192 @@
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
+use crate::outside::{
+    Answer, Call, Chunks, Failure, Later, Limits, Listed, Listing, Outside, Stored,
+};
+
+/// What a test has somebody outside say.
+pub struct Said {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// Given one by one.
+    pub chunks: Vec<Result<Vec<u8>, Failure>>,
+}
+
+impl Said {
+    pub fn json(body: &serde_json::Value) -> Result<Self, Failure> {
+        Ok(Self {
+            status: 200,
+            content_type: "application/json",
+            chunks: vec![Ok(body.to_string().into_bytes())],
+        })
+    }
+}
+
+/// An outside that answers from a script, in order, and remembers what it was
+/// asked. Its bucket is a real map.
+#[derive(Default)]
+pub struct Script {
+    pub settings: RefCell<HashMap<String, String>>,
+    pub bindings: RefCell<Vec<String>>,
+    pub answers: RefCell<VecDeque<Result<Said, Failure>>>,
+    pub calls: RefCell<Vec<Call>>,
+    /// Model and input of every call of Workers AI.
+    pub ai_calls: RefCell<Vec<(String, String)>>,
+    pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
+}
+
+struct Rest(VecDeque<Result<Vec<u8>, Failure>>);
+
+impl Chunks for Rest {
+    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+        let chunk = self.0.pop_front().transpose();
+        Box::pin(async { chunk })
+    }
+}
+
+impl Script {
+    pub fn answer(&self, said: Result<Said, Failure>) {
+        self.answers.borrow_mut().push_back(said);
+    }
+
+    fn next_answer(&self) -> Result<Answer<'static>, Failure> {
+        let said = self
+            .answers
+            .borrow_mut()
+            .pop_front()
+            .unwrap_or(Err(Failure::Unreachable {
+                cause: "the script is at its end".to_owned(),
+            }))?;
+        Ok(Answer {
+            status: said.status,
+            content_type: said.content_type.to_owned(),
+            retry_after: None,
+            body: Box::new(Rest(said.chunks.into())),
+        })
+    }
+
+    fn with_bucket<T>(
+        &self,
+        act: impl FnOnce(&mut BTreeMap<String, (String, Option<String>)>) -> T,
+    ) -> Result<T, Failure> {
+        match self.bucket.borrow_mut().as_mut() {
+            Some(bucket) => Ok(act(bucket)),
+            None => Err(Failure::NotConfigured {
+                binding: "SKILLS_BUCKET".to_owned(),
+            }),
+        }
+    }
+}
+
+impl Outside for Script {
+    fn find_setting(&self, name: &str) -> Option<String> {
+        self.settings.borrow().get(name).cloned()
+    }
+
+    fn is_bound(&self, binding: &str) -> bool {
+        self.bindings.borrow().iter().any(|bound| bound == binding)
+    }
+
+    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
+        self.calls.borrow_mut().push(call);
+        Box::pin(async { self.next_answer() })
+    }
+
+    fn run_ai<'a>(
+        &'a self,
+        model: &'a str,
+        input: String,
+        _: Limits,
+    ) -> Later<'a, Result<Answer<'a>, Failure>> {
+        self.ai_calls.borrow_mut().push((model.to_owned(), input));
+        Box::pin(async { self.next_answer() })
+    }
+
+    fn get_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: Limits,
+    ) -> Later<'a, Result<Option<Stored>, Failure>> {
+        Box::pin(async move {
+            let stored = self.with_bucket(|bucket| bucket.get(key).cloned())?;
+            match stored {
+                Some((content, _)) if content.len() > limits.max_bytes => Err(Failure::TooLarge {
+                    max_bytes: limits.max_bytes,
+                }),
+                Some((content, description)) => Ok(Some(Stored {
+                    bytes: content.into_bytes(),
+                    description,
+                })),
+                None => Ok(None),
+            }
+        })
+    }
+
+    fn put_object<'a>(
+        &'a self,
+        key: &'a str,
+        content: String,
+        description: Option<&'a str>,
+        _: Limits,
+    ) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move {
+            let description = description.map(str::to_owned);
+            self.with_bucket(|bucket| bucket.insert(key.to_owned(), (content, description)))
+                .map(drop)
+        })
+    }
+
+    fn delete_object<'a>(&'a self, key: &'a str, _: Limits) -> Later<'a, Result<(), Failure>> {
+        Box::pin(async move { self.with_bucket(|bucket| bucket.remove(key)).map(drop) })
+    }
+
+    fn list_objects<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+        _: Limits,
+    ) -> Later<'a, Result<Listing, Failure>> {
+        Box::pin(async move {
+            self.with_bucket(|bucket| {
+                let mut objects: Vec<Listed> = bucket
+                    .iter()
+                    .filter(|(key, _)| {
+                        key.starts_with(prefix) && cursor.is_none_or(|cursor| key.as_str() > cursor)
+                    })
+                    .map(|(key, (content, description))| Listed {
+                        key: key.clone(),
+                        bytes: content.len() as i64,
+                        description: description.clone(),
+                    })
+                    .take(limit as usize + 1)
+                    .collect();
+                let has_more = objects.len() > limit as usize;
+                objects.truncate(limit as usize);
+                let cursor = objects.last().filter(|_| has_more);
+                Listing {
+                    cursor: cursor.map(|last| last.key.clone()),
+                    objects,
+                }
+            })
+        })
+    }
+
+    fn sleep<'a>(&'a self, _: i64) -> Later<'a, ()> {
+        Box::pin(async {})
+    }
+}
+
+/// Runs what never really waits, as everything above.
+pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
+    let mut future = pin!(future);
+    let mut context = Context::from_waker(Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        Poll::Ready(value) => value,
+        Poll::Pending => panic!("a scripted outside waits for nothing"),
+    }
+}
