@@ -1,7 +1,7 @@
 //! The change feed: what happened to a session, in order, for a client that
 //! keeps a copy. Appends are read off the log; the rest has rows of its own.
 
-use crate::database::{Database, Value};
+use crate::database::{Database, Value, find_row};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
@@ -14,6 +14,7 @@ pub enum ChangeType {
     Update,
     Delete,
     Clear,
+    Compaction,
 }
 
 impl ChangeType {
@@ -22,6 +23,7 @@ impl ChangeType {
             ChangeType::Update => "update",
             ChangeType::Delete => "delete",
             ChangeType::Clear => "clear",
+            ChangeType::Compaction => "compaction",
         }
     }
 }
@@ -57,6 +59,14 @@ pub fn record(
             host.now_ms().into(),
         ],
     )
+}
+
+/// The newest change that is no append; 0: there is none. Whoever read the log
+/// before and sees the same now knows that what it read still stands.
+pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?;
+    Ok(row.and_then(|row| row.find_integer(0)).unwrap_or(0))
 }
 
 /// Forgets what the newest change, a clear, made irrelevant.

@@ -114,9 +114,9 @@ pub struct Text(pub String);
 
 impl Text {
     /// Copies the text into Rust. For what has to be looked at; never on a hot path.
-    #[cfg(test)]
+    #[allow(clippy::useless_conversion)]
     pub fn into_string(self) -> String {
-        self.0
+        String::from(self.0)
     }
 }
 

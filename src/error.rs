@@ -23,6 +23,7 @@ pub enum Code {
     AlreadyExists,
     PayloadTooLarge,
     NotConfigured,
+    ModelFailed,
     StorageFailed,
     CorruptRow,
 }
@@ -41,6 +42,7 @@ impl Code {
         Code::AlreadyExists,
         Code::PayloadTooLarge,
         Code::NotConfigured,
+        Code::ModelFailed,
         Code::StorageFailed,
         Code::CorruptRow,
     ];
@@ -58,6 +60,7 @@ impl Code {
             Code::AlreadyExists => "already_exists",
             Code::PayloadTooLarge => "payload_too_large",
             Code::NotConfigured => "not_configured",
+            Code::ModelFailed => "model_failed",
             Code::StorageFailed => "storage_failed",
             Code::CorruptRow => "corrupt_row",
         }
@@ -74,6 +77,7 @@ impl Code {
             Code::PayloadTooLarge => 413,
             Code::StorageFailed | Code::CorruptRow => 500,
             Code::NotConfigured => 501,
+            Code::ModelFailed => 502,
         }
     }
 }

@@ -47,6 +47,10 @@ impl Id {
         Self(format!("s-{}", random_text(host)))
     }
 
+    pub fn mint_compaction(host: &dyn Host) -> Self {
+        Self(format!("c-{}", random_text(host)))
+    }
+
     /// The id of the event that will stand at `seq`.
     pub fn mint_event(host: &dyn Host, seq: i64) -> Self {
         Self(format!("e{seq}-{}", random_text(host)))

@@ -2,8 +2,7 @@
 //! move is read off the log: a session's last activity is its newest event or
 //! the last write to the row, whichever is later.
 
-#[cfg(test)]
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::changes;
 use crate::database::{Database, Text, Value, atomically, find_row};
@@ -29,6 +28,8 @@ pub struct Session {
     pub updated_at: i64,
     pub metadata: Option<JsonObject>,
     pub usage: Usage,
+    /// There while the last attempt to compact is one that failed.
+    pub last_compaction_error: Option<LastCompactionError>,
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
     pub corrupt: Option<bool>,
 }
@@ -40,6 +41,20 @@ pub struct Usage {
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub cost: f64,
+}
+
+/// Why the last attempt failed; gone with the next one that succeeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LastCompactionError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// Attempts that failed in a row.
+    pub attempts: u32,
+    /// The newest event at that time.
+    pub seq: i64,
 }
 
 /// When session `s` was last written to: one seek into the log, one into the
@@ -70,7 +85,8 @@ const USAGE_JSON: &str = r#"
     ',"usage":{"inputTokens":' || s.input_tokens
     || ',"outputTokens":' || s.output_tokens
     || ',"cost":' || s.cost
-    || '}'"#;
+    || '}'
+    || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
 
 pub struct NewSession {
     pub id: Option<Id>,
@@ -300,7 +316,11 @@ pub fn add_usage(
 /// Deletes everything that a session's log is stored in. Part of a transaction.
 pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
     index::remove_session(db, id.as_str())?;
-    for table in ["cf_agents_events", "cf_agents_slices"] {
+    for table in [
+        "cf_agents_events",
+        "cf_agents_slices",
+        "cf_agents_compactions",
+    ] {
         let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
         db.run(&sql, &[id.as_str().into()])?;
     }

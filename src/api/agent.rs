@@ -215,6 +215,7 @@ impl Operation for Destroy {
         schema::drop_all(agent.db)?;
         Ok(Reply {
             empties_storage: true,
+            grown: None,
             ..Reply::json(&Destroyed { destroyed: true })?
         })
     }

@@ -11,12 +11,12 @@ use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
-use crate::log::delete::delete_events;
 #[cfg(test)]
 use crate::log::event::Event;
 use crate::log::event::{Action, NewEvent};
 use crate::log::load::{EventQuery, load_events};
 use crate::sessions::session_exists;
+use crate::tree::delete::delete_events;
 
 /// Appends events to a session's log, all of them or none, in the order given.
 ///
@@ -67,7 +67,7 @@ impl Operation for AppendEvents {
             &Parent::from_field(self.parent_id),
             self.expected_leaf_id.as_ref(),
         )?;
-        Reply::json(&outcome)
+        Ok(Reply::json(&outcome)?.grown(&self.session_id))
     }
 }
 

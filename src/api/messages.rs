@@ -12,7 +12,9 @@ use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
 use crate::messages::append::append_message;
 use crate::messages::change::{clear_messages, delete_messages, update_message};
-use crate::messages::history::{DEFAULT_MAX_BYTES, HistoryCursor, count_messages, load_page};
+use crate::messages::history::{
+    DEFAULT_MAX_BYTES, HistoryCursor, Start, count_messages, load_page,
+};
 use crate::messages::parse::{NewMessage, Source, parse_message};
 use crate::messages::read::{find_message, load_branches, message_at_leaf};
 use crate::messages::view::Message;
@@ -91,7 +93,12 @@ impl AppendMessage {
             &parent,
             self.expected_leaf_id.as_ref(),
         )?;
-        Ok(appended_reply(appended.inserted, &appended.message))
+        let reply = appended_reply(appended.inserted, &appended.message);
+        Ok(if appended.inserted {
+            reply.grown(&self.session_id)
+        } else {
+            reply
+        })
     }
 }
 
@@ -263,29 +270,29 @@ impl Operation for GetHistory {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let from_seq = match &self.before {
-            None => resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?
-                .unwrap_or(0),
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let start = match &self.before {
+            None => Start::At(leaf.unwrap_or(0)),
             Some(before) => {
-                require_session(agent, &self.session_id)?;
-                HistoryCursor::parse(before)
+                let from_seq = HistoryCursor::parse(before)
                     .ok_or_else(|| {
                         Error::invalid(
                             "before",
                             "`before` must be the `cursor` of an earlier page, as it was.",
                         )
                     })?
-                    .resolve(agent.db, &self.session_id)?
+                    .resolve(agent.db, &self.session_id)?;
+                Start::within(agent.db, &self.session_id, from_seq, leaf)?
             }
         };
-        if from_seq == 0 {
+        if matches!(start, Start::At(0)) {
             return Ok(Reply::text(
                 r#"{"messages":[],"truncated":false,"cursor":null}"#.to_owned(),
             ));
         }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
-        let page = load_page(agent.db, &self.session_id, from_seq, limit, max_bytes)?;
+        let page = load_page(agent.db, &self.session_id, start, limit, max_bytes)?;
         Ok(Reply::text(page.json()))
     }
 }
@@ -313,7 +320,7 @@ pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let page = load_page(
         agent.db,
         &session_id,
-        leaf,
+        Start::At(leaf),
         MAX_SHOWN_MESSAGES,
         DEFAULT_MAX_BYTES as usize,
     )?;

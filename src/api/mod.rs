@@ -2,6 +2,7 @@
 //! has been routed and its caller identified; it leaves as JSON or as an error.
 
 mod agent;
+mod compaction;
 mod events;
 mod messages;
 mod operation;
@@ -21,6 +22,7 @@ use operation::Run;
 pub use operation::{Agent, Reply};
 
 use crate::error::{Code, Error, Result};
+use crate::ids::Id;
 use crate::json;
 
 /// The longest body an operation takes: the largest message there may be, and
@@ -60,4 +62,11 @@ fn unknown_operation(name: &str) -> Error {
         None => "There is no such operation. `GET /openapi.json` lists those there are.".to_owned(),
     };
     Error::new(Code::UnknownOperation, message)
+}
+
+/// What a request leaves to be done once it is answered: the conversation grew,
+/// and may have to be compacted. What fails here loses nothing; the session
+/// remembers it.
+pub async fn follow_up(agent: &Agent<'_>, grown: &Id) -> Result<()> {
+    compaction::after_append(agent, grown).await
 }

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Caller, Needs, Policy};
+use crate::compaction::auto::Watch;
 use crate::database::{Database, Text};
 use crate::error::{Error, Result};
 use crate::host::Host;
@@ -20,6 +21,7 @@ pub struct Agent<'a> {
     pub policy: &'a Policy,
     pub caller: &'a Caller,
     pub outside: &'a dyn Outside,
+    pub watch: &'a Watch,
 }
 
 /// What an operation answers.
@@ -28,6 +30,8 @@ pub struct Reply {
     /// The tables are gone: the storage under them is to be emptied too, before
     /// the answer is sent.
     pub empties_storage: bool,
+    /// The session whose conversation grew: see [`super::follow_up`].
+    pub grown: Option<Id>,
 }
 
 impl Reply {
@@ -35,7 +39,13 @@ impl Reply {
         Self {
             body: body.into(),
             empties_storage: false,
+            grown: None,
         }
+    }
+
+    pub fn grown(mut self, session_id: &Id) -> Self {
+        self.grown = Some(session_id.clone());
+        self
     }
 
     pub fn json(output: &impl Serialize) -> Result<Self> {

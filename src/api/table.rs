@@ -2,12 +2,15 @@
 //! tokens' scopes are made from.
 
 use super::agent::{ConfigureAgent, Destroy, GetConfig, MintToken};
+use super::compaction::{
+    AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
+};
 use super::events::{AppendEvents, DeleteEvents, LoadEvents};
 use super::messages::{
     AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
     GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
 };
-use super::operation::{Entry, entry};
+use super::operation::{Entry, entry, waiting_entry};
 use super::search::Search;
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
@@ -41,6 +44,12 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<ClearMessages>(),
     entry::<GetChanges>(),
     entry::<Search>(),
+    entry::<ConfigureCompaction>(),
+    waiting_entry::<Compact>(),
+    entry::<AddCompaction>(),
+    entry::<GetCompactions>(),
+    entry::<DeleteCompaction>(),
+    entry::<EstimateTokens>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

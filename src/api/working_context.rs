@@ -120,6 +120,6 @@ impl Operation for PersistWorkingContext {
             &Parent::Leaf,
             self.expected_leaf_id.as_ref(),
         )?;
-        Reply::json(&outcome)
+        Ok(Reply::json(&outcome)?.grown(&self.session_id))
     }
 }

@@ -28,9 +28,9 @@ pub fn answer(body: &Text, meter: &Meter) -> Built {
 }
 
 pub fn refuse(error: &Error, meter: Option<&Meter>) -> Built {
-    if let Some(cause) = &error.cause {
-        // Logged here alone: this is where an error leaves.
-        console_error!("{}: {cause}", error.code.name());
+    if error.cause.is_some() {
+        // Here alone: this is where an error leaves.
+        log(error);
     }
     let extra = match error.code {
         Code::Unauthorized => Some(("www-authenticate", "Bearer")),
@@ -47,6 +47,12 @@ pub fn refuse(error: &Error, meter: Option<&Meter>) -> Built {
         meter,
         extra.as_slice(),
     )
+}
+
+/// For the operator: what happened, and what the engine said to it.
+pub fn log(error: &Error) {
+    let cause = error.cause.as_deref().unwrap_or(&error.message);
+    console_error!("{}: {cause}", error.code.name());
 }
 
 pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Built {

@@ -5,6 +5,7 @@
 //! the way out.
 
 use std::cell::Cell;
+use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
 use worker::{Env, web_sys, worker_sys};
@@ -13,14 +14,22 @@ use super::host::Runtime;
 use super::outside::Bindings;
 use super::storage::{Sqlite, Storage, empty};
 use super::{http, policy, site};
-use crate::access::{self, Policy};
+use crate::access::{self, Caller, Policy};
 use crate::api::route::{self, Route};
-use crate::api::{Agent, Reply, dispatch, get_messages};
+use crate::api::{Agent, Reply, dispatch, follow_up, get_messages};
+use crate::compaction::auto::Watch;
 use crate::error::{Error, Result};
+use crate::ids::Id;
 use crate::schema;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
+    state: worker::State,
+    /// Shared with what goes on after an answer.
+    object: Rc<Object>,
+}
+
+struct Object {
     storage: Storage,
     policy: Policy,
     outside: Bindings,
@@ -28,6 +37,7 @@ pub struct SessionAgent {
     name: String,
     /// Whether its tables are known to be this build's.
     is_migrated: Cell<bool>,
+    watch: Watch,
 }
 
 #[wasm_bindgen]
@@ -36,22 +46,47 @@ impl SessionAgent {
     pub fn new(state: worker_sys::DurableObjectState, env: Env) -> Self {
         let state = worker::State::from(state);
         let id = state.id();
-        Self {
+        let object = Object {
             storage: JsValue::from(state.storage().as_raw()).unchecked_into(),
             policy: policy(&env),
             outside: Bindings::new(&env),
             name: id.name().unwrap_or_else(|| id.to_string()),
             is_migrated: Cell::new(false),
+            watch: Watch::default(),
+        };
+        Self {
+            state,
+            object: Rc::new(object),
         }
     }
 
     pub async fn fetch(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
-        let db = Sqlite::new(&self.storage);
-        match self.handle(request, &db).await {
-            Ok(Answer::Reply(reply)) => http::answer(&reply.body, &db.meter),
+        let object = &self.object;
+        let db = Sqlite::new(&object.storage);
+        match object.handle(request, &db).await {
+            Ok(Answer::Reply(reply)) => {
+                if let Some(grown) = reply.grown {
+                    self.follow_up(grown);
+                }
+                http::answer(&reply.body, &db.meter)
+            }
             Ok(Answer::Site(response)) => response,
             Err(error) => http::refuse(&error, Some(&db.meter)),
         }
+    }
+}
+
+impl SessionAgent {
+    /// Goes on after the answer, on a meter of its own.
+    fn follow_up(&self, grown: Id) {
+        let object = Rc::clone(&self.object);
+        self.state.wait_until(async move {
+            let db = Sqlite::new(&object.storage);
+            let agent = object.agent(&db, &Caller::Owner);
+            if let Err(error) = follow_up(&agent, &grown).await {
+                http::log(&error);
+            }
+        });
     }
 }
 
@@ -60,7 +95,19 @@ enum Answer {
     Site(Result<web_sys::Response, JsValue>),
 }
 
-impl SessionAgent {
+impl Object {
+    fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller) -> Agent<'a> {
+        Agent {
+            name: &self.name,
+            db,
+            host: &Runtime,
+            policy: &self.policy,
+            caller,
+            outside: &self.outside,
+            watch: &self.watch,
+        }
+    }
+
     async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<Answer> {
         let route = route::parse(&request.method(), &request.url())?;
         if site::is_public(&route)
@@ -82,14 +129,7 @@ impl SessionAgent {
         }
         let body = http::read_body(request).await?;
         self.migrate(db)?;
-        let agent = Agent {
-            name: &self.name,
-            db,
-            host: &Runtime,
-            policy: &self.policy,
-            caller: &caller,
-            outside: &self.outside,
-        };
+        let agent = self.agent(db, &caller);
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,

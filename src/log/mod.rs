@@ -5,7 +5,6 @@
 //! an id is written once; a parent exists, in this session, before its child.
 
 pub mod append;
-pub mod delete;
 pub mod event;
 pub mod find;
 pub mod load;

@@ -11,10 +11,10 @@ use crate::database::{Database, atomically, find_row};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
-use crate::log::delete::delete_seqs;
 use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies};
 use crate::sessions::delete_rows;
+use crate::tree::delete::delete_seqs;
 
 /// Replaces a message; `None`: there is none of its id. One that says the same
 /// as before writes nothing.

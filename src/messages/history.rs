@@ -7,6 +7,7 @@ use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message, STARTS_MESSA
 use crate::database::{Database, Row, Value, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
+use crate::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::tree::path::{INLINE_BYTES, Segment, Step, walk_path};
 
 /// Bytes of a page when nothing else is asked for.
@@ -82,30 +83,82 @@ impl Page {
     }
 }
 
-/// The rows of a path, bodies included, newest first.
-pub fn walk_rows(
+/// What a reader of a path comes by.
+pub enum Item {
+    Event(EventRow),
+    /// In place of the events that it covers.
+    Summary(Overlay),
+}
+
+/// Where a walk up a path begins.
+pub enum Start {
+    At(i64),
+    /// Above an overlay, which is the first item.
+    With(Overlay),
+}
+
+impl Start {
+    /// At an event of the path that ends at `leaf_seq`, or at the overlay that hides it.
+    pub fn within(
+        db: &dyn Database,
+        session_id: &Id,
+        seq: i64,
+        leaf_seq: Option<i64>,
+    ) -> Result<Self> {
+        let covering = match leaf_seq {
+            Some(leaf_seq) => find_covering(db, session_id, seq, leaf_seq)?,
+            None => None,
+        };
+        Ok(covering.map_or(Start::At(seq), Start::With))
+    }
+}
+
+/// The items of a path, bodies included, newest first.
+pub fn walk_items(
     db: &dyn Database,
     session_id: &Id,
-    from_seq: i64,
+    start: Start,
     expected: i64,
-    visit: &mut dyn FnMut(EventRow) -> Result<Step>,
+    visit: &mut dyn FnMut(Item) -> Result<Step>,
 ) -> Result<()> {
+    let from_seq = match start {
+        Start::At(seq) => seq,
+        Start::With(overlay) => {
+            let above_seq = overlay.range.above_seq;
+            let is_over = matches!(visit(Item::Summary(overlay))?, Step::Stop);
+            if is_over || above_seq == 0 {
+                return Ok(());
+            }
+            above_seq
+        }
+    };
     let columns = format!(
         "{COLUMNS},
          iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
          iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
          {BODY_BYTES}"
     );
+    let mut overlays = Overlays::below(db, session_id, from_seq)?;
+    // What lies below an overlay is not worth reading.
+    let before_overlay = from_seq - overlays.next_to_seq() + 1;
+    let expected = expected.min(before_overlay);
     walk_path(db, session_id, from_seq, &columns, expected, &mut |row| {
-        visit(with_body(db, session_id, &row)?)
+        if let Some(overlay) = overlays.take_ending_at(row.integer(0)?)? {
+            let above_seq = overlay.range.above_seq;
+            return Ok(match visit(Item::Summary(overlay))? {
+                Step::Stop => Step::Stop,
+                Step::On | Step::Jump(_) => Step::Jump(above_seq),
+            });
+        }
+        visit(Item::Event(with_body(db, session_id, &row)?))
     })
 }
 
-/// The page whose newest message ends at `from_seq`.
+/// The page whose newest message ends where `start` says.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
-    from_seq: i64,
+    start: Start,
     limit: usize,
     max_bytes: usize,
 ) -> Result<Page> {
@@ -117,8 +170,12 @@ pub fn load_page(
         max_bytes,
         is_full: false,
     };
-    walk_rows(db, session_id, from_seq, limit as i64, &mut |row| {
-        for message in gatherer.take(row)?.into_iter().flatten() {
+    walk_items(db, session_id, start, limit as i64, &mut |item| {
+        let messages = match item {
+            Item::Event(row) => gatherer.take(row)?,
+            Item::Summary(overlay) => [gatherer.finish()?, Some(Message::from_overlay(&overlay))],
+        };
+        for message in messages.into_iter().flatten() {
             page.add(message);
         }
         let is_full = page.is_full || (page.messages.len() >= limit && !gatherer.is_within_run());

@@ -12,6 +12,7 @@ use crate::database::Row;
 use crate::error::{Error, Result};
 use crate::json::JsonObject;
 use crate::log::slices::MAX_EVENT_BYTES;
+use crate::tree::overlays::Overlay;
 
 /// Events that one message is made from, at most: a longer run is cut, as is one
 /// of more bytes than a message may have, so that reading one is bounded.
@@ -103,6 +104,29 @@ pub struct Message {
     pub last_seq: i64,
     /// The event that the first one follows; 0: none.
     pub parent_seq: i64,
+}
+
+/// Before the id of a message that stands for an overlay, as the stock SDK has it.
+const COMPACTION_PREFIX: &str = "compaction_";
+
+impl Message {
+    /// The message that a reader is shown in place of what an overlay covers.
+    pub fn from_overlay(overlay: &Overlay) -> Self {
+        let id = format!("{COMPACTION_PREFIX}{}", overlay.id);
+        let json = format!(
+            r#"{{"id":{},"role":"assistant","parts":[{{"type":"text","text":{}}}],"createdAt":{}}}"#,
+            quoted(&id),
+            quoted(&overlay.summary),
+            overlay.created_at,
+        );
+        Self {
+            id,
+            json,
+            first_seq: overlay.range.from_seq,
+            last_seq: overlay.range.to_seq,
+            parent_seq: overlay.range.above_seq,
+        }
+    }
 }
 
 /// Gathers a path's rows, newest first, into messages, newest first.

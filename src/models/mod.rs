@@ -72,3 +72,6 @@ pub enum FinishReason {
     Error,
     Other,
 }
+
+/// What a request for a summary begins with: the built-in demo model knows it by that.
+pub const SUMMARY_REQUEST: &str = "Summarise this conversation";

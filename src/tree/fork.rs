@@ -2,6 +2,7 @@
 //! kept, so that a client can go on from there without touching the original.
 
 use super::leaf::resolve_leaf;
+use super::overlays;
 use super::path::{Segment, load_segments};
 use crate::database::{Database, Text, Value, atomically, find_row};
 use crate::error::Result;
@@ -43,7 +44,8 @@ pub fn fork_session(
         let mut copied = 0;
         let sql = "SELECT 1 FROM cf_agents_slices WHERE session_id = ?1 LIMIT 1";
         let has_slices = find_row(db, sql, &[fork.session_id.as_str().into()])?.is_some();
-        for segment in &load_segments(db, fork.session_id, leaf.unwrap_or(0))? {
+        let segments = load_segments(db, fork.session_id, leaf.unwrap_or(0))?;
+        for segment in &segments {
             // Numbered anew from 1, each after the one before. An id that led to
             // its row by its number and doesn't any more goes into the index.
             db.run(
@@ -74,6 +76,7 @@ pub fn fork_session(
             }
             copied = get_tip(db, &id)?.newest_seq;
         }
+        overlays::copy(db, fork.session_id, &segments, &id)?;
         if let Some(place) = index::find_place(db, id.as_str())? {
             add_session(db, &id, &place)?;
         }

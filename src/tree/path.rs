@@ -14,6 +14,8 @@ pub const INLINE_BYTES: usize = 64 << 10;
 /// Whether a walk goes on.
 pub enum Step {
     On,
+    /// On, but with this event (0: none) in place of the row's parent.
+    Jump(i64),
     Stop,
 }
 
@@ -56,11 +58,12 @@ pub fn walk_path(
             if seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
-            if let Step::Stop = visit(row)? {
-                return Ok(());
+            match visit(row)? {
+                Step::Stop => return Ok(()),
+                Step::On => next = parent_seq,
+                Step::Jump(seq) => next = seq,
             }
-            next = parent_seq;
-            if is_branch {
+            if is_branch || next != parent_seq {
                 bite = starting_bite;
                 break;
             }
@@ -114,6 +117,14 @@ fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<Segment> {
     }
     segments.reverse();
     segments
+}
+
+/// Whether the event at `seq` is on the path that ends at `to_seq`.
+pub fn lies_on_path(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -> Result<bool> {
+    let segments = load_segments(db, session_id, to_seq)?;
+    Ok(segments
+        .iter()
+        .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq)))
 }
 
 #[cfg(test)]

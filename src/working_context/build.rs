@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::message::{ContextMessage, from_row};
+use super::message::{ContextMessage, from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
 use crate::log::load::MAX_READ_BYTES;
-use crate::messages::history::walk_rows;
+use crate::messages::history::{Item, Start, walk_items};
 use crate::tokens;
 use crate::tree::path::Step;
 
@@ -33,31 +33,38 @@ pub fn build_working_context(
     limit: usize,
     system_instructions: Vec<String>,
 ) -> Result<WorkingContext> {
-    let mut rows = Vec::new();
+    let mut items = Vec::new();
     let mut bytes = 0;
     if let Some(leaf_seq) = leaf_seq {
-        walk_rows(db, session_id, leaf_seq, limit as i64, &mut |row| {
-            bytes += row.body_bytes();
-            if bytes > MAX_READ_BYTES && !rows.is_empty() {
+        let start = Start::At(leaf_seq);
+        walk_items(db, session_id, start, limit as i64, &mut |item| {
+            bytes += match &item {
+                Item::Event(row) => row.body_bytes(),
+                Item::Summary(overlay) => overlay.summary.len(),
+            };
+            if bytes > MAX_READ_BYTES && !items.is_empty() {
                 return Ok(Step::Stop);
             }
-            rows.push(row);
-            Ok(if rows.len() >= limit {
+            items.push(item);
+            Ok(if items.len() >= limit {
                 Step::Stop
             } else {
                 Step::On
             })
         })?;
     }
-    let leaf_id = rows.first().map(|row| row.id.clone());
+    let leaf_id = match items.first() {
+        Some(Item::Event(row)) => Some(row.id.clone()),
+        Some(Item::Summary(overlay)) => Some(overlay.to_id.clone()),
+        None => None,
+    };
     let mut placed = Vec::new();
-    for row in rows.iter().rev() {
-        let seq = row.seq;
-        placed.extend(
-            from_row(row)?
-                .into_iter()
-                .map(|message| Placed { seq, message }),
-        );
+    for item in items.iter().rev() {
+        let (seq, messages) = match item {
+            Item::Event(row) => (row.seq, from_row(row)?),
+            Item::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
+        };
+        placed.extend(messages.into_iter().map(|message| Placed { seq, message }));
     }
     let mut placed = close_pairs(placed);
     shorten_older(&mut placed);
@@ -75,7 +82,8 @@ pub fn build_working_context(
     })
 }
 
-fn message_tokens(message: &ContextMessage) -> i64 {
+/// What one message costs, estimated.
+pub fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });

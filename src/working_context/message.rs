@@ -8,6 +8,7 @@ use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::log::event::{Action, NewEvent, ToolCall};
 use crate::messages::view::EventRow;
+use crate::tree::overlays::Overlay;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -102,6 +103,11 @@ pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
         Some(fields) => from_stored(row, fields),
         None => from_event(row).map(|message| vec![message]),
     }
+}
+
+/// What stands for the messages that an overlay covers.
+pub fn from_overlay(overlay: &Overlay) -> ContextMessage {
+    ContextMessage::plain(Role::Assistant, overlay.summary.clone())
 }
 
 #[derive(Deserialize)]

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::Alice;
 use crate::access::{Caller, Policy};
+use crate::compaction::auto::Watch;
 use crate::database::Database;
 use crate::schema;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
@@ -48,6 +49,7 @@ fn carried_over(rows: &str) -> Alice {
         policy: Policy::default(),
         caller: Caller::Owner,
         outside: Script::default(),
+        watch: Watch::default(),
     }
 }
 

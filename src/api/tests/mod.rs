@@ -2,6 +2,7 @@
 
 mod access;
 mod carry_over;
+mod compaction;
 mod config;
 mod events;
 mod faults;
@@ -16,6 +17,7 @@ use serde_json::{Value, json};
 
 use super::{Agent, dispatch};
 use crate::access::{Caller, Policy};
+use crate::compaction::auto::Watch;
 use crate::database::Database;
 use crate::error::Error;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
@@ -27,6 +29,7 @@ struct Alice {
     policy: Policy,
     caller: Caller,
     outside: Script,
+    watch: Watch,
 }
 
 impl Default for Alice {
@@ -37,6 +40,7 @@ impl Default for Alice {
             policy: Policy::new(Some("a secret".to_owned()), None),
             caller: Caller::Owner,
             outside: Script::default(),
+            watch: Watch::default(),
         }
     }
 }
@@ -61,6 +65,7 @@ impl Alice {
             policy: &self.policy,
             caller: &self.caller,
             outside: &self.outside,
+            watch: &self.watch,
         };
         let reply = wait_for(dispatch(&agent, operation, body))?;
         Ok(serde_json::from_str(&reply.body.into_string()).unwrap())

@@ -1,5 +1,6 @@
 //! Random play against a naive tree in memory: append anywhere, delete
-//! anything, choose leaves, update, fork, clear; every read is compared.
+//! anything, choose leaves, update, fork, clear, hide ranges behind summaries;
+//! every read is compared.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +29,17 @@ struct Naive {
     last_seq: usize,
     /// The chosen leaf and the newest seq when it was chosen.
     chosen: Option<(usize, usize)>,
+    overlays: Vec<Overlay>,
+}
+
+/// A summary of the events from one to another, and the one above them.
+#[derive(Clone)]
+struct Overlay {
+    id: String,
+    summary: String,
+    from: usize,
+    to: usize,
+    above: usize,
 }
 
 impl Naive {
@@ -58,6 +70,27 @@ impl Naive {
         path
     }
 
+    /// As a reader sees it: ids and texts, overlays in place of what they cover.
+    fn history(&self, mut seq: usize) -> Vec<Value> {
+        let mut history = Vec::new();
+        while seq != 0 {
+            let ending_here = self.overlays.iter().filter(|overlay| overlay.to == seq);
+            if let Some(overlay) = ending_here.rev().min_by_key(|overlay| overlay.from) {
+                history.push(json!([
+                    format!("compaction_{}", overlay.id),
+                    overlay.summary
+                ]));
+                seq = overlay.above;
+                continue;
+            }
+            let (id, parent, text) = &self.events[&seq];
+            history.push(json!([id, text]));
+            seq = *parent;
+        }
+        history.reverse();
+        history
+    }
+
     fn append(&mut self, id: &str, parent: usize, text: &str) {
         self.last_seq += 1;
         self.events
@@ -75,6 +108,21 @@ impl Naive {
         self.events.retain(|seq, _| !seqs.contains(seq));
         for event in self.events.values_mut() {
             event.1 = survivor(&before, event.1);
+        }
+        for overlay in &mut self.overlays {
+            overlay.to = survivor(&before, overlay.to);
+            overlay.above = survivor(&before, overlay.above);
+        }
+        self.overlays.retain(|overlay| overlay.to >= overlay.from);
+        for index in 0..self.overlays.len() {
+            let Overlay {
+                from, to, above, ..
+            } = self.overlays[index];
+            if !self.events.contains_key(&from) {
+                let path = self.path(to);
+                let first = path.iter().position(|seq| *seq > above);
+                self.overlays[index].from = path[first.unwrap()];
+            }
         }
         // An append has overruled the choice: it is forgotten.
         let newest = before.keys().next_back().copied().unwrap_or(0);
@@ -149,11 +197,22 @@ fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
         }
     }
     pages.reverse();
-    let texts: Vec<Value> = path
-        .iter()
-        .map(|seq| json!([naive.events[seq].0, naive.events[seq].2]))
-        .collect();
+    let texts = naive.history(end);
     assert_eq!(pages.concat(), texts, "{game}");
+
+    let overlays = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let edge =
+        |overlay: &Overlay| json!([overlay.id, naive.id(overlay.from), naive.id(overlay.to)]);
+    let mut expected: Vec<Value> = naive.overlays.iter().map(edge).collect();
+    let mut stored: Vec<Value> = overlays["compactions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|overlay| json!([overlay["id"], overlay["fromId"], overlay["toId"]]))
+        .collect();
+    expected.sort_by_key(Value::to_string);
+    stored.sort_by_key(Value::to_string);
+    assert_eq!(stored, expected, "{game}");
 
     let children: Vec<Value> = naive
         .events
@@ -201,7 +260,7 @@ fn every_read_agrees_with_a_naive_tree() {
             } else {
                 seqs[dice.roll(seqs.len())]
             };
-            match dice.roll(12) {
+            match dice.roll(15) {
                 0..=3 => {
                     let text = format!("t{turn}");
                     let outcome = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": text}]}));
@@ -242,7 +301,32 @@ fn every_read_agrees_with_a_naive_tree() {
                 11 if dice.roll(8) == 0 => {
                     alice.ok("clearMessages", json!({"sessionId": "s"}));
                     naive.events.clear();
+                    naive.overlays.clear();
                     naive.chosen = None;
+                }
+                12 | 13 if any != 0 => {
+                    let path = naive.path(any);
+                    let from = path[dice.roll(path.len())];
+                    let summary = format!("s{turn}");
+                    let overlay = alice.ok(
+                        "addCompaction",
+                        json!({"sessionId": "s", "summary": summary, "fromId": naive.id(from), "toId": naive.id(any)}),
+                    );
+                    naive.overlays.push(Overlay {
+                        id: overlay["id"].as_str().unwrap().to_owned(),
+                        summary,
+                        from,
+                        to: any,
+                        above: naive.events[&from].1,
+                    });
+                }
+                14 if !naive.overlays.is_empty() => {
+                    let index = dice.roll(naive.overlays.len());
+                    let overlay = naive.overlays.remove(index);
+                    alice.ok(
+                        "deleteCompaction",
+                        json!({"sessionId": "s", "compactionId": overlay.id}),
+                    );
                 }
                 _ => continue,
             }

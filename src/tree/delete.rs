@@ -6,14 +6,15 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::find::find_seqs;
-use super::slices::delete_slices;
-use super::tip::{Tip, get_tip};
+use super::overlays::splice;
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, Value, atomically};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
+use crate::log::find::find_seqs;
+use crate::log::slices::delete_slices;
+use crate::log::tip::{Tip, get_tip};
 use crate::search::index;
 
 /// Deletes those of `ids` that are in the session; gives their number.
@@ -72,6 +73,7 @@ pub fn delete_seqs(
         index::remove(db, &place, seqs)?;
     }
     adopt(db, &here, &orphans)?;
+    splice(db, session_id, &parents)?;
 
     // The chosen leaf, if it went, steps back along its own branch. A choice that
     // an append has overruled stays overruled, also when that append goes.
@@ -120,7 +122,8 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
         .collect()
 }
 
-fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
+/// The nearest ancestor that is left, or the event itself (0: none).
+pub fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
     // Ends: a parent's number is always below its child's.
     while let Some(parent) = parents.get(&seq) {
         seq = *parent;

@@ -1,0 +1,114 @@
+//! When and how far a conversation is compacted: the agent's settings, and for
+//! a session its own over them.
+
+use serde::{Deserialize, Serialize};
+
+use super::journal::{change_journal, load_journal};
+use crate::database::{Database, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+
+/// What holds where nothing was set.
+const PROTECT_HEAD: i64 = 3;
+const TAIL_TOKEN_BUDGET: i64 = 20_000;
+const MIN_TAIL_MESSAGES: i64 = 2;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// Tokens of the whole context beyond which it is compacted by itself; `null`: never.
+    pub compact_after: Option<i64>,
+    /// The first messages, which are never summarised.
+    pub protect_head: i64,
+    /// Tokens of the newest messages that stay as they are.
+    pub tail_token_budget: i64,
+    /// Newest messages that stay whatever their tokens.
+    pub min_tail_messages: i64,
+}
+
+/// Settings of one scope: what it says itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Own {
+    /// An inner `None` switches it off.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::json::nullable"
+    )]
+    pub compact_after: Option<Option<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protect_head: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_token_budget: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_tail_messages: Option<i64>,
+}
+
+impl Own {
+    /// `newer` where it says something.
+    fn with(self, newer: Self) -> Self {
+        Self {
+            compact_after: newer.compact_after.or(self.compact_after),
+            protect_head: newer.protect_head.or(self.protect_head),
+            tail_token_budget: newer.tail_token_budget.or(self.tail_token_budget),
+            min_tail_messages: newer.min_tail_messages.or(self.min_tail_messages),
+        }
+    }
+
+    fn settings(self) -> Settings {
+        Settings {
+            compact_after: self.compact_after.flatten(),
+            protect_head: self.protect_head.unwrap_or(PROTECT_HEAD),
+            tail_token_budget: self.tail_token_budget.unwrap_or(TAIL_TOKEN_BUDGET),
+            min_tail_messages: self.min_tail_messages.unwrap_or(MIN_TAIL_MESSAGES),
+        }
+    }
+}
+
+const KEY: &str = "compaction";
+
+fn load_agents(db: &dyn Database) -> Result<Own> {
+    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
+    match find_row(db, sql, &[KEY.into()])? {
+        Some(row) => {
+            serde_json::from_str(row.text(0)?).map_err(|_| Error::corrupt_row(KEY, "configuration"))
+        }
+        None => Ok(Own::default()),
+    }
+}
+
+/// What holds for a session, or for the agent's sessions in general.
+pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<Settings> {
+    let agents = load_agents(db)?;
+    Ok(match session_id {
+        Some(id) => agents.with(load_journal(db, id)?.settings).settings(),
+        None => agents.settings(),
+    })
+}
+
+/// Changes what `change` says something about, and keeps the rest.
+pub fn change_settings(
+    db: &dyn Database,
+    session_id: Option<&Id>,
+    change: Own,
+) -> Result<Settings> {
+    atomically(db, || {
+        match session_id {
+            Some(id) => change_journal(db, id, |journal| {
+                journal.settings = journal.settings.with(change);
+            })?,
+            None => {
+                let own = load_agents(db)?.with(change);
+                let value = serde_json::to_string(&own)
+                    .map_err(|error| Error::storage(error.to_string()))?;
+                db.run(
+                    "INSERT INTO cf_agents_config (key, value) VALUES (?1, ?2)
+                         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
+                    &[KEY.into(), value.into()],
+                )?;
+            }
+        }
+        load_settings(db, session_id)
+    })
+}
