@@ -8,7 +8,9 @@ use crate::access::Needs;
 use crate::compaction::act::{Compactor, Covers, Outcome, Reason, Task};
 use crate::compaction::auto;
 use crate::compaction::by_hand::{add_compaction, delete_compaction};
-use crate::compaction::estimate::{Estimate, Fixed, load_fixed, measure};
+#[cfg(test)]
+use crate::compaction::estimate::Estimate;
+use crate::compaction::estimate::{load_fixed, measure};
 use crate::compaction::journal::{Decision, load_journal};
 use crate::compaction::settings::{Own, Settings, change_settings, load_settings};
 use crate::compaction::summariser::ModelSummariser;
@@ -334,7 +336,7 @@ impl Operation for EstimateTokens {
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let fixed: Fixed = load_fixed(agent.db, &self.session_id)?;
+        let fixed = load_fixed(agent.db, &self.session_id)?;
         let messages = match leaf {
             Some(leaf_seq) => measure(agent.db, &self.session_id, leaf_seq, None)?.tokens,
             None => 0,

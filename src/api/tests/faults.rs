@@ -25,6 +25,8 @@ fn furnished() -> Alice {
         json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
     );
     alice.ok("configureAgent", json!({"maxSteps": 5}));
+    let compaction = json!({"sessionId": "s", "summary": "x", "fromId": said[1], "toId": "b1"});
+    alice.ok("addCompaction", compaction);
     alice
 }
 
@@ -81,6 +83,8 @@ fn sweep(furnished: fn() -> Alice) {
         .collect();
     let run = furnished().events()[5]["id"].clone();
     let minted = furnished().events()[1]["id"].clone();
+    let compactions = furnished().ok("getCompactions", json!({"sessionId": "s"}));
+    let compaction = compactions["compactions"][0]["id"].clone();
     let writes: Vec<(&str, Value)> = vec![
         ("createSession", json!({"id": "u", "parentSessionId": "s"})),
         (
@@ -125,6 +129,19 @@ fn sweep(furnished: fn() -> Alice) {
         ("setLeaf", json!({"sessionId": "s", "id": "b1"})),
         ("forkSession", json!({"sessionId": "s", "atId": "b1"})),
         ("configureAgent", json!({"model": "demo"})),
+        ("configureCompaction", json!({"protectHead": 1})),
+        (
+            "configureCompaction",
+            json!({"sessionId": "s", "protectHead": 1}),
+        ),
+        (
+            "addCompaction",
+            json!({"sessionId": "s", "summary": "y", "fromId": minted, "toId": "b1"}),
+        ),
+        (
+            "deleteCompaction",
+            json!({"sessionId": "s", "compactionId": compaction}),
+        ),
         ("destroy", json!({"confirm": "alice"})),
     ];
     for (operation, body) in writes {
