@@ -10,6 +10,7 @@
 mod access;
 mod api;
 mod changes;
+mod chat;
 mod config;
 mod database;
 mod error;
