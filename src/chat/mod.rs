@@ -29,6 +29,7 @@
 pub mod answers;
 pub mod chunks;
 pub mod client_tools;
+pub mod frames;
 pub mod plan;
 pub mod recount;
 pub mod request;
