@@ -10,6 +10,7 @@
 mod access;
 mod api;
 mod changes;
+mod chat;
 mod compaction;
 mod config;
 mod database;

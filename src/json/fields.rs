@@ -16,6 +16,10 @@ impl JsonObject {
     pub fn as_str(&self) -> &str {
         self.0.get()
     }
+
+    pub fn into_raw(self) -> Box<RawValue> {
+        self.0
+    }
 }
 
 impl Serialize for JsonObject {

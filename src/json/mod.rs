@@ -14,7 +14,7 @@ pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, nullable};
 use crate::error::{Error, Result};
 #[cfg(test)]
 use scan::MAX_DEPTH;
-use scan::check_text;
+pub use scan::check_text;
 
 /// How many characters of a caller's own field name an error repeats.
 const MAX_QUOTED_CHARS: usize = 64;

@@ -1,0 +1,208 @@
+//! What a client says of calls that were left to it: the output of a client tool,
+//! or whether a call may be made. It arrives in a part of the assistant's message
+//! (HTTP) or in a frame of its own (a socket); here both become the same.
+//!
+//! Whether the call waits for such an answer is not known here: see
+//! [`super::plan`].
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::ids::Id;
+
+/// What the model reads when the user declined and said no more.
+pub const DECLINED: &str = "The user declined this call.";
+
+/// What the model reads when a client reported an error without a text.
+const FAILED: &str = "The client reported that the tool failed.";
+
+#[derive(Clone, Debug)]
+pub struct ClientAnswer {
+    pub tool_call_id: Id,
+    pub outcome: Outcome,
+}
+
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// Any JSON value, as it was sent.
+    Output(Box<RawValue>),
+    Error(String),
+}
+
+impl Outcome {
+    /// A value that was left out is `null`: JavaScript's `undefined` has no JSON.
+    pub fn output(value: Option<&RawValue>) -> Self {
+        Self::Output(value.map_or_else(null, RawValue::to_owned))
+    }
+
+    pub fn error(text: Option<String>) -> Self {
+        Self::Error(
+            text.filter(|text| !text.is_empty())
+                .unwrap_or_else(|| FAILED.to_owned()),
+        )
+    }
+}
+
+fn null() -> Box<RawValue> {
+    RawValue::NULL.to_owned()
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ApprovalAnswer {
+    pub tool_call_id: Id,
+    /// Which asking it answers, where the client says so: a socket's frame doesn't.
+    pub approval_id: Option<String>,
+    pub approved: bool,
+    pub reason: Option<String>,
+}
+
+#[derive(Clone, Debug)]
+pub enum Answer {
+    Tool(ClientAnswer),
+    Approval(ApprovalAnswer),
+}
+
+impl Answer {
+    pub fn tool_call_id(&self) -> &str {
+        match self {
+            Answer::Tool(answer) => answer.tool_call_id.as_str(),
+            Answer::Approval(answer) => answer.tool_call_id.as_str(),
+        }
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Part<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    tool_call_id: Id,
+    state: String,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    error_text: Option<String>,
+    /// More of the output is to come.
+    preliminary: Option<bool>,
+    approval: Option<Approval>,
+}
+
+#[derive(Deserialize)]
+struct Approval {
+    id: Option<String>,
+    approved: Option<bool>,
+    reason: Option<String>,
+}
+
+/// The answers among a message's parts, in their order. A part that is none, or
+/// that makes no sense, says nothing: most parts of a history are not for us.
+pub fn answers_in(parts: &RawValue) -> Vec<Answer> {
+    let parts: Vec<&RawValue> = serde_json::from_str(parts.get()).unwrap_or_default();
+    parts.into_iter().filter_map(answer_in).collect()
+}
+
+fn answer_in(part: &RawValue) -> Option<Answer> {
+    let part: Part<'_> = serde_json::from_str(part.get()).ok()?;
+    if !part.kind.starts_with("tool-") && part.kind != "dynamic-tool" {
+        return None;
+    }
+    let tool_call_id = part.tool_call_id;
+    let outcome = match part.state.as_str() {
+        "output-available" if part.preliminary != Some(true) => Outcome::output(part.output),
+        "output-error" => Outcome::error(part.error_text),
+        "approval-responded" | "output-denied" => {
+            let (id, approved, reason) = match part.approval {
+                Some(approval) => (approval.id, approval.approved, approval.reason),
+                None => (None, None, None),
+            };
+            let approved = approved == Some(true) && part.state != "output-denied";
+            return Some(Answer::Approval(ApprovalAnswer {
+                tool_call_id,
+                approval_id: id,
+                approved,
+                reason,
+            }));
+        }
+        _ => return None,
+    };
+    Some(Answer::Tool(ClientAnswer {
+        tool_call_id,
+        outcome,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answers(parts: &str) -> Vec<String> {
+        let parts = RawValue::from_string(parts.to_owned()).unwrap();
+        let tell = |answer: Answer| match answer {
+            Answer::Tool(ClientAnswer {
+                tool_call_id,
+                outcome,
+            }) => match outcome {
+                Outcome::Output(value) => format!("{tool_call_id} output {}", value.get()),
+                Outcome::Error(text) => format!("{tool_call_id} error {text}"),
+            },
+            Answer::Approval(answer) => format!(
+                "{} {:?} {} {:?}",
+                answer.tool_call_id, answer.approval_id, answer.approved, answer.reason
+            ),
+        };
+        answers_in(&parts).into_iter().map(tell).collect()
+    }
+
+    #[test]
+    fn outputs_and_errors_of_tools_are_answers() {
+        assert_eq!(
+            answers(
+                r#"[{"type":"step-start"},{"type":"text","text":"a"},
+                {"type":"tool-place","toolCallId":"c1","state":"output-available","input":{},"output":{"n":1.0}},
+                {"type":"dynamic-tool","toolName":"x","toolCallId":"c2","state":"output-error","errorText":"no GPS"},
+                {"type":"tool-place","toolCallId":"c3","state":"output-available"},
+                {"type":"tool-place","toolCallId":"c4","state":"output-error"}]"#
+            ),
+            [
+                r#"c1 output {"n":1.0}"#.to_owned(),
+                "c2 error no GPS".to_owned(),
+                "c3 output null".to_owned(),
+                format!("c4 error {FAILED}"),
+            ]
+        );
+    }
+
+    #[test]
+    fn an_approval_is_granted_only_where_it_says_so() {
+        assert_eq!(
+            answers(
+                r#"[{"type":"tool-t","toolCallId":"c1","state":"approval-responded","approval":{"id":"a","approved":true}},
+                {"type":"tool-t","toolCallId":"c2","state":"approval-responded","approval":{"id":"b","approved":false,"reason":"never"}},
+                {"type":"tool-t","toolCallId":"c3","state":"approval-responded"},
+                {"type":"tool-t","toolCallId":"c4","state":"output-denied","approval":{"id":"d","approved":true}}]"#
+            ),
+            [
+                r#"c1 Some("a") true None"#,
+                r#"c2 Some("b") false Some("never")"#,
+                "c3 None false None",
+                r#"c4 Some("d") false None"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_not_settled_or_no_tool_says_nothing() {
+        assert!(
+            answers(
+                r#"[{"type":"tool-t","toolCallId":"c","state":"input-available","input":{}},
+                {"type":"tool-t","toolCallId":"c","state":"approval-requested","approval":{"id":"a"}},
+                {"type":"tool-t","toolCallId":"c","state":"output-available","output":1,"preliminary":true},
+                {"type":"text","toolCallId":"c","state":"output-available","output":1},
+                {"type":"tool-t","toolCallId":5,"state":"output-available","output":1},
+                {"type":"tool-t","toolCallId":"","state":"output-available","output":1},
+                null, 7, "x"]"#
+            )
+            .is_empty()
+        );
+        assert!(answers(r#"{"type":"tool-t"}"#).is_empty());
+    }
+}

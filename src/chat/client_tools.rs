@@ -1,0 +1,220 @@
+//! Tools that a client brings along and runs itself: `tools` of a body over HTTP,
+//! `clientTools` of a socket's. The model sees them beside the agent's own.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::json::JsonObject;
+use crate::models::ToolDefinition;
+
+/// Every one of them goes with every model call.
+pub const MAX_CLIENT_TOOLS: usize = 128;
+
+/// What providers take as a tool's name.
+const MAX_NAME_CHARS: usize = 64;
+
+/// All descriptions and schemas together: 128 tools of 2 KiB.
+const MAX_TOOLS_BYTES: usize = 256 << 10;
+
+/// A tool without a schema takes no arguments that anyone knows of.
+const ANY_OBJECT: &str = r#"{"type":"object"}"#;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Given {
+    name: Option<String>,
+    description: Option<String>,
+    parameters: Option<JsonObject>,
+    /// What the AI SDK calls `parameters`.
+    input_schema: Option<JsonObject>,
+}
+
+/// The tools of `field`: an array, or an object by their names. Of two with one
+/// name the later one holds, as in the stock server.
+pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefinition>> {
+    let must = |what: &str| Error::invalid(field, format!("`{field}` must be {what}."));
+    let bytes = tools.get().len();
+    if bytes > MAX_TOOLS_BYTES {
+        return Err(
+            Error::payload_too_large(&format!("`{field}`"), MAX_TOOLS_BYTES, bytes)
+                .with("field", field),
+        );
+    }
+    let given = match tools.get().as_bytes().first() {
+        Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(tools.get())
+            .map(|list| list.into_iter().map(|tool| (None, tool)).collect()),
+        Some(b'{') => serde_json::from_str::<Named<'_>>(tools.get()).map(|Named(map)| {
+            map.into_iter()
+                .map(|(name, tool)| (Some(name), tool))
+                .collect()
+        }),
+        Some(b'n') => return Ok(Vec::new()),
+        _ => return Err(must("an array of tools")),
+    };
+    let given: Vec<(Option<String>, &RawValue)> = given.map_err(|_| must("an array of tools"))?;
+    if given.len() > MAX_CLIENT_TOOLS {
+        return Err(must(&format!("at most {MAX_CLIENT_TOOLS} tools")));
+    }
+    let mut parsed: Vec<ToolDefinition> = Vec::new();
+    for (index, (name, tool)) in given.into_iter().enumerate() {
+        let tool = parse_tool(&format!("{field}[{index}]"), name, tool)?;
+        parsed.retain(|earlier| earlier.name != tool.name);
+        parsed.push(tool);
+    }
+    Ok(parsed)
+}
+
+fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<ToolDefinition> {
+    let given: Given = serde_json::from_str(tool.get()).map_err(|_| {
+        Error::invalid(
+            field,
+            format!("`{field}` must be an object of `name`, `description` and `parameters`, the last a JSON Schema."),
+        )
+    })?;
+    let name = name.or(given.name).unwrap_or_default();
+    if !is_name(&name) {
+        let field = format!("{field}.name");
+        return Err(Error::invalid(
+            &field,
+            format!("`{field}` must have 1 to {MAX_NAME_CHARS} letters, digits, `_` or `-`."),
+        ));
+    }
+    let schema = given.parameters.or(given.input_schema);
+    let parameters = match schema {
+        Some(schema) => schema.into_raw(),
+        None => RawValue::from_string(ANY_OBJECT.to_owned())
+            .map_err(|error| Error::storage(error.to_string()))?,
+    };
+    Ok(ToolDefinition {
+        name,
+        description: given.description.unwrap_or_default(),
+        parameters,
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=MAX_NAME_CHARS).contains(&name.len())
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
+}
+
+/// An object's fields in their order.
+struct Named<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Named<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(
+        deserializer: D,
+    ) -> std::result::Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> serde::de::Visitor<'de> for Reader {
+            type Value = Named<'de>;
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: serde::de::MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Self::Value, A::Error> {
+                let mut fields = Vec::new();
+                while let Some(field) = map.next_entry()? {
+                    fields.push(field);
+                }
+                Ok(Named(fields))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(tools: &str) -> Result<Vec<ToolDefinition>> {
+        parse_client_tools("tools", &RawValue::from_string(tools.to_owned()).unwrap())
+    }
+
+    fn told(tools: &str) -> Vec<String> {
+        let tell = |tool: ToolDefinition| {
+            format!(
+                "{} ({}) {}",
+                tool.name,
+                tool.description,
+                tool.parameters.get()
+            )
+        };
+        parse(tools).unwrap().into_iter().map(tell).collect()
+    }
+
+    #[test]
+    fn an_array_and_an_object_say_the_same() {
+        let expected = [r#"place (Where?) {"type":"object","properties":{}}"#];
+        assert_eq!(
+            told(
+                r#"[{"name":"place","description":"Where?","parameters":{"type":"object","properties":{}}}]"#
+            ),
+            expected
+        );
+        assert_eq!(
+            told(
+                r#"{"place":{"description":"Where?","inputSchema":{"type":"object","properties":{}}}}"#
+            ),
+            expected
+        );
+    }
+
+    #[test]
+    fn a_schema_may_be_left_out_and_so_may_all_tools() {
+        assert_eq!(told(r#"[{"name":"now"}]"#), [r#"now () {"type":"object"}"#]);
+        assert!(told("[]").is_empty() && told("null").is_empty());
+    }
+
+    #[test]
+    fn of_two_tools_with_one_name_the_later_holds() {
+        assert_eq!(
+            told(r#"[{"name":"a","description":"1"},{"name":"b"},{"name":"a","description":"2"}]"#),
+            [r#"b () {"type":"object"}"#, r#"a (2) {"type":"object"}"#]
+        );
+    }
+
+    #[test]
+    fn a_mistake_names_its_field() {
+        let long = format!(r#"[{{"name":"{}"}}]"#, "n".repeat(65));
+        for (tools, field) in [
+            ("5", "tools"),
+            (r#""a""#, "tools"),
+            ("[5]", "tools[0]"),
+            (r#"[{"name":"a"},{}]"#, "tools[1].name"),
+            (r#"[{"name":"a b"}]"#, "tools[0].name"),
+            (r#"[{"name":"a","parameters":"{}"}]"#, "tools[0]"),
+            (long.as_str(), "tools[0].name"),
+        ] {
+            assert_eq!(parse(tools).unwrap_err().details["field"], field, "{tools}");
+        }
+    }
+
+    #[test]
+    fn their_number_and_their_size_have_limits() {
+        let many = |count: usize| {
+            let tools: Vec<String> = (0..count)
+                .map(|n| format!(r#"{{"name":"t{n}"}}"#))
+                .collect();
+            format!("[{}]", tools.join(","))
+        };
+        assert_eq!(
+            parse(&many(MAX_CLIENT_TOOLS)).unwrap().len(),
+            MAX_CLIENT_TOOLS
+        );
+        assert_eq!(
+            parse(&many(MAX_CLIENT_TOOLS + 1)).unwrap_err().details["field"],
+            "tools"
+        );
+        let wide = format!(
+            r#"[{{"name":"a","description":"{}"}}]"#,
+            "d".repeat(MAX_TOOLS_BYTES)
+        );
+        assert_eq!(parse(&wide).unwrap_err().code.name(), "payload_too_large");
+    }
+}

@@ -1,0 +1,258 @@
+//! What a client sends through a socket. A frame that is none of ours says
+//! nothing to us and is let pass, as the stock server does; one of ours that
+//! makes no sense is answered, since its client waits.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::chat::answers::{Answer, ApprovalAnswer, ClientAnswer, Outcome};
+use crate::chat::client_tools::parse_client_tools;
+use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
+use crate::chat::request::{ChatMessage, ChatRequest, parse_chat_request, parse_messages};
+use crate::error::{Error, Result};
+use crate::ids::{Id, MAX_ID_CHARS};
+use crate::json;
+use crate::models::ToolDefinition;
+
+/// The runtime's own limit for a message of a socket.
+pub const MAX_FRAME_BYTES: usize = 32 << 20;
+
+/// What the client is told that wants to share a state of its own making.
+const NO_STATE: &str =
+    "This agent keeps no shared state. Blocks of its context memory hold what is to be kept.";
+
+#[derive(Debug)]
+pub enum Incoming {
+    /// A turn; its chunks go back under `id`.
+    Chat {
+        id: String,
+        request: ChatRequest,
+    },
+    /// The turn of that request is to stop.
+    Cancel {
+        id: String,
+    },
+    /// The session's messages are to go.
+    Clear,
+    /// The client changed its list by itself, without asking for a turn.
+    Messages(Vec<ChatMessage>),
+    /// An answer to a call; with `continues` the client waits for the turn to go on.
+    Answer {
+        answer: Answer,
+        continues: bool,
+        client_tools: Vec<ToolDefinition>,
+    },
+    ResumeRequest {
+        probe_id: Option<String>,
+    },
+    ResumeAck {
+        id: String,
+    },
+    /// One operation; `input` is its JSON text.
+    Rpc {
+        id: String,
+        operation: String,
+        input: String,
+    },
+    /// A frame that can't be followed, and what to answer.
+    Refused(String),
+    /// Nothing for us.
+    Ignored,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Frame<'a> {
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    args: Option<&'a RawValue>,
+    #[serde(borrow)]
+    init: Option<&'a RawValue>,
+    #[serde(borrow)]
+    messages: Option<&'a RawValue>,
+    #[serde(borrow)]
+    probe_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_call_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    output: Option<&'a RawValue>,
+    #[serde(borrow)]
+    state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error_text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    approved: Option<&'a RawValue>,
+    #[serde(borrow)]
+    reason: Option<&'a RawValue>,
+    #[serde(borrow)]
+    auto_continue: Option<&'a RawValue>,
+    #[serde(borrow)]
+    client_tools: Option<&'a RawValue>,
+}
+
+pub fn parse_frame(text: &str) -> Incoming {
+    if text.len() > MAX_FRAME_BYTES {
+        return Incoming::Ignored;
+    }
+    let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+        return Incoming::Ignored;
+    };
+    match frame.kind.as_str() {
+        "rpc" => rpc(&frame),
+        "cf_agent_use_chat_request" => chat(&frame),
+        "cf_agent_chat_request_cancel" => named(&frame, |id| Incoming::Cancel { id }),
+        "cf_agent_chat_clear" => Incoming::Clear,
+        "cf_agent_chat_messages" => messages(&frame).map_or(Incoming::Ignored, Incoming::Messages),
+        "cf_agent_tool_result" => answer(&frame, tool_result(&frame)),
+        "cf_agent_tool_approval" => answer(&frame, tool_approval(&frame)),
+        "cf_agent_stream_resume_request" => Incoming::ResumeRequest {
+            probe_id: find_name(frame.probe_id),
+        },
+        "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
+        "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
+        _ => Incoming::Ignored,
+    }
+}
+
+fn named(frame: &Frame<'_>, incoming: impl FnOnce(String) -> Incoming) -> Incoming {
+    find_name(frame.id).map_or(Incoming::Ignored, incoming)
+}
+
+fn chat(frame: &Frame<'_>) -> Incoming {
+    #[derive(Deserialize)]
+    struct Init<'a> {
+        method: Option<String>,
+        #[serde(borrow)]
+        body: Option<&'a RawValue>,
+    }
+    let Some(id) = find_name(frame.id) else {
+        return Incoming::Ignored;
+    };
+    let init = frame
+        .init
+        .and_then(|init| serde_json::from_str::<Init<'_>>(init.get()).ok());
+    let request = match init {
+        Some(init) if init.method.as_deref() == Some("POST") => {
+            let body = init.body.and_then(find_text);
+            body.ok_or_else(|| Error::invalid("init.body", "`init.body` must be JSON as text."))
+                .and_then(|body| parse_chat_request(body.as_bytes()))
+        }
+        _ => Err(Error::invalid(
+            "init.method",
+            "`init.method` must be `POST`.",
+        )),
+    };
+    match request {
+        Ok(request) => Incoming::Chat { id, request },
+        Err(error) => Incoming::Refused(render_failed(&id, &error.message, false)),
+    }
+}
+
+fn messages(frame: &Frame<'_>) -> Option<Vec<ChatMessage>> {
+    json::check_text(frame.messages?.get()).ok()?;
+    let messages = serde_json::from_str(frame.messages?.get()).ok()?;
+    parse_messages(messages).ok()
+}
+
+/// An answer is given once and for all, so one that makes no sense is dropped:
+/// the call goes on waiting.
+fn answer(frame: &Frame<'_>, answer: Option<Answer>) -> Incoming {
+    let tools = || -> Result<Vec<ToolDefinition>> {
+        let Some(tools) = frame.client_tools else {
+            return Ok(Vec::new());
+        };
+        json::check_text(tools.get())?;
+        parse_client_tools("clientTools", tools)
+    };
+    match (answer, tools()) {
+        (Some(answer), Ok(client_tools)) => Incoming::Answer {
+            answer,
+            continues: is_true(frame.auto_continue),
+            client_tools,
+        },
+        _ => Incoming::Ignored,
+    }
+}
+
+fn tool_result(frame: &Frame<'_>) -> Option<Answer> {
+    let tool_call_id = call_id(frame)?;
+    let outcome = if frame.state.and_then(find_text).as_deref() == Some("output-error") {
+        Outcome::error(frame.error_text.and_then(find_text))
+    } else {
+        json::check_text(frame.output.map_or("null", RawValue::get)).ok()?;
+        Outcome::output(frame.output)
+    };
+    Some(Answer::Tool(ClientAnswer {
+        tool_call_id,
+        outcome,
+    }))
+}
+
+fn tool_approval(frame: &Frame<'_>) -> Option<Answer> {
+    Some(Answer::Approval(ApprovalAnswer {
+        tool_call_id: call_id(frame)?,
+        approval_id: None,
+        approved: is_true(frame.approved),
+        reason: frame.reason.and_then(find_text),
+    }))
+}
+
+fn rpc(frame: &Frame<'_>) -> Incoming {
+    // Without an id nobody would know the answer for their own.
+    let Some(id) = find_name(frame.id) else {
+        return Incoming::Ignored;
+    };
+    let refuse = |field: &str, message: &str| {
+        Incoming::Refused(render_rpc_error(&id, &Error::invalid(field, message)))
+    };
+    let Some(operation) = find_name(frame.method) else {
+        return refuse("method", "`method` must name an operation.");
+    };
+    let args = frame.args.map_or("[]", RawValue::get);
+    let Ok(args) = serde_json::from_str::<Vec<&RawValue>>(args) else {
+        return refuse("args", "`args` must be an array.");
+    };
+    let input = match args.as_slice() {
+        [] => "{}",
+        [input] if input.get() == "null" => "{}",
+        [input] => input.get(),
+        _ => {
+            return refuse(
+                "args",
+                "An operation takes one object: `call(\"createSession\", [{ name: \"first\" }])`.",
+            );
+        }
+    };
+    Incoming::Rpc {
+        input: input.to_owned(),
+        operation,
+        id,
+    }
+}
+
+fn call_id(frame: &Frame<'_>) -> Option<Id> {
+    Id::parse(find_name(frame.tool_call_id)?).ok()
+}
+
+/// A name that a client gave to something, if it is one that can be repeated.
+fn find_name(value: Option<&RawValue>) -> Option<String> {
+    let longest = "\"\"".len() + MAX_ID_CHARS * "\\uD83D\\uDE00".len();
+    let name = find_text(value.filter(|value| value.get().len() <= longest)?)?;
+    Id::parse(name).ok().map(|id| id.to_string())
+}
+
+fn find_text(value: &RawValue) -> Option<String> {
+    serde_json::from_str(value.get()).ok()
+}
+
+fn is_true(value: Option<&RawValue>) -> bool {
+    value.is_some_and(|value| value.get() == "true")
+}
+
+#[cfg(test)]
+mod tests;

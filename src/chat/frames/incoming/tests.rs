@@ -1,0 +1,206 @@
+use super::*;
+use serde_json::{Value, json};
+
+fn parse(frame: Value) -> Incoming {
+    parse_frame(&frame.to_string())
+}
+
+fn chat_frame(body: &str) -> Value {
+    json!({"type": "cf_agent_use_chat_request", "id": "r1", "init": {"method": "POST", "body": body}})
+}
+
+fn refused(incoming: Incoming) -> Value {
+    let Incoming::Refused(frame) = incoming else {
+        panic!("refused: {incoming:?}")
+    };
+    serde_json::from_str(&frame).unwrap()
+}
+
+#[test]
+fn a_chat_request_carries_its_body_as_text() {
+    let body = r#"{"messages":[{"id":"u1","role":"user","parts":[]}],"trigger":"submit-message"}"#;
+    let Incoming::Chat { id, request } = parse(chat_frame(body)) else {
+        panic!("a request")
+    };
+    assert_eq!(id, "r1");
+    assert_eq!(request.messages.len(), 1);
+}
+
+#[test]
+fn a_request_that_makes_no_sense_is_answered_under_its_id() {
+    let error = refused(parse(chat_frame("{")));
+    assert_eq!(
+        error,
+        json!({"type": "cf_agent_use_chat_response", "id": "r1", "done": true, "error": true,
+            "outcome": "error", "body": "The body is not valid JSON: line 1, column 1."})
+    );
+    for init in [
+        json!({"method": "GET"}),
+        json!({"method": "POST"}),
+        json!(null),
+        json!(5),
+    ] {
+        let frame = json!({"type": "cf_agent_use_chat_request", "id": "r1", "init": init});
+        assert_eq!(refused(parse(frame))["error"], true);
+    }
+}
+
+#[test]
+fn an_rpc_frame_calls_an_operation_with_one_object() {
+    let input = |args: Value| match parse(
+        json!({"type": "rpc", "id": "1", "method": "getSession", "args": args}),
+    ) {
+        Incoming::Rpc {
+            id,
+            operation,
+            input,
+        } => {
+            assert_eq!((id.as_str(), operation.as_str()), ("1", "getSession"));
+            input
+        }
+        other => panic!("a call: {other:?}"),
+    };
+    assert_eq!(input(json!([{"sessionId": "s"}])), r#"{"sessionId":"s"}"#);
+    assert_eq!(input(json!([])), "{}");
+    assert_eq!(input(json!([null])), "{}");
+    // Whether it is an object is the operation's to say.
+    assert_eq!(input(json!(["s"])), r#""s""#);
+}
+
+#[test]
+fn a_call_that_makes_no_sense_is_answered_under_its_id() {
+    for frame in [
+        json!({"type": "rpc", "id": "1", "args": []}),
+        json!({"type": "rpc", "id": "1", "method": 5, "args": []}),
+        json!({"type": "rpc", "id": "1", "method": "m", "args": {}}),
+        json!({"type": "rpc", "id": "1", "method": "m", "args": [{}, {}]}),
+    ] {
+        let error = refused(parse(frame));
+        assert_eq!(error["success"], false);
+        assert_eq!(error["id"], "1");
+        assert_eq!(error["code"], "invalid_request");
+        assert!(error["error"].is_string());
+    }
+}
+
+#[test]
+fn a_tool_result_is_an_answer() {
+    let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "place",
+        "output": {"city": "Rome"}, "autoContinue": true, "clientTools": [{"name": "place"}]});
+    let Incoming::Answer {
+        answer: Answer::Tool(answer),
+        continues,
+        client_tools,
+    } = parse(frame)
+    else {
+        panic!("an answer")
+    };
+    assert_eq!(answer.tool_call_id.as_str(), "c1");
+    assert!(
+        matches!(answer.outcome, Outcome::Output(value) if value.get() == r#"{"city":"Rome"}"#)
+    );
+    assert!(continues);
+    assert_eq!(client_tools.len(), 1);
+}
+
+#[test]
+fn a_tool_that_failed_says_so_and_the_turn_stops() {
+    let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "place",
+        "state": "output-error", "errorText": "no GPS", "autoContinue": false});
+    let Incoming::Answer {
+        answer: Answer::Tool(answer),
+        continues,
+        ..
+    } = parse(frame)
+    else {
+        panic!("an answer")
+    };
+    assert!(matches!(answer.outcome, Outcome::Error(text) if text == "no GPS"));
+    assert!(!continues);
+}
+
+#[test]
+fn only_true_approves() {
+    for (approved, expected) in [
+        (json!(true), true),
+        (json!(false), false),
+        (json!("true"), false),
+        (json!(null), false),
+    ] {
+        let frame = json!({"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": approved, "autoContinue": true});
+        let Incoming::Answer {
+            answer: Answer::Approval(answer),
+            ..
+        } = parse(frame)
+        else {
+            panic!("an answer")
+        };
+        assert_eq!(answer.approved, expected);
+    }
+}
+
+#[test]
+fn the_small_frames_are_known() {
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_chat_clear"})),
+        Incoming::Clear
+    ));
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_chat_request_cancel", "id": "r1"})),
+        Incoming::Cancel { id } if id == "r1"
+    ));
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_stream_resume_ack", "id": "r1"})),
+        Incoming::ResumeAck { id } if id == "r1"
+    ));
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_stream_resume_request", "probeId": "p"})),
+        Incoming::ResumeRequest { probe_id: Some(id) } if id == "p"
+    ));
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_stream_resume_request"})),
+        Incoming::ResumeRequest { probe_id: None }
+    ));
+    assert!(matches!(
+        parse(json!({"type": "cf_agent_chat_messages", "messages": [{"role": "user", "parts": []}]})),
+        Incoming::Messages(messages) if messages.len() == 1
+    ));
+}
+
+#[test]
+fn a_state_is_refused_in_words() {
+    let error = refused(parse(json!({"type": "cf_agent_state", "state": {"a": 1}})));
+    assert_eq!(error["type"], "cf_agent_state_error");
+}
+
+#[test]
+fn what_is_not_for_us_is_let_pass() {
+    for text in [
+        "",
+        "ping",
+        "{",
+        "null",
+        "[]",
+        r#"{"a":1}"#,
+        r#"{"type":5}"#,
+        r#"{"type":"cf_agent_from_the_future"}"#,
+        r#"{"type":"rpc"}"#,
+        r#"{"type":"rpc","id":5,"method":"m","args":[]}"#,
+        r#"{"type":"cf_agent_use_chat_request"}"#,
+        r#"{"type":"cf_agent_chat_request_cancel","id":""}"#,
+        r#"{"type":"cf_agent_tool_result","output":1}"#,
+        r#"{"type":"cf_agent_tool_result","toolCallId":"c","output":1,"clientTools":5}"#,
+        r#"{"type":"cf_agent_tool_result","toolCallId":"c","output":"\ud800"}"#,
+        r#"{"type":"cf_agent_chat_messages","messages":{}}"#,
+        r#"{"type":"rpc","type":"rpc","id":"1"}"#,
+    ] {
+        assert!(matches!(parse_frame(text), Incoming::Ignored), "{text}");
+    }
+    let long = json!({"type": "rpc", "id": "x".repeat(201), "method": "m", "args": []});
+    assert!(matches!(parse(long), Incoming::Ignored));
+    let wide = format!(
+        r#"{{"type":"cf_agent_chat_clear","x":"{}"}}"#,
+        "x".repeat(MAX_FRAME_BYTES)
+    );
+    assert!(matches!(parse_frame(&wide), Incoming::Ignored));
+}

@@ -1,0 +1,273 @@
+//! A chat's body: what a client asks for, over HTTP or in a socket's frame.
+//!
+//! The stock clients send their whole history each time and whatever else the
+//! page puts beside it, so a field that isn't known is let pass, unless it is a
+//! misspelt one of ours. What of the messages goes into the log is decided in
+//! [`super::plan`].
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use serde_json::value::RawValue;
+
+use super::answers::{Answer, answers_in};
+use super::client_tools::parse_client_tools;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{self, JsonObject};
+use crate::models::ToolDefinition;
+
+/// Messages in one body: a client sends all that it shows.
+pub const MAX_MESSAGES: usize = 10_000;
+
+/// Bytes of all system instructions together: they go with every model call.
+const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
+
+/// Fields whose near-misses are mistakes. Shorter names have too many honest
+/// neighbours: a page's own `mode` is no `model`.
+const UNMISTAKABLE: &[&str] = &[
+    "messages",
+    "message",
+    "trigger",
+    "messageId",
+    "systemInstructions",
+    "clientTools",
+];
+
+#[derive(Debug)]
+pub struct ChatRequest {
+    /// The session; without it, the one that the address or the socket names.
+    pub session_id: Option<Id>,
+    pub trigger: Trigger,
+    pub messages: Vec<ChatMessage>,
+    pub client_tools: Vec<ToolDefinition>,
+    pub model: Option<Id>,
+    pub system_instructions: Vec<String>,
+}
+
+/// What a turn is asked for. `message_id` is what the client's own call named: a
+/// message that was edited or answered by a tool, or the one to answer anew.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trigger {
+    Submit { message_id: Option<Id> },
+    Regenerate { message_id: Option<Id> },
+}
+
+/// A message as the client has it.
+#[derive(Debug)]
+pub struct ChatMessage {
+    /// Absent: nobody has named it yet. A user's message alone is held to ids.
+    pub id: Option<Id>,
+    pub role: Role,
+    /// The whole message, as it was sent.
+    pub text: JsonObject,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    User,
+    Assistant,
+    /// `system`, or what other clients may have.
+    Other,
+}
+
+impl ChatMessage {
+    /// What it says of calls that may have been left to the client.
+    pub fn answers(&self) -> Vec<Answer> {
+        #[derive(Deserialize)]
+        struct Parts<'a> {
+            #[serde(borrow)]
+            parts: Option<&'a RawValue>,
+        }
+        if self.role != Role::Assistant {
+            return Vec::new();
+        }
+        let message: Option<Parts<'_>> = serde_json::from_str(self.text.as_str()).ok();
+        message
+            .and_then(|message| message.parts)
+            .map(answers_in)
+            .unwrap_or_default()
+    }
+}
+
+impl ChatRequest {
+    /// The ids by which the log may know the messages.
+    pub fn message_ids(&self) -> impl Iterator<Item = &Id> {
+        let named = match &self.trigger {
+            Trigger::Submit { message_id } | Trigger::Regenerate { message_id } => message_id,
+        };
+        let sent = self
+            .messages
+            .iter()
+            .filter_map(|message| message.id.as_ref());
+        sent.chain(named)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    id: Option<Id>,
+    messages: Option<Vec<JsonObject>>,
+    message: Option<JsonObject>,
+    trigger: Option<TriggerName>,
+    message_id: Option<Id>,
+    model: Option<Id>,
+    system_instructions: Option<Box<RawValue>>,
+    tools: Option<Box<RawValue>>,
+    client_tools: Option<Box<RawValue>>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TriggerName {
+    SubmitMessage,
+    RegenerateMessage,
+}
+
+/// Reads a body; an error names the field.
+pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
+    let parsed: Body = json::parse(body)?;
+    refuse_near_misses(body)?;
+    let trigger = match parsed.trigger {
+        None | Some(TriggerName::SubmitMessage) => Trigger::Submit {
+            message_id: parsed.message_id,
+        },
+        Some(TriggerName::RegenerateMessage) => Trigger::Regenerate {
+            message_id: parsed.message_id,
+        },
+    };
+    let mut client_tools = Vec::new();
+    for (field, tools) in [
+        ("tools", &parsed.tools),
+        ("clientTools", &parsed.client_tools),
+    ] {
+        if let Some(tools) = tools {
+            client_tools.extend(parse_client_tools(field, tools)?);
+        }
+    }
+    let messages = match (parsed.messages, parsed.message) {
+        (Some(_), Some(_)) => {
+            return Err(Error::invalid(
+                "message",
+                "Send `messages` or `message`, not both: `message` is the newest one alone.",
+            ));
+        }
+        (Some(messages), None) => parse_messages(messages)?,
+        (None, Some(message)) => vec![parse_message("message", message)?],
+        (None, None) if matches!(trigger, Trigger::Regenerate { .. }) => Vec::new(),
+        (None, None) => {
+            return Err(Error::invalid(
+                "messages",
+                "`messages` is missing. Send the conversation's messages, or the newest one alone as `message`.",
+            ));
+        }
+    };
+    Ok(ChatRequest {
+        session_id: parsed.id,
+        trigger,
+        messages,
+        client_tools,
+        model: parsed.model,
+        system_instructions: parsed
+            .system_instructions
+            .map_or(Ok(Vec::new()), |text| parse_instructions(&text))?,
+    })
+}
+
+fn refuse_near_misses(body: &[u8]) -> Result<()> {
+    // Parsed once already: what can't be read here was refused there.
+    let fields: BTreeMap<String, IgnoredAny> = serde_json::from_slice(body).unwrap_or_default();
+    for name in fields.keys() {
+        if UNMISTAKABLE.contains(&name.as_str()) {
+            continue;
+        }
+        if let Some(near) = json::find_nearest(name, UNMISTAKABLE.iter().copied()) {
+            return Err(Error::invalid(
+                name,
+                format!("`{name}` is not a field here. Did you mean `{near}`?"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The messages of a list that a client sent, of a body or a frame.
+pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ChatMessage>> {
+    if messages.len() > MAX_MESSAGES {
+        return Err(Error::invalid(
+            "messages",
+            format!(
+                "`messages` must hold at most {MAX_MESSAGES} messages; the newest alone, as `message`, is enough."
+            ),
+        ));
+    }
+    messages
+        .into_iter()
+        .enumerate()
+        .map(|(index, message)| parse_message(&format!("messages[{index}]"), message))
+        .collect()
+}
+
+fn parse_message(field: &str, text: JsonObject) -> Result<ChatMessage> {
+    #[derive(Deserialize)]
+    struct Head<'a> {
+        #[serde(borrow)]
+        id: Option<&'a RawValue>,
+        #[serde(borrow)]
+        role: Option<&'a RawValue>,
+    }
+    let wrong = |name: &str, how: &str| {
+        let field = format!("{field}.{name}");
+        Error::invalid(&field, format!("`{field}` {how}."))
+    };
+    let head: Head<'_> = serde_json::from_str(text.as_str())
+        .map_err(|_| wrong("id", "or its role is given twice"))?;
+    let role = match head.role.map(RawValue::get) {
+        Some("\"user\"") => Role::User,
+        Some("\"assistant\"") => Role::Assistant,
+        Some(other) if other.starts_with('"') => Role::Other,
+        Some(_) => return Err(wrong("role", "must be a string")),
+        None => return Err(wrong("role", "is missing")),
+    };
+    let id = match head.id.filter(|id| id.get() != "null") {
+        None => None,
+        Some(id) => match serde_json::from_str::<Id>(id.get()) {
+            Ok(id) => Some(id),
+            // The log names its own messages: this one is none of them.
+            Err(_) if role != Role::User => None,
+            Err(_) => return Err(wrong("id", "must be a string of 1 to 200 characters")),
+        },
+    };
+    Ok(ChatMessage { id, role, text })
+}
+
+fn parse_instructions(text: &RawValue) -> Result<Vec<String>> {
+    const FIELD: &str = "systemInstructions";
+    if text.get() == "null" {
+        return Ok(Vec::new());
+    }
+    let instructions = match serde_json::from_str::<String>(text.get()) {
+        Ok(one) => vec![one],
+        Err(_) => serde_json::from_str(text.get()).map_err(|_| {
+            Error::invalid(
+                FIELD,
+                format!("`{FIELD}` must be a string or an array of strings."),
+            )
+        })?,
+    };
+    let bytes = instructions.iter().map(String::len).sum();
+    if bytes > MAX_INSTRUCTIONS_BYTES {
+        return Err(Error::payload_too_large(
+            &format!("All of `{FIELD}`"),
+            MAX_INSTRUCTIONS_BYTES,
+            bytes,
+        )
+        .with("field", FIELD));
+    }
+    Ok(instructions)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,346 @@
+//! From what a model says and what becomes of its calls to a stream of chunks
+//! that the stock client takes: blocks of text and reasoning are opened before
+//! they are filled and closed before anything else begins, a call is announced
+//! before its outcome, and nothing follows the end.
+//!
+//! It knows neither the log nor the model; it only holds the order.
+
+use serde_json::value::RawValue;
+
+use super::chunks::Chunk;
+use crate::json::{self, JsonObject};
+use crate::models::{FinishReason, Part};
+
+/// What a client and the model are told of arguments that are no JSON object.
+pub const BAD_ARGUMENTS: &str = "The arguments are not a JSON object, so the tool was not called.";
+
+#[derive(Clone, Copy, PartialEq)]
+enum Kind {
+    Text,
+    Reasoning,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    BeforeStart,
+    BetweenSteps,
+    InStep,
+    Ended,
+}
+
+/// Speaks one assistant message, or what is added to one.
+pub struct Speaker {
+    place: Place,
+    /// The block that is being filled.
+    open: Option<(Kind, String)>,
+    /// Blocks so far: ids must not repeat within a message.
+    blocks: usize,
+    /// The calls that the client knows of, by id.
+    known: Vec<String>,
+    /// The calls of this step whose arguments still stream, by the model's index.
+    streaming: Vec<(usize, String)>,
+    /// Whether a call of this step has its outcome.
+    has_outcome: bool,
+}
+
+impl Speaker {
+    /// `earlier_calls`: those of the message that is continued, if one is.
+    pub fn new(earlier_calls: Vec<String>) -> Self {
+        Self {
+            place: Place::BeforeStart,
+            open: None,
+            blocks: 0,
+            known: earlier_calls,
+            streaming: Vec::new(),
+            has_outcome: false,
+        }
+    }
+
+    /// Begins: with the id that the message has in the log.
+    pub fn start(&mut self, message_id: &str, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
+        if self.place != Place::BeforeStart {
+            return Vec::new();
+        }
+        self.place = Place::BetweenSteps;
+        vec![Chunk::Start {
+            message_id: Some(message_id.to_owned()),
+            message_metadata: metadata,
+        }]
+    }
+
+    /// Begins a model call.
+    pub fn start_step(&mut self) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        if self.place == Place::InStep {
+            out = self.finish_step();
+        }
+        self.enter_step(&mut out);
+        out
+    }
+
+    /// What the model says. [`Part::Failed`] only closes what is open: what the
+    /// client hears of a failure is up to the turn, by [`Speaker::fail`].
+    pub fn say(&mut self, part: &Part) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        match part {
+            Part::Text(text) => self.fill(Kind::Text, text, &mut out),
+            Part::Reasoning(text) => self.fill(Kind::Reasoning, text, &mut out),
+            Part::CallStart { index, id, name } => self.start_call(*index, id, name, &mut out),
+            Part::CallDelta { index, text } => self.fill_call(*index, text, &mut out),
+            Part::Call {
+                index,
+                id,
+                name,
+                arguments,
+            } => self.finish_call(*index, id, name, arguments, &mut out),
+            Part::Finish(_) | Part::Failed(_) => self.close(&mut out),
+            Part::Usage(_) => {}
+        }
+        out
+    }
+
+    /// The user is asked whether the call may be made.
+    pub fn ask_approval(&mut self, approval_id: &str, tool_call_id: &str) -> Vec<Chunk> {
+        self.of_call(
+            tool_call_id,
+            Chunk::ToolApprovalRequest {
+                approval_id: approval_id.to_owned(),
+                tool_call_id: tool_call_id.to_owned(),
+            },
+        )
+    }
+
+    /// What a tool gave back.
+    pub fn output(&mut self, tool_call_id: &str, output: Box<RawValue>) -> Vec<Chunk> {
+        self.outcome(
+            tool_call_id,
+            Chunk::ToolOutputAvailable {
+                tool_call_id: tool_call_id.to_owned(),
+                output,
+            },
+        )
+    }
+
+    pub fn output_error(&mut self, tool_call_id: &str, error_text: &str) -> Vec<Chunk> {
+        self.outcome(
+            tool_call_id,
+            Chunk::ToolOutputError {
+                tool_call_id: tool_call_id.to_owned(),
+                error_text: error_text.to_owned(),
+            },
+        )
+    }
+
+    /// The user said no.
+    pub fn output_denied(&mut self, tool_call_id: &str) -> Vec<Chunk> {
+        self.outcome(
+            tool_call_id,
+            Chunk::ToolOutputDenied {
+                tool_call_id: tool_call_id.to_owned(),
+            },
+        )
+    }
+
+    pub fn finish_step(&mut self) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        if self.place == Place::InStep {
+            self.close(&mut out);
+            self.place = Place::BetweenSteps;
+            out.push(Chunk::FinishStep);
+        }
+        out
+    }
+
+    /// The end of a turn that went as it should.
+    pub fn finish(&mut self, reason: FinishReason, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
+        let mut out = self.finish_step();
+        self.end(
+            Chunk::Finish {
+                finish_reason: reason,
+                message_metadata: metadata,
+            },
+            &mut out,
+        );
+        out
+    }
+
+    /// The turn was cancelled. It ends inside a step that holds no finished call:
+    /// a client that resends by itself once all calls of the last step have their
+    /// outcome would start at once what was just stopped.
+    pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
+        let is_at_risk = self.is_speaking() && (self.has_outcome || self.place != Place::InStep);
+        let mut out = if is_at_risk {
+            self.start_step()
+        } else {
+            Vec::new()
+        };
+        self.close(&mut out);
+        self.end(
+            Chunk::Abort {
+                reason: reason.map(str::to_owned),
+            },
+            &mut out,
+        );
+        out
+    }
+
+    /// The turn failed; `error_text` is for a person to read.
+    pub fn fail(&mut self, error_text: &str) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        self.close(&mut out);
+        self.end(
+            Chunk::Error {
+                error_text: error_text.to_owned(),
+            },
+            &mut out,
+        );
+        out
+    }
+
+    pub fn has_ended(&self) -> bool {
+        self.place == Place::Ended
+    }
+
+    fn is_speaking(&self) -> bool {
+        matches!(self.place, Place::BetweenSteps | Place::InStep)
+    }
+
+    /// Whether there is a step to speak in; one begins if none was.
+    fn enter_step(&mut self, out: &mut Vec<Chunk>) -> bool {
+        if self.place == Place::BetweenSteps {
+            self.place = Place::InStep;
+            self.has_outcome = false;
+            self.streaming.clear();
+            out.push(Chunk::StartStep);
+        }
+        self.place == Place::InStep
+    }
+
+    fn end(&mut self, last: Chunk, out: &mut Vec<Chunk>) {
+        if self.place != Place::Ended {
+            out.push(last);
+        }
+        self.place = Place::Ended;
+    }
+
+    fn fill(&mut self, kind: Kind, text: &str, out: &mut Vec<Chunk>) {
+        if text.is_empty() || !self.enter_step(out) {
+            return;
+        }
+        if self.open.as_ref().is_some_and(|(open, _)| *open != kind) {
+            self.close(out);
+        }
+        let id = match &self.open {
+            Some((_, id)) => id.clone(),
+            None => {
+                let id = format!("p{}", self.blocks);
+                self.blocks += 1;
+                self.open = Some((kind, id.clone()));
+                out.push(match kind {
+                    Kind::Text => Chunk::TextStart { id: id.clone() },
+                    Kind::Reasoning => Chunk::ReasoningStart { id: id.clone() },
+                });
+                id
+            }
+        };
+        let delta = text.to_owned();
+        out.push(match kind {
+            Kind::Text => Chunk::TextDelta { id, delta },
+            Kind::Reasoning => Chunk::ReasoningDelta { id, delta },
+        });
+    }
+
+    fn close(&mut self, out: &mut Vec<Chunk>) {
+        out.extend(self.open.take().map(|(kind, id)| match kind {
+            Kind::Text => Chunk::TextEnd { id },
+            Kind::Reasoning => Chunk::ReasoningEnd { id },
+        }));
+    }
+
+    fn start_call(&mut self, index: usize, id: &str, name: &str, out: &mut Vec<Chunk>) {
+        let is_new = !self.streaming.iter().any(|(known, _)| *known == index);
+        if !is_new || !self.enter_step(out) {
+            return;
+        }
+        self.close(out);
+        self.streaming.push((index, id.to_owned()));
+        self.learn(id);
+        out.push(Chunk::ToolInputStart {
+            tool_call_id: id.to_owned(),
+            tool_name: name.to_owned(),
+        });
+    }
+
+    fn fill_call(&mut self, index: usize, text: &str, out: &mut Vec<Chunk>) {
+        let call = self.streaming.iter().find(|(known, _)| *known == index);
+        if let Some((_, id)) = call.filter(|_| !text.is_empty() && self.place == Place::InStep) {
+            out.push(Chunk::ToolInputDelta {
+                tool_call_id: id.clone(),
+                input_text_delta: text.to_owned(),
+            });
+        }
+    }
+
+    fn finish_call(
+        &mut self,
+        index: usize,
+        id: &str,
+        name: &str,
+        arguments: &str,
+        out: &mut Vec<Chunk>,
+    ) {
+        if !self.enter_step(out) {
+            return;
+        }
+        self.close(out);
+        self.streaming.retain(|(known, _)| *known != index);
+        self.learn(id);
+        let (tool_call_id, tool_name) = (id.to_owned(), name.to_owned());
+        out.push(match parse_arguments(arguments) {
+            Some(input) => Chunk::ToolInputAvailable {
+                tool_call_id,
+                tool_name,
+                input: input.into_raw(),
+            },
+            None => {
+                self.has_outcome = true;
+                Chunk::ToolInputError {
+                    tool_call_id,
+                    tool_name,
+                    input: arguments.to_owned(),
+                    error_text: BAD_ARGUMENTS.to_owned(),
+                }
+            }
+        });
+    }
+
+    fn learn(&mut self, id: &str) {
+        if !self.known.iter().any(|known| known == id) {
+            self.known.push(id.to_owned());
+        }
+    }
+
+    fn outcome(&mut self, tool_call_id: &str, chunk: Chunk) -> Vec<Chunk> {
+        let out = self.of_call(tool_call_id, chunk);
+        self.has_outcome |= !out.is_empty();
+        out
+    }
+
+    /// What is said of a call that the client never heard of would break its stream.
+    fn of_call(&mut self, tool_call_id: &str, chunk: Chunk) -> Vec<Chunk> {
+        let mut out = Vec::new();
+        if self.is_speaking() && self.known.iter().any(|id| id == tool_call_id) {
+            self.close(&mut out);
+            out.push(chunk);
+        }
+        out
+    }
+}
+
+/// A call's arguments as the object that a tool takes, or `None`.
+pub fn parse_arguments(text: &str) -> Option<JsonObject> {
+    json::parse::<JsonObject>(text.as_bytes()).ok()
+}
+
+#[cfg(test)]
+mod tests;
