@@ -9,7 +9,7 @@ use super::answer::{Answer, CallPiece};
 use super::anthropic_messages::{Message, messages, system};
 use super::{FinishReason, ModelRequest, Usage, to_json};
 
-pub const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
+const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
 
 const VERSION: &str = "2023-06-01";
 

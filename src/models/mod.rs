@@ -6,13 +6,17 @@ mod answer;
 mod anthropic;
 mod anthropic_messages;
 mod attachment;
+pub mod call;
 mod call_ids;
 mod chat_answer;
 mod chat_messages;
 pub mod choice;
 mod decode;
+mod demo;
+pub mod embedding;
 mod http_error;
 mod openai;
+mod send;
 mod sse;
 mod workers_ai;
 

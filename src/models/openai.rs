@@ -8,7 +8,9 @@ use super::chat_answer;
 use super::chat_messages::{ChatMessage, ChatTool, Habit, messages, tools};
 use super::{ModelRequest, to_json};
 
-pub const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+
+pub const CHAT_PATH: &str = "chat/completions";
 
 #[derive(Serialize)]
 struct Body<'a> {
@@ -68,11 +70,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
     }
 }
 
-/// Where requests go.
-pub fn url(base_url: Option<&str>) -> String {
-    endpoint(base_url, "chat/completions")
-}
-
+/// Where a request of this path goes.
 pub fn endpoint(base_url: Option<&str>, path: &str) -> String {
     let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
     format!("{base}/{path}")

@@ -218,11 +218,11 @@ fn messages_of_nothing_are_left_out() {
 #[test]
 fn addresses_and_headers() {
     assert_eq!(
-        openai::url(None),
+        openai::endpoint(None, openai::CHAT_PATH),
         "https://api.openai.com/v1/chat/completions"
     );
     assert_eq!(
-        openai::url(Some("http://127.0.0.1:8080/v1/")),
+        openai::endpoint(Some("http://127.0.0.1:8080/v1/"), openai::CHAT_PATH),
         "http://127.0.0.1:8080/v1/chat/completions"
     );
     assert_eq!(
