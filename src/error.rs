@@ -22,8 +22,10 @@ pub enum Code {
     LeafMoved,
     AlreadyExists,
     PayloadTooLarge,
+    RateLimited,
     NotConfigured,
     ModelFailed,
+    ModelOverloaded,
     StorageFailed,
     CorruptRow,
 }
@@ -41,8 +43,10 @@ impl Code {
         Code::LeafMoved,
         Code::AlreadyExists,
         Code::PayloadTooLarge,
+        Code::RateLimited,
         Code::NotConfigured,
         Code::ModelFailed,
+        Code::ModelOverloaded,
         Code::StorageFailed,
         Code::CorruptRow,
     ];
@@ -59,8 +63,10 @@ impl Code {
             Code::LeafMoved => "leaf_moved",
             Code::AlreadyExists => "already_exists",
             Code::PayloadTooLarge => "payload_too_large",
+            Code::RateLimited => "rate_limited",
             Code::NotConfigured => "not_configured",
             Code::ModelFailed => "model_failed",
+            Code::ModelOverloaded => "model_overloaded",
             Code::StorageFailed => "storage_failed",
             Code::CorruptRow => "corrupt_row",
         }
@@ -75,9 +81,11 @@ impl Code {
             Code::MethodNotAllowed => 405,
             Code::LeafMoved | Code::AlreadyExists => 409,
             Code::PayloadTooLarge => 413,
+            Code::RateLimited => 429,
             Code::StorageFailed | Code::CorruptRow => 500,
             Code::NotConfigured => 501,
             Code::ModelFailed => 502,
+            Code::ModelOverloaded => 503,
         }
     }
 }

@@ -1,9 +1,14 @@
 //! Summaries written by the agent's model.
 
 use super::act::Summariser;
+use crate::config::load_config;
 use crate::database::Database;
-use crate::error::{Code, Error, Result};
+use crate::error::Result;
+use crate::models::ModelRequest;
+use crate::models::call::complete;
+use crate::models::choice::{AI_BINDING, MODEL_SETTING, choose};
 use crate::outside::{Later, Outside};
+use crate::working_context::message::{ContextMessage, Role};
 
 pub struct ModelSummariser<'a> {
     pub db: &'a dyn Database,
@@ -11,12 +16,23 @@ pub struct ModelSummariser<'a> {
 }
 
 impl Summariser for ModelSummariser<'_> {
-    fn summarise<'a>(&'a self, _prompt: String, _max_tokens: i64) -> Later<'a, Result<String>> {
-        Box::pin(async {
-            Err(Error::new(
-                Code::ModelFailed,
-                "No model can be called by this build.",
-            ))
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Result<String>> {
+        Box::pin(async move {
+            let config = load_config(self.db)?;
+            let choice = choose(
+                config.model.as_deref(),
+                self.outside.find_setting(MODEL_SETTING).as_deref(),
+                self.outside.is_bound(AI_BINDING),
+            )?;
+            let messages = [ContextMessage::plain(Role::User, prompt)];
+            let request = ModelRequest {
+                system: &[],
+                messages: &messages,
+                tools: &[],
+                max_output_tokens: Some(max_tokens),
+            };
+            let (summary, _) = complete(self.outside, &choice, &request).await?;
+            Ok(summary)
         })
     }
 }

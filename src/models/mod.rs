@@ -2,10 +2,36 @@
 //! Pure: the files here turn values into JSON and bytes into [`Part`]s; calling
 //! is done through [`crate::outside`].
 
+mod answer;
+mod anthropic;
+mod anthropic_messages;
+mod attachment;
+pub mod call;
+mod call_ids;
+mod chat_answer;
+mod chat_messages;
+pub mod choice;
+mod decode;
+mod demo;
+pub mod embedding;
+mod http_error;
+mod openai;
+mod send;
+mod sse;
+mod workers_ai;
+
+#[cfg(test)]
+mod tests;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::working_context::message::ContextMessage;
+use choice::Provider;
+
+/// How a request for a summary begins, so that the demo model, which understands
+/// nothing, can tell one from a conversation.
+pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
 
 /// One step of a turn, as a model is asked for it.
 pub struct ModelRequest<'a> {
@@ -73,5 +99,17 @@ pub enum FinishReason {
     Other,
 }
 
-/// What a request for a summary begins with: the built-in demo model knows it by that.
-pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
+/// The input of a model in its provider's shape, as text: without the model's
+/// name and without how it is to be answered.
+pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
+    match provider {
+        Provider::WorkersAi => workers_ai::encode_input(request),
+        Provider::OpenAi => openai::encode_input(request),
+        Provider::Anthropic => anthropic::encode_input(request),
+    }
+}
+
+/// Of our own types, which always are JSON; nothing that fails is a request.
+fn to_json(value: &impl Serialize) -> String {
+    serde_json::to_string(value).unwrap_or_default()
+}

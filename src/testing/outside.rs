@@ -24,6 +24,22 @@ impl Said {
             chunks: vec![Ok(body.to_string().into_bytes())],
         })
     }
+
+    /// An event stream in one piece.
+    pub fn stream(text: &str) -> Self {
+        Self {
+            content_type: "text/event-stream",
+            ..Self::text(200, text)
+        }
+    }
+
+    pub fn text(status: u16, text: &str) -> Self {
+        Self {
+            status,
+            content_type: "text/plain",
+            chunks: vec![Ok(text.as_bytes().to_vec())],
+        }
+    }
 }
 
 /// An outside that answers from a script, in order, and remembers what it was
@@ -33,6 +49,10 @@ pub struct Script {
     pub settings: RefCell<HashMap<String, String>>,
     pub bindings: RefCell<Vec<String>>,
     pub answers: RefCell<VecDeque<Result<Said, Failure>>>,
+    /// Seconds that each answer asks to wait.
+    pub retry_after: RefCell<Option<i64>>,
+    /// The pauses that were made.
+    pub slept: RefCell<Vec<i64>>,
     pub calls: RefCell<Vec<Call>>,
     /// Model and input of every call of Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
@@ -64,7 +84,7 @@ impl Script {
         Ok(Answer {
             status: said.status,
             content_type: said.content_type.to_owned(),
-            retry_after: None,
+            retry_after: *self.retry_after.borrow(),
             body: Box::new(Rest(said.chunks.into())),
         })
     }
@@ -176,7 +196,8 @@ impl Outside for Script {
         })
     }
 
-    fn sleep<'a>(&'a self, _: i64) -> Later<'a, ()> {
+    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
+        self.slept.borrow_mut().push(ms);
         Box::pin(async {})
     }
 }

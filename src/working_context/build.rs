@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::file::FILE_TOKENS;
 use super::message::{ContextMessage, from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
@@ -87,5 +88,6 @@ pub fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
-    tokens::estimate(&message.content) + calls.sum::<i64>()
+    let files = message.files.len() as i64 * FILE_TOKENS;
+    tokens::estimate(&message.content) + calls.sum::<i64>() + files
 }

@@ -1,12 +1,13 @@
 //! A context message, and how events and stored messages become it and come of it.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::file::{File, check_files, files_of_parts};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::JsonObject;
-use crate::log::event::{Action, NewEvent, ToolCall};
+use crate::log::event::{Action, MessageText, NewEvent, ToolCall};
 use crate::messages::view::EventRow;
 use crate::tree::overlays::Overlay;
 
@@ -50,6 +51,10 @@ pub struct ContextMessage {
     /// With `tool` alone: the tool failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    /// With `user` alone.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(length(max = 20)))]
+    pub files: Vec<File>,
 }
 
 impl ContextMessage {
@@ -61,6 +66,7 @@ impl ContextMessage {
             tool_call_id: None,
             tool_name: None,
             is_error: None,
+            files: Vec::new(),
         }
     }
 
@@ -83,7 +89,16 @@ impl ContextMessage {
             (None, Some(id)) => names(id),
             (name, _) => name.clone(),
         };
+        check_files(field, &self.files)?;
+        if !self.files.is_empty() && self.role != Role::User {
+            let field = format!("{field}.files");
+            return Err(Error::invalid(
+                &field,
+                format!("`{field}` belongs to a `user` message."),
+            ));
+        }
         let event = NewEvent {
+            message: self.message_text(),
             content: Some(self.content),
             tool_calls: self.tool_calls.filter(|calls| !calls.is_empty()),
             tool_call_id: self.tool_call_id,
@@ -93,6 +108,27 @@ impl ContextMessage {
         };
         event.check(field)?;
         Ok(event)
+    }
+
+    /// An event has no place for files; the message beside it does.
+    fn message_text(&self) -> Option<MessageText> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let text = json!({"type": "text", "text": self.content});
+        let files = self.files.iter().map(|file| {
+            let mut part = json!({"type": "file", "mediaType": file.media_type, "url": file.url});
+            if let (Some(filename), Some(part)) = (&file.filename, part.as_object_mut()) {
+                part.insert("filename".to_owned(), json!(filename));
+            }
+            part
+        });
+        let text = Some(text).filter(|_| !self.content.is_empty());
+        let parts: Vec<Value> = text.into_iter().chain(files).collect();
+        Some(MessageText {
+            fields: format!(r#""role":"user","parts":{}"#, Value::from(parts)),
+            is_dated: false,
+        })
     }
 }
 
@@ -152,8 +188,15 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
         _ => Role::System,
     };
     let parts = message.get("parts").and_then(Value::as_array);
-    let Some(parts) = parts.filter(|_| role == Role::Assistant) else {
-        return Ok(vec![ContextMessage::plain(role, row.content.clone())]);
+    let (Role::Assistant, Some(parts)) = (role, parts) else {
+        let files = match (role, parts) {
+            (Role::User, Some(parts)) => files_of_parts(parts),
+            _ => Vec::new(),
+        };
+        return Ok(vec![ContextMessage {
+            files,
+            ..ContextMessage::plain(role, row.content.clone())
+        }]);
     };
     let mut unfolding = Unfolding::default();
     for part in parts {

@@ -14,7 +14,7 @@ use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::log::tip::get_tip;
 use crate::outside::Later;
-use crate::testing::wait_for;
+use crate::testing::{Said, wait_for};
 
 /// Answers `summary n`, remembers what it was asked, and fails when told to.
 #[derive(Default)]
@@ -642,5 +642,51 @@ fn a_compaction_of_an_empty_session_says_why_not() {
     assert_eq!(
         alice.refused("compact", json!({"sessionId": "no"})),
         "session_not_found"
+    );
+}
+
+#[test]
+fn the_agents_model_writes_the_summary() {
+    let alice = numbered(12);
+    alice.ok(
+        "configureCompaction",
+        json!({"tailTokenBudget": 0, "protectHead": 1}),
+    );
+    alice.ok("configureAgent", json!({"model": "openai:small"}));
+    let settings = [("OPENAI_API_KEY".to_owned(), "k".to_owned())];
+    alice.outside.settings.borrow_mut().extend(settings);
+    let answer =
+        json!({"choices": [{"message": {"content": " All of it. "}, "finish_reason": "stop"}]});
+    alice.outside.answer(Said::json(&answer));
+    let outcome = alice.ok("compact", json!({"sessionId": "s"}));
+    assert_eq!(outcome["reason"], "compacted");
+    assert_eq!(outcome["compaction"]["summary"], "All of it.");
+    assert_eq!(history(&alice, json!({})), "m1 All of it. m11 m12");
+    let asked = alice.outside.calls.borrow()[0].body.clone();
+    assert!(
+        asked.contains("[user] m2") && !asked.contains("m12"),
+        "{asked}"
+    );
+    // One that fails is a reason, not a lost conversation.
+    alice.say(&["n1", "n2", "n3"]);
+    alice.outside.answer(Ok(Said::text(500, "hunter2")));
+    let outcome = alice.ok("compact", json!({"sessionId": "s"}));
+    assert_eq!(outcome["reason"], "summariser_failed");
+    assert_eq!(outcome["error"]["code"], "model_failed");
+    assert!(!outcome.to_string().contains("hunter2"));
+}
+
+#[test]
+fn without_a_model_the_demo_writes_one() {
+    let alice = numbered(12);
+    let outcome = alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
+    assert_eq!(outcome["tailTokenBudget"], 0);
+    let outcome = alice.ok("compact", json!({"sessionId": "s"}));
+    assert_eq!(outcome["reason"], "compacted", "{outcome}");
+    assert!(
+        outcome["compaction"]["summary"]
+            .as_str()
+            .unwrap()
+            .contains("m5")
     );
 }

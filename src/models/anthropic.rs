@@ -1,0 +1,193 @@
+//! Anthropic's messages: the request around a conversation, and the events of
+//! an answer.
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::answer::{Answer, CallPiece};
+use super::anthropic_messages::{Message, messages, system};
+use super::{FinishReason, ModelRequest, Usage, to_json};
+
+const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
+
+const VERSION: &str = "2023-06-01";
+
+/// Tokens of an answer when nothing else is said; the provider wants a number,
+/// and every model in service can say this much.
+pub const DEFAULT_MAX_TOKENS: i64 = 8192;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    max_tokens: i64,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    system: String,
+    messages: Vec<Message<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<Tool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    name: &'a str,
+    description: &'a str,
+    input_schema: &'a RawValue,
+}
+
+/// The body of a request.
+pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
+    to_json(&Body {
+        model: Some(model),
+        stream: Some(stream),
+        ..body(request)
+    })
+}
+
+/// What is said, without by whom and how it is to be answered.
+pub fn encode_input(request: &ModelRequest<'_>) -> String {
+    to_json(&body(request))
+}
+
+fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
+    let tools = request.tools.iter().map(|tool| Tool {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: &tool.parameters,
+    });
+    Body {
+        model: None,
+        max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        system: system(request.system, request.messages),
+        messages: messages(request.messages),
+        tools: tools.collect(),
+        stream: None,
+    }
+}
+
+/// Where requests go.
+pub fn url(base_url: Option<&str>) -> String {
+    let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
+    format!("{base}/messages")
+}
+
+pub fn headers(key: &str) -> Vec<(String, String)> {
+    [("x-api-key", key), ("anthropic-version", VERSION)]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+/// An event of a stream, or a whole answer.
+pub fn read(value: &Value, answer: &mut Answer) {
+    let index = value.get("index").and_then(Value::as_i64);
+    match value.get("type").and_then(Value::as_str) {
+        Some("message") => read_whole(value, answer),
+        Some("message_start") => {
+            if let Some(message) = value.get("message") {
+                read_usage(message, answer);
+            }
+        }
+        Some("content_block_start") => {
+            if let Some(block) = value.get("content_block") {
+                read_block(index, block, answer);
+            }
+        }
+        Some("content_block_delta") => {
+            if let Some(delta) = value.get("delta") {
+                read_delta(index, delta, answer);
+            }
+        }
+        Some("content_block_stop") => {
+            if let Some(index) = index {
+                answer.complete_call(index);
+            }
+        }
+        Some("message_delta") => {
+            read_usage(value, answer);
+            read_stop(value.get("delta"), answer);
+        }
+        Some("message_stop") => answer.close(),
+        // `ping`, and what may come: events may be added at any time.
+        _ => {}
+    }
+}
+
+fn read_whole(message: &Value, answer: &mut Answer) {
+    let blocks = message.get("content").and_then(Value::as_array);
+    for (block, index) in blocks.into_iter().flatten().zip(0..) {
+        read_block(Some(index), block, answer);
+        answer.complete_call(index);
+    }
+    read_usage(message, answer);
+    read_stop(Some(message), answer);
+}
+
+fn read_block(index: Option<i64>, block: &Value, answer: &mut Answer) {
+    match find_text(block, "type") {
+        "text" => answer.add_text(find_text(block, "text")),
+        "thinking" => answer.add_reasoning(find_text(block, "thinking")),
+        "tool_use" => {
+            // Whole in a whole answer; a stream begins with `{}` and sends pieces.
+            let input = block.get("input").and_then(Value::as_object);
+            let input = input.filter(|input| !input.is_empty());
+            let arguments = input.map(|input| to_json(input)).unwrap_or_default();
+            answer.add_call(&CallPiece {
+                key: index,
+                id: find_text(block, "id"),
+                name: find_text(block, "name"),
+                arguments: &arguments,
+            });
+        }
+        _ => {}
+    }
+}
+
+fn read_delta(index: Option<i64>, delta: &Value, answer: &mut Answer) {
+    match find_text(delta, "type") {
+        "text_delta" => answer.add_text(find_text(delta, "text")),
+        "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
+        "input_json_delta" => answer.add_call(&CallPiece {
+            key: index,
+            arguments: find_text(delta, "partial_json"),
+            ..CallPiece::default()
+        }),
+        _ => {}
+    }
+}
+
+fn read_usage(value: &Value, answer: &mut Answer) {
+    let Some(usage) = value.get("usage") else {
+        return;
+    };
+    let count = |name: &str| usage.get(name).and_then(Value::as_i64);
+    let so_far = answer.usage();
+    // What was written to a cache or read from it was said, too.
+    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"]
+        .iter()
+        .filter_map(|name| count(name))
+        .sum::<i64>();
+    answer.set_usage(Usage {
+        input_tokens: count("input_tokens").map_or(so_far.input_tokens, |count| count + cached),
+        output_tokens: count("output_tokens").unwrap_or(so_far.output_tokens),
+    });
+}
+
+fn read_stop(holder: Option<&Value>, answer: &mut Answer) {
+    let reason = holder.and_then(|holder| holder.get("stop_reason")?.as_str());
+    if let Some(reason) = reason {
+        answer.set_finish(match reason {
+            "end_turn" | "stop_sequence" => FinishReason::Stop,
+            "max_tokens" | "model_context_window_exceeded" => FinishReason::Length,
+            "tool_use" => FinishReason::ToolCalls,
+            "refusal" => FinishReason::ContentFilter,
+            _ => FinishReason::Other,
+        });
+    }
+}
+
+fn find_text<'a>(value: &'a Value, name: &str) -> &'a str {
+    value.get(name).and_then(Value::as_str).unwrap_or_default()
+}

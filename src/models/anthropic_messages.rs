@@ -1,0 +1,288 @@
+//! A conversation in Anthropic's shape, which is strict: the two speakers take
+//! turns, the user begins, results come first in the message after their calls,
+//! no block of text is empty, and ids are of few letters.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::attachment::{ImageSource, Shown, show};
+use crate::working_context::message::{ContextMessage, Role};
+
+/// What the user is taken to have said where the window begins with the answer.
+const EARLIER: &str = "(The conversation began earlier.)";
+
+/// A failure must say something.
+const FAILED: &str = "The tool failed without a message.";
+
+#[derive(Serialize)]
+pub struct Message<'a> {
+    role: &'static str,
+    content: Vec<Block<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block<'a> {
+    Text {
+        text: Cow<'a, str>,
+    },
+    Image {
+        source: Source<'a>,
+    },
+    ToolUse {
+        id: Cow<'a, str>,
+        name: Cow<'a, str>,
+        input: &'a RawValue,
+    },
+    ToolResult {
+        tool_use_id: Cow<'a, str>,
+        content: &'a str,
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        is_error: bool,
+    },
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Source<'a> {
+    Base64 {
+        media_type: &'static str,
+        data: &'a str,
+    },
+    Url {
+        url: &'a str,
+    },
+}
+
+/// What the system says: the prompt, and whatever it said on the way, for which
+/// the conversation itself has no place. Empty: nothing.
+pub fn system(prompt: &[String], messages: &[ContextMessage]) -> String {
+    let later = messages
+        .iter()
+        .filter(|message| message.role == Role::System)
+        .map(|message| message.content.as_str());
+    prompt
+        .iter()
+        .map(String::as_str)
+        .chain(later)
+        .filter(|text| !text.trim().is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n")
+}
+
+pub fn messages(messages: &[ContextMessage]) -> Vec<Message<'_>> {
+    let mut turns: Vec<Message<'_>> = Vec::new();
+    for message in messages {
+        let (role, blocks) = match message.role {
+            Role::System => continue,
+            Role::User => ("user", user(message)),
+            Role::Assistant => ("assistant", assistant(message)),
+            Role::Tool => ("user", vec![result(message)]),
+        };
+        if blocks.is_empty() {
+            continue;
+        }
+        if turns.is_empty() && role == "assistant" {
+            turns.push(Message {
+                role: "user",
+                content: text(EARLIER).into_iter().collect(),
+            });
+        }
+        match turns.last_mut() {
+            Some(last) if last.role == role => last.content.extend(blocks),
+            _ => turns.push(Message {
+                role,
+                content: blocks,
+            }),
+        }
+    }
+    turns
+}
+
+fn text(text: &str) -> Option<Block<'_>> {
+    (!text.trim().is_empty()).then_some(Block::Text { text: text.into() })
+}
+
+fn user(message: &ContextMessage) -> Vec<Block<'_>> {
+    let files = message.files.iter().map(|file| match show(file) {
+        Shown::Text(text) => Block::Text { text: text.into() },
+        Shown::Image { media_type, source } => Block::Image {
+            source: match source {
+                ImageSource::Base64(data) => Source::Base64 { media_type, data },
+                ImageSource::Url(url) => Source::Url { url },
+            },
+        },
+    });
+    // Images before the text about them: so the provider asks for it.
+    files.chain(text(&message.content)).collect()
+}
+
+fn assistant(message: &ContextMessage) -> Vec<Block<'_>> {
+    let calls = message.calls().iter().filter_map(|call| {
+        Some(Block::ToolUse {
+            id: plain(call.id.as_str()),
+            name: plain(call.name.as_str()),
+            input: serde_json::from_str(call.arguments.as_str()).ok()?,
+        })
+    });
+    text(&message.content).into_iter().chain(calls).collect()
+}
+
+fn result(message: &ContextMessage) -> Block<'_> {
+    let is_error = message.is_error == Some(true);
+    let id = message.tool_call_id.as_ref().map(|id| id.as_str());
+    Block::ToolResult {
+        tool_use_id: plain(id.unwrap_or_default()),
+        content: match message.content.as_str() {
+            "" if is_error => FAILED,
+            content => content,
+        },
+        is_error,
+    }
+}
+
+/// An id or a name in Anthropic's letters. Others' ids have dots and colons
+/// (`functions.search:0`); written as numbers, two that differ still do.
+fn plain(text: &str) -> Cow<'_, str> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.into();
+    }
+    let mut written = String::new();
+    for c in text.chars() {
+        match is_plain(c) {
+            true => written.push(c),
+            false => written.push_str(&format!("_{:x}_", u32::from(c))),
+        }
+    }
+    if written.is_empty() {
+        written.push('_');
+    }
+    written.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn encoded(list: Value) -> Value {
+        let list: Vec<ContextMessage> = serde_json::from_value(list).unwrap();
+        serde_json::to_value(messages(&list)).unwrap()
+    }
+
+    fn text_block(text: &str) -> Value {
+        json!({"type": "text", "text": text})
+    }
+
+    #[test]
+    fn speakers_take_turns() {
+        assert_eq!(
+            encoded(json!([
+                {"role": "user", "content": "a"}, {"role": "user", "content": "b"},
+                {"role": "assistant", "content": "c"}, {"role": "assistant", "content": "d"},
+                {"role": "user", "content": "e"}
+            ])),
+            json!([
+                {"role": "user", "content": [text_block("a"), text_block("b")]},
+                {"role": "assistant", "content": [text_block("c"), text_block("d")]},
+                {"role": "user", "content": [text_block("e")]}
+            ])
+        );
+    }
+
+    #[test]
+    fn the_user_begins() {
+        let list = encoded(json!([{"role": "assistant", "content": "a"}]));
+        assert_eq!(
+            list[0],
+            json!({"role": "user", "content": [text_block(EARLIER)]})
+        );
+        assert_eq!(list[1]["role"], "assistant");
+    }
+
+    #[test]
+    fn all_results_of_a_message_are_in_the_one_after_it_and_come_first() {
+        assert_eq!(
+            encoded(json!([
+                {"role": "user", "content": "go"},
+                {"role": "assistant", "content": " ", "toolCalls": [
+                    {"id": "a", "name": "t", "arguments": {"x": 1}}, {"id": "b", "name": "u", "arguments": {}}]},
+                {"role": "tool", "toolCallId": "a", "content": "one"},
+                {"role": "tool", "toolCallId": "b", "content": "", "isError": true},
+                {"role": "user", "content": "and?"}
+            ])),
+            json!([
+                {"role": "user", "content": [text_block("go")]},
+                {"role": "assistant", "content": [
+                    {"type": "tool_use", "id": "a", "name": "t", "input": {"x": 1}},
+                    {"type": "tool_use", "id": "b", "name": "u", "input": {}}]},
+                {"role": "user", "content": [
+                    {"type": "tool_result", "tool_use_id": "a", "content": "one"},
+                    {"type": "tool_result", "tool_use_id": "b", "content": FAILED, "is_error": true},
+                    text_block("and?")]}
+            ])
+        );
+    }
+
+    #[test]
+    fn what_says_nothing_is_left_out() {
+        assert_eq!(
+            encoded(json!([
+                {"role": "user", "content": "a"}, {"role": "assistant", "content": "\n"},
+                {"role": "user", "content": ""}, {"role": "user", "content": "b"}
+            ])),
+            json!([{"role": "user", "content": [text_block("a"), text_block("b")]}])
+        );
+        assert_eq!(encoded(json!([])), json!([]));
+    }
+
+    #[test]
+    fn ids_of_other_providers_are_spelt_out_and_still_differ() {
+        assert_eq!(plain("toolu_01-A"), "toolu_01-A");
+        assert_eq!(plain("functions.search:0"), "functions_2e_search_3a_0");
+        assert_ne!(plain("a.b"), plain("a:b"));
+        assert_eq!(plain(""), "_");
+        let list = encoded(json!([
+            {"role": "user", "content": "a"},
+            {"role": "assistant", "toolCalls": [{"id": "a:0", "name": "t", "arguments": {}}]},
+            {"role": "tool", "toolCallId": "a:0", "content": "r"}
+        ]));
+        assert_eq!(
+            list[1]["content"][0]["id"],
+            list[2]["content"][0]["tool_use_id"]
+        );
+    }
+
+    #[test]
+    fn images_come_by_their_data_or_their_address() {
+        let list = encoded(json!([{"role": "user", "content": "What is it?", "files": [
+            {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
+            {"mediaType": "image/jpeg", "url": "https://example.com/a.jpg"},
+            {"mediaType": "application/zip", "url": "data:application/zip;base64,AAAA", "filename": "a.zip"}
+        ]}]));
+        assert_eq!(
+            list[0]["content"],
+            json!([
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "AAAA"}},
+                {"type": "image", "source": {"type": "url", "url": "https://example.com/a.jpg"}},
+                text_block("[Attachment: a.zip, application/zip]"),
+                text_block("What is it?")
+            ])
+        );
+    }
+
+    #[test]
+    fn what_the_system_says_later_joins_the_prompt() {
+        let later: Vec<ContextMessage> = serde_json::from_value(
+            json!([{"role": "user", "content": "a"}, {"role": "system", "content": "Be kind."}]),
+        )
+        .unwrap();
+        let prompt = ["Be brief.".to_owned(), " ".to_owned()];
+        assert_eq!(system(&prompt, &later), "Be brief.\n\nBe kind.");
+        assert_eq!(system(&[], &[]), "");
+    }
+}

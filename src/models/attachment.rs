@@ -1,0 +1,287 @@
+//! What a model is shown of a file: the image, where it is one that providers
+//! take; the text, where it is one; else that there is a file, by its name.
+//!
+//! Knows no provider. Nothing is fetched: an `https:` image's address is handed
+//! on, and whether it is followed is the provider's affair.
+
+use base64::Engine;
+use base64::alphabet::STANDARD;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+use crate::working_context::file::File;
+
+/// The images that every provider with eyes takes.
+const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Bytes of a text file that are said in the message: some ten pages. A multiple
+/// of three, so that a cut of base64 falls between groups.
+const MAX_INLINED_BYTES: usize = 30_000;
+
+/// Characters of an address that are repeated in a text.
+const MAX_SHOWN_URL_CHARS: usize = 2_000;
+
+#[derive(Debug, PartialEq)]
+pub enum Shown<'a> {
+    Image {
+        media_type: &'static str,
+        source: ImageSource<'a>,
+    },
+    Text(String),
+}
+
+#[derive(Debug, PartialEq)]
+pub enum ImageSource<'a> {
+    Base64(&'a str),
+    Url(&'a str),
+}
+
+pub fn show(file: &File) -> Shown<'_> {
+    let kind = bare(&file.media_type);
+    let image_type = IMAGE_TYPES.iter().find(|known| **known == kind);
+    match (DataUrl::parse(&file.url), image_type) {
+        (Some(data), Some(media_type)) if data.is_image_data() => Shown::Image {
+            media_type,
+            source: ImageSource::Base64(data.payload),
+        },
+        (None, Some(media_type)) => Shown::Image {
+            media_type,
+            source: ImageSource::Url(&file.url),
+        },
+        (Some(data), None) if is_text(&kind) => {
+            let (text, is_cut) = data.text();
+            let note = if is_cut { "\n[… cut here]" } else { "" };
+            let label = label(file, &kind);
+            Shown::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
+        }
+        _ => Shown::Text(label(file, &kind)),
+    }
+}
+
+/// The file in words alone, for whoever takes no images.
+pub fn in_words(file: &File) -> String {
+    match show(file) {
+        Shown::Text(text) => text,
+        Shown::Image { media_type, .. } => label(file, media_type),
+    }
+}
+
+/// The media type without its parameters, in lower case.
+fn bare(media_type: &str) -> String {
+    let head = media_type.split(';').next().unwrap_or_default();
+    head.trim().to_lowercase()
+}
+
+fn is_text(kind: &str) -> bool {
+    const OTHERS: &[&str] = &[
+        "application/json",
+        "application/xml",
+        "application/yaml",
+        "application/x-yaml",
+        "application/toml",
+        "application/javascript",
+        "application/sql",
+    ];
+    kind.starts_with("text/")
+        || kind.ends_with("+json")
+        || kind.ends_with("+xml")
+        || OTHERS.contains(&kind)
+}
+
+/// `[Attachment: report.pdf, application/pdf]`
+fn label(file: &File, kind: &str) -> String {
+    // A name is a stranger's: it stays on its line and in its brackets.
+    let clean = |text: &str| -> String {
+        text.chars()
+            .map(|c| match c {
+                '[' => '(',
+                ']' => ')',
+                c if c.is_control() => ' ',
+                c => c,
+            })
+            .collect()
+    };
+    let mut words = Vec::new();
+    words.extend(file.filename.as_deref().map(clean));
+    words.push(clean(kind));
+    let is_address = DataUrl::parse(&file.url).is_none();
+    if is_address && file.url.chars().take(MAX_SHOWN_URL_CHARS + 1).count() <= MAX_SHOWN_URL_CHARS {
+        words.push(clean(&file.url));
+    }
+    format!("[Attachment: {}]", words.join(", "))
+}
+
+struct DataUrl<'a> {
+    is_base64: bool,
+    payload: &'a str,
+}
+
+impl<'a> DataUrl<'a> {
+    fn parse(url: &'a str) -> Option<Self> {
+        let scheme = url.get(..5)?;
+        if !scheme.eq_ignore_ascii_case("data:") {
+            return None;
+        }
+        let (head, payload) = url.get(5..)?.split_once(',').unwrap_or_default();
+        let mut parameters = head.split(';').map(str::trim);
+        Some(Self {
+            is_base64: parameters.any(|name| name.eq_ignore_ascii_case("base64")),
+            payload,
+        })
+    }
+
+    /// Whether the payload can be handed on as it is.
+    fn is_image_data(&self) -> bool {
+        let is_digit =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
+        self.is_base64 && !self.payload.is_empty() && self.payload.bytes().all(is_digit)
+    }
+
+    /// As much of it as is said, and whether that is less than all.
+    fn text(&self) -> (String, bool) {
+        let mut bytes = match self.is_base64 {
+            true => self.decode_base64(),
+            false => self.decode_percent(),
+        };
+        let is_cut = bytes.len() > MAX_INLINED_BYTES;
+        bytes.truncate(MAX_INLINED_BYTES);
+        let mut text = String::from_utf8_lossy(&bytes).into_owned();
+        if is_cut {
+            // Half a character at the cut says nothing.
+            text.truncate(text.trim_end_matches('\u{fffd}').len());
+        }
+        (text, is_cut)
+    }
+
+    fn decode_base64(&self) -> Vec<u8> {
+        let lenient = GeneralPurposeConfig::new()
+            .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+            .with_decode_allow_trailing_bits(true);
+        // One group more than is said tells whether there is more.
+        let longest = (MAX_INLINED_BYTES / 3 + 1) * 4;
+        let payload = self.payload.get(..longest).unwrap_or(self.payload);
+        GeneralPurpose::new(&STANDARD, lenient)
+            .decode(payload)
+            .unwrap_or_default()
+    }
+
+    fn decode_percent(&self) -> Vec<u8> {
+        let mut bytes = self.payload.bytes();
+        let mut decoded = Vec::new();
+        while let Some(byte) = bytes.next() {
+            if decoded.len() > MAX_INLINED_BYTES {
+                break;
+            }
+            decoded.push(read_escape(&mut bytes, byte).unwrap_or(byte));
+        }
+        decoded
+    }
+}
+
+/// `%41` as its byte; where it isn't one, nothing more is read.
+fn read_escape(bytes: &mut std::str::Bytes<'_>, first: u8) -> Option<u8> {
+    if first != b'%' {
+        return None;
+    }
+    let mut ahead = bytes.clone();
+    let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+    let value = digit(ahead.next())? * 16 + digit(ahead.next())?;
+    *bytes = ahead;
+    u8::try_from(value).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(media_type: &str, url: &str) -> File {
+        File {
+            media_type: media_type.to_owned(),
+            url: url.to_owned(),
+            filename: Some("a]\nb".to_owned()),
+        }
+    }
+
+    fn shown_text(file: &File) -> String {
+        match show(file) {
+            Shown::Text(text) => text,
+            Shown::Image { .. } => panic!("an image"),
+        }
+    }
+
+    #[test]
+    fn an_image_is_shown_by_its_data_or_its_address() {
+        assert_eq!(
+            show(&file("image/PNG; q=1", "data:image/png;base64,iVBORw==")),
+            Shown::Image {
+                media_type: "image/png",
+                source: ImageSource::Base64("iVBORw==")
+            }
+        );
+        assert_eq!(
+            show(&file("image/webp", "https://example.com/a.webp")),
+            Shown::Image {
+                media_type: "image/webp",
+                source: ImageSource::Url("https://example.com/a.webp")
+            }
+        );
+    }
+
+    #[test]
+    fn what_no_model_can_be_shown_is_named_within_its_brackets() {
+        for (media_type, url) in [
+            ("application/pdf", "data:application/pdf;base64,AAAA"),
+            ("image/png", "data:image/png;base64,not base64"),
+            ("image/png", "data:image/png,raw"),
+            ("image/png", "data:"),
+        ] {
+            let text = shown_text(&file(media_type, url));
+            assert_eq!(text, format!("[Attachment: a) b, {media_type}]"));
+        }
+        assert_eq!(
+            shown_text(&file("application/pdf", "https://example.com/x.pdf")),
+            "[Attachment: a) b, application/pdf, https://example.com/x.pdf]"
+        );
+    }
+
+    #[test]
+    fn a_text_is_said_however_it_is_encoded() {
+        for url in [
+            "data:text/plain;base64,aMOpbGxv",
+            "data:text/plain;charset=utf-8;base64,aMOpbGxv",
+            "data:text/plain,h%C3%A9llo",
+            "data:,h\u{e9}llo",
+        ] {
+            assert_eq!(
+                shown_text(&file("text/plain", url)),
+                "[Attachment: a) b, text/plain]\nh\u{e9}llo\n[End of the attachment]"
+            );
+        }
+        assert!(shown_text(&file("application/json", "data:,100%25 %zz%4")).contains("100% %zz%4"));
+        assert!(shown_text(&file("image/svg+xml", "data:,<svg/>")).contains("<svg/>"));
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        for (url, is_cut) in [
+            (format!("data:,{}", "x".repeat(MAX_INLINED_BYTES)), false),
+            (format!("data:,{}", "x".repeat(MAX_INLINED_BYTES + 1)), true),
+            (
+                format!("data:,x{}", "é".repeat(MAX_INLINED_BYTES / 2)),
+                true,
+            ),
+            (
+                format!("data:;base64,{}", "QUJD".repeat(MAX_INLINED_BYTES / 3)),
+                false,
+            ),
+            (
+                format!("data:;base64,{}", "QUJD".repeat(MAX_INLINED_BYTES / 3 + 9)),
+                true,
+            ),
+        ] {
+            let text = shown_text(&file("text/plain", &url));
+            assert_eq!(text.contains("[… cut here]"), is_cut);
+            assert!(text.len() < MAX_INLINED_BYTES + 100);
+            assert!(!text.contains('\u{fffd}'));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Answers in the shape of OpenAI's chat, `choices` with a `delta` or a
+//! `message`, as a dozen servers speak it: each reads the rules a little
+//! differently, and all of them are understood here.
+
+use serde_json::Value;
+
+use super::answer::{Answer, CallPiece};
+use super::{FinishReason, Usage};
+
+/// A chunk of a stream, or the whole answer: they differ in one word.
+pub fn read(value: &Value, answer: &mut Answer) {
+    let choices = value.get("choices").and_then(Value::as_array);
+    // Only one answer was asked for; the chunk with the usage has none.
+    if let Some(choice) = choices.and_then(|choices| choices.first()) {
+        let said = choice.get("delta").or_else(|| choice.get("message"));
+        if let Some(said) = said {
+            read_said(said, answer);
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            answer.set_finish(finish_reason(reason));
+        }
+    }
+    read_usage(value, answer);
+}
+
+fn read_said(said: &Value, answer: &mut Answer) {
+    for name in ["reasoning_content", "reasoning"] {
+        if let Some(text) = find_text(said, name).filter(|text| !text.is_empty()) {
+            answer.add_reasoning(text);
+            // OpenRouter says it under both names.
+            break;
+        }
+    }
+    match said.get("content") {
+        Some(Value::String(text)) => answer.add_text(text),
+        Some(Value::Array(blocks)) => blocks.iter().for_each(|block| read_block(block, answer)),
+        _ => {}
+    }
+    if let Some(text) = find_text(said, "refusal") {
+        answer.add_text(text);
+    }
+    read_calls(said, answer);
+}
+
+/// Mistral's reasoning models send blocks where others send a string.
+fn read_block(block: &Value, answer: &mut Answer) {
+    if let Some(text) = find_text(block, "text") {
+        answer.add_text(text);
+    }
+    match block.get("thinking") {
+        Some(Value::String(text)) => answer.add_reasoning(text),
+        Some(Value::Array(inner)) => {
+            for text in inner.iter().filter_map(|block| find_text(block, "text")) {
+                answer.add_reasoning(text);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// `tool_calls` of a message, a delta, or of Workers AI's own shape, where
+/// `name` and `arguments` stand without a `function` around them.
+pub fn read_calls(said: &Value, answer: &mut Answer) {
+    let calls = said.get("tool_calls").and_then(Value::as_array);
+    for call in calls.into_iter().flatten() {
+        let function = call.get("function").unwrap_or(call);
+        let arguments = match function.get("arguments") {
+            None | Some(Value::Null) => String::new(),
+            Some(Value::String(text)) => text.clone(),
+            Some(value) => value.to_string(),
+        };
+        answer.add_call(&CallPiece {
+            key: call.get("index").and_then(Value::as_i64),
+            id: find_text(call, "id").unwrap_or_default(),
+            name: find_text(function, "name").unwrap_or_default(),
+            arguments: &arguments,
+        });
+    }
+}
+
+pub fn read_usage(value: &Value, answer: &mut Answer) {
+    let count = |name: &str| value.get("usage")?.get(name)?.as_i64();
+    let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+    if input.is_some() || output.is_some() {
+        answer.set_usage(Usage {
+            input_tokens: input.unwrap_or_default(),
+            output_tokens: output.unwrap_or_default(),
+        });
+    }
+}
+
+pub fn finish_reason(reason: &str) -> FinishReason {
+    match reason {
+        "stop" | "eos" | "end_turn" | "stop_sequence" => FinishReason::Stop,
+        "length" | "max_tokens" | "model_length" => FinishReason::Length,
+        "content_filter" => FinishReason::ContentFilter,
+        "tool_calls" | "tool_call" | "function_call" => FinishReason::ToolCalls,
+        "error" => FinishReason::Error,
+        _ => FinishReason::Other,
+    }
+}
+
+fn find_text<'a>(value: &'a Value, name: &str) -> Option<&'a str> {
+    value.get(name).and_then(Value::as_str)
+}

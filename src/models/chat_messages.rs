@@ -1,0 +1,192 @@
+//! Messages and tools in the shape of OpenAI's chat, which Workers AI takes too,
+//! each with a habit of its own.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::attachment::{ImageSource, Shown, show};
+use super::{ModelRequest, ToolDefinition};
+use crate::working_context::message::{ContextMessage, Role};
+
+/// Where the two differ.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Habit {
+    OpenAi,
+    /// Refuses `content: null`, and wants a result to name its tool.
+    WorkersAi,
+}
+
+#[derive(Serialize)]
+pub struct ChatMessage<'a> {
+    role: &'static str,
+    content: Content,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<ChatCall<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_call_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Content {
+    Text(String),
+    Blocks(Vec<Block>),
+    Nothing,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum Block {
+    Text { text: String },
+    ImageUrl { image_url: ImageUrl },
+}
+
+#[derive(Serialize)]
+struct ImageUrl {
+    url: String,
+}
+
+#[derive(Serialize)]
+struct ChatCall<'a> {
+    id: &'a str,
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: CalledFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct CalledFunction<'a> {
+    name: &'a str,
+    /// The object as text, in a string.
+    arguments: &'a str,
+}
+
+#[derive(Serialize)]
+pub struct ChatTool<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    function: DefinedFunction<'a>,
+}
+
+#[derive(Serialize)]
+struct DefinedFunction<'a> {
+    name: &'a str,
+    description: &'a str,
+    parameters: &'a RawValue,
+}
+
+/// The system prompt as one message, which every server takes (the templates of
+/// many models refuse a second), then the conversation.
+pub fn messages<'a>(request: &ModelRequest<'a>, habit: Habit) -> Vec<ChatMessage<'a>> {
+    let system = request.system.join("\n\n");
+    let system = (!system.trim().is_empty()).then(|| plain("system", Content::Text(system)));
+    let said = request
+        .messages
+        .iter()
+        .filter_map(|message| match message.role {
+            Role::System => text_of(message).map(|content| plain("system", content)),
+            Role::User => user(message).map(|content| plain("user", content)),
+            Role::Assistant => assistant(message, habit),
+            Role::Tool => Some(result(message, habit)),
+        });
+    system.into_iter().chain(said).collect()
+}
+
+fn plain<'a>(role: &'static str, content: Content) -> ChatMessage<'a> {
+    ChatMessage {
+        role,
+        content,
+        tool_calls: Vec::new(),
+        tool_call_id: None,
+        name: None,
+    }
+}
+
+/// Nothing for a message of nothing, which some servers refuse.
+fn text_of(message: &ContextMessage) -> Option<Content> {
+    let is_empty = message.content.trim().is_empty();
+    (!is_empty).then(|| Content::Text(message.content.clone()))
+}
+
+fn user(message: &ContextMessage) -> Option<Content> {
+    if message.files.is_empty() {
+        return text_of(message);
+    }
+    let text = Some(message.content.clone()).filter(|text| !text.trim().is_empty());
+    let mut blocks: Vec<Block> = text.into_iter().map(|text| Block::Text { text }).collect();
+    blocks.extend(message.files.iter().map(|file| match show(file) {
+        Shown::Text(text) => Block::Text { text },
+        Shown::Image { media_type, source } => Block::ImageUrl {
+            image_url: ImageUrl {
+                url: match source {
+                    ImageSource::Url(url) => url.to_owned(),
+                    ImageSource::Base64(data) => format!("data:{media_type};base64,{data}"),
+                },
+            },
+        },
+    }));
+    let texts: Vec<&str> = blocks
+        .iter()
+        .map_while(|block| match block {
+            Block::Text { text } => Some(text.as_str()),
+            Block::ImageUrl { .. } => None,
+        })
+        .collect();
+    // Models without eyes take a text and no list.
+    if texts.len() == blocks.len() {
+        return Some(Content::Text(texts.join("\n\n")));
+    }
+    Some(Content::Blocks(blocks))
+}
+
+fn assistant(message: &ContextMessage, habit: Habit) -> Option<ChatMessage<'_>> {
+    let calls = message.calls().iter().map(|call| ChatCall {
+        id: call.id.as_str(),
+        kind: "function",
+        function: CalledFunction {
+            name: call.name.as_str(),
+            arguments: call.arguments.as_str(),
+        },
+    });
+    let tool_calls: Vec<ChatCall<'_>> = calls.collect();
+    let content = match (text_of(message), habit) {
+        (Some(content), _) => content,
+        (None, _) if tool_calls.is_empty() => return None,
+        (None, Habit::OpenAi) => Content::Nothing,
+        (None, Habit::WorkersAi) => Content::Text(String::new()),
+    };
+    Some(ChatMessage {
+        tool_calls,
+        ..plain("assistant", content)
+    })
+}
+
+fn result(message: &ContextMessage, habit: Habit) -> ChatMessage<'_> {
+    // The shape has no word for a failure, so the text says it.
+    let content = match message.is_error {
+        Some(true) => format!("Error: {}", message.content),
+        _ => message.content.clone(),
+    };
+    let name = message.tool_name.as_ref().map(|name| name.as_str());
+    ChatMessage {
+        tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
+        name: name.filter(|_| habit == Habit::WorkersAi),
+        ..plain("tool", Content::Text(content))
+    }
+}
+
+pub fn tools(tools: &[ToolDefinition]) -> Vec<ChatTool<'_>> {
+    tools
+        .iter()
+        .map(|tool| ChatTool {
+            kind: "function",
+            function: DefinedFunction {
+                name: &tool.name,
+                description: &tool.description,
+                parameters: &tool.parameters,
+            },
+        })
+        .collect()
+}

@@ -1,0 +1,217 @@
+//! Which model answers: the agent's own, else the Worker's `MODEL`, else
+//! Workers AI where it is bound, else the built-in demo. A model that was named
+//! and fails is an error; only one that nobody named gives way to the demo.
+
+use std::fmt;
+
+use crate::error::{Error, Result};
+
+/// Where the operator names a model, and the binding of Workers AI.
+pub const MODEL_SETTING: &str = "MODEL";
+pub const AI_BINDING: &str = "AI";
+
+/// What answers where `AI` is bound and nobody named a model: it calls tools,
+/// takes long contexts and is among the cheapest that do both.
+pub const DEFAULT_WORKERS_AI_MODEL: &str = "@cf/zai-org/glm-4.7-flash";
+
+/// Characters of a model's name after the provider's.
+pub const MAX_MODEL_CHARS: usize = 200;
+
+/// A model, by who serves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ModelName {
+    WorkersAi(String),
+    OpenAi(String),
+    Anthropic(String),
+    Demo,
+}
+
+/// Who serves a model, and so how it is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Provider {
+    WorkersAi,
+    /// Everyone who speaks its language, too.
+    OpenAi,
+    Anthropic,
+}
+
+/// The model of a turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelChoice {
+    pub name: ModelName,
+    /// Nobody named it: where a local run can't serve it, the demo answers.
+    pub is_default: bool,
+}
+
+impl ModelName {
+    /// `field` is where the name was read, for the error.
+    pub fn parse(field: &str, text: &str) -> Result<Self> {
+        if text == "demo" {
+            return Ok(Self::Demo);
+        }
+        let (provider, model) = text.split_once(':').unwrap_or((text, ""));
+        let make = match provider {
+            "workers-ai" => Self::WorkersAi,
+            "openai" => Self::OpenAi,
+            "anthropic" => Self::Anthropic,
+            _ => {
+                return Err(Error::invalid(
+                    field,
+                    format!(
+                        "`{field}` must be `workers-ai:<model>`, `openai:<model>`, `anthropic:<model>` or `demo`."
+                    ),
+                ));
+            }
+        };
+        check_model(field, model)?;
+        Ok(make(model.to_owned()))
+    }
+
+    /// Who serves it, and what they call it; `None` for the demo, which nobody does.
+    pub fn served(&self) -> Option<(Provider, &str)> {
+        match self {
+            Self::WorkersAi(model) => Some((Provider::WorkersAi, model)),
+            Self::OpenAi(model) => Some((Provider::OpenAi, model)),
+            Self::Anthropic(model) => Some((Provider::Anthropic, model)),
+            Self::Demo => None,
+        }
+    }
+}
+
+impl Provider {
+    /// As an error's sentence begins.
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::WorkersAi => "Workers AI",
+            Self::OpenAi => "The OpenAI-compatible endpoint",
+            Self::Anthropic => "Anthropic",
+        }
+    }
+
+    /// As names and details have it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::WorkersAi => "workers-ai",
+            Self::OpenAi => "openai",
+            Self::Anthropic => "anthropic",
+        }
+    }
+}
+
+/// The model's part of a name.
+pub fn check_model(field: &str, model: &str) -> Result<()> {
+    let is_printable = |c: char| !c.is_whitespace() && !c.is_control();
+    let chars = model.chars().take(MAX_MODEL_CHARS + 1).count();
+    if (1..=MAX_MODEL_CHARS).contains(&chars) && model.chars().all(is_printable) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!(
+            "`{field}` must name a model after the colon: 1 to {MAX_MODEL_CHARS} printable characters without spaces."
+        ),
+    ))
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::WorkersAi(model) => write!(f, "workers-ai:{model}"),
+            Self::OpenAi(model) => write!(f, "openai:{model}"),
+            Self::Anthropic(model) => write!(f, "anthropic:{model}"),
+            Self::Demo => f.write_str("demo"),
+        }
+    }
+}
+
+/// `agent_model` is the agent's own, `setting` the Worker's `MODEL`.
+pub fn choose(
+    agent_model: Option<&str>,
+    setting: Option<&str>,
+    has_ai_binding: bool,
+) -> Result<ModelChoice> {
+    let named = agent_model
+        .map(|text| ModelName::parse("model", text))
+        .or_else(|| {
+            let setting = setting.filter(|text| !text.is_empty());
+            setting.map(|text| ModelName::parse("MODEL", text))
+        })
+        .transpose()?;
+    let is_default = named.is_none();
+    let name = named.unwrap_or_else(|| match has_ai_binding {
+        true => ModelName::WorkersAi(DEFAULT_WORKERS_AI_MODEL.to_owned()),
+        false => ModelName::Demo,
+    });
+    Ok(ModelChoice { name, is_default })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_reads_back_as_it_was_written() {
+        for text in [
+            "workers-ai:@cf/meta/llama-3.3-70b-instruct-fp8-fast",
+            "openai:gpt-4o-mini",
+            "openai:org/model:free",
+            "anthropic:claude-sonnet-4-5",
+            "demo",
+        ] {
+            let name = ModelName::parse("model", text).unwrap();
+            assert_eq!(name.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn what_names_no_model_is_refused_by_its_field() {
+        let long = format!("openai:{}", "x".repeat(201));
+        for text in [
+            "",
+            "gpt-4o",
+            "openai",
+            "openai:",
+            "google:gemini",
+            "demo:1",
+            "openai:a b",
+            "openai:a\n",
+            "OpenAI:gpt-4o",
+            &long,
+        ] {
+            let error = ModelName::parse("model", text).unwrap_err();
+            assert_eq!(error.code.name(), "invalid_request", "{text}");
+            assert_eq!(error.details["field"], "model", "{text}");
+        }
+        assert!(ModelName::parse("model", &long[..long.len() - 1]).is_ok());
+    }
+
+    #[test]
+    fn the_agents_model_goes_before_the_workers_and_either_before_the_default() {
+        let chosen = |agent, setting, has_ai| {
+            let choice = choose(agent, setting, has_ai).unwrap();
+            (choice.name.to_string(), choice.is_default)
+        };
+        let named = |text: &str| (text.to_owned(), false);
+        assert_eq!(
+            chosen(Some("openai:a"), Some("demo"), true),
+            named("openai:a")
+        );
+        assert_eq!(
+            chosen(None, Some("anthropic:b"), true),
+            named("anthropic:b")
+        );
+        assert_eq!(chosen(None, Some("demo"), true), named("demo"));
+        assert_eq!(
+            chosen(None, None, true),
+            (format!("workers-ai:{DEFAULT_WORKERS_AI_MODEL}"), true)
+        );
+        assert_eq!(chosen(None, None, false), ("demo".to_owned(), true));
+    }
+
+    #[test]
+    fn a_wrong_setting_is_named_and_not_passed_over() {
+        let error = choose(None, Some("gpt"), true).unwrap_err();
+        assert_eq!(error.details["field"], "MODEL");
+        assert!(choose(Some("demo"), Some("gpt"), true).is_ok());
+    }
+}

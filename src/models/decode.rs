@@ -1,0 +1,163 @@
+//! From the bytes of an answer to [`Part`]s, whoever sends them and however
+//! they are cut: an event stream, or one JSON value, also where a stream was
+//! asked for. Which of the two it is shows in the first byte that isn't blank.
+//!
+//! An answer that breaks off is [`Part::Failed`], never a quiet end.
+
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::call_ids::CallIds;
+use super::choice::Provider;
+use super::http_error::find_problem;
+use super::{Part, anthropic, openai, sse, workers_ai};
+
+/// Bytes of an answer, events and all: a long answer of 32,000 tokens at some
+/// 300 bytes an event, and half as much again.
+pub const MAX_ANSWER_BYTES: usize = 16 << 20;
+
+pub struct Decoder {
+    provider: Provider,
+    answer: Answer,
+    body: Body,
+}
+
+enum Body {
+    /// Nothing but blanks so far.
+    Unknown,
+    Stream(sse::Parser),
+    Whole(Vec<u8>),
+}
+
+impl Decoder {
+    pub fn new(provider: Provider, ids: CallIds) -> Self {
+        Self {
+            provider,
+            answer: Answer::new(ids),
+            body: Body::Unknown,
+        }
+    }
+
+    /// What these bytes say.
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<Part> {
+        let mut bytes = bytes;
+        if matches!(self.body, Body::Unknown) {
+            let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
+            bytes = bytes.get(blank..).unwrap_or_default();
+            self.body = match bytes.first() {
+                None => Body::Unknown,
+                Some(b'{' | b'[') => Body::Whole(Vec::new()),
+                Some(_) => Body::Stream(sse::Parser::default()),
+            };
+        }
+        match &mut self.body {
+            Body::Unknown => {}
+            Body::Whole(whole) if whole.len() + bytes.len() > MAX_ANSWER_BYTES => self.fail_long(),
+            Body::Whole(whole) => whole.extend_from_slice(bytes),
+            Body::Stream(parser) => match parser.push(bytes) {
+                Ok(events) => {
+                    for event in events {
+                        self.take_event(&event.data);
+                    }
+                }
+                Err(sse::TooLong) => self.fail_long(),
+            },
+        }
+        self.answer.take_parts()
+    }
+
+    /// What is left to say when no bytes are.
+    pub fn end(&mut self) -> Vec<Part> {
+        match std::mem::replace(&mut self.body, Body::Unknown) {
+            Body::Unknown => self.fail("sent an empty answer"),
+            Body::Whole(whole) => match serde_json::from_slice::<Value>(&whole) {
+                Ok(value) => {
+                    self.take_value(&value);
+                    match self.answer.has_said_anything() {
+                        true => self.answer.close(),
+                        false => self.fail("sent an answer that says nothing"),
+                    }
+                }
+                Err(_) => self.fail("sent an answer that is not valid JSON"),
+            },
+            Body::Stream(mut parser) => {
+                let last = parser.end().ok().flatten();
+                // A last event that is cut off says nothing; that it was cut
+                // off is said below.
+                let last = last.filter(|event| {
+                    event.data.trim() == DONE || serde_json::from_str::<Value>(&event.data).is_ok()
+                });
+                if let Some(event) = last {
+                    self.take_event(&event.data);
+                }
+                match self.answer.has_finish() {
+                    true => self.answer.close(),
+                    false => self.fail("ended its answer in the middle"),
+                }
+            }
+        }
+        self.answer.take_parts()
+    }
+
+    /// Nothing more of the body matters.
+    pub fn is_over(&self) -> bool {
+        self.answer.is_over()
+    }
+
+    /// It failed, and only because there is too much to do.
+    pub fn is_overload(&self) -> bool {
+        self.answer.is_overload()
+    }
+
+    fn take_event(&mut self, data: &str) {
+        if self.answer.is_over() {
+            return;
+        }
+        if data.trim() == DONE {
+            self.answer.close();
+            return;
+        }
+        match serde_json::from_str::<Value>(data) {
+            Ok(value) => self.take_value(&value),
+            // Some keep a connection alive with an empty event.
+            Err(_) if data.trim().is_empty() => {}
+            Err(_) => self.fail("sent an event that is not valid JSON"),
+        }
+    }
+
+    fn take_value(&mut self, value: &Value) {
+        if let Some(problem) = find_problem(value) {
+            let named = problem.kind.map(|kind| format!(" (`{kind}`)"));
+            let named = named.unwrap_or_default();
+            let title = self.provider.title();
+            if problem.is_overload {
+                let sentence = format!("{title} has too much to do{named}. Try again in a moment.");
+                self.answer.fail_overloaded(sentence);
+            } else {
+                self.fail(&format!("reported an error in its answer{named}"));
+            }
+            return;
+        }
+        match self.provider {
+            Provider::WorkersAi => workers_ai::read(value, &mut self.answer),
+            Provider::OpenAi => openai::read(value, &mut self.answer),
+            Provider::Anthropic => anthropic::read(value, &mut self.answer),
+        }
+    }
+
+    fn fail_long(&mut self) {
+        self.fail("sent more than an answer may be");
+    }
+
+    fn fail(&mut self, what: &str) {
+        self.answer
+            .fail(format!("{} {what}.", self.provider.title()));
+    }
+}
+
+const DONE: &str = "[DONE]";
+
+/// White space, or a byte of a byte order mark: neither begins an answer.
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || matches!(byte, 0xEF | 0xBB | 0xBF)
+}

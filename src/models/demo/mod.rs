@@ -1,0 +1,262 @@
+//! The built-in demo: a model for a laptop without an account. A few fixed
+//! rules on the last thing that was said; the same request always gets the same
+//! answer. It calls the memory tools, so that everything around a model can be
+//! tried, and it says what it is, so that nobody takes it for one.
+//!
+//! It never calls twice in a row: after a result it reports and stops.
+
+mod command;
+mod recall;
+mod report;
+
+use serde_json::{Value, json};
+
+use super::answer::{Answer, CallPiece};
+use super::call_ids::CallIds;
+use super::{ModelRequest, Part, SUMMARY_REQUEST, ToolDefinition, Usage};
+use crate::tokens;
+use crate::working_context::message::{ContextMessage, Role};
+use command::Command;
+
+const INTRODUCTION: &str = "I am Session Agent's built-in demo model: a few fixed rules, no language model. For a real one, set `MODEL` to `workers-ai:<model>`, `openai:<model>` or `anthropic:<model>`.";
+
+const RULES: &str =
+    "Try `remember …`, `what do you remember`, `search …`, `load <key>`, or `call <tool> {json}`.";
+
+/// Characters of anyone's words that are repeated.
+const MAX_QUOTED_CHARS: usize = 500;
+
+/// Names of tools that are listed.
+const MAX_LISTED_TOOLS: usize = 20;
+
+/// What it does: says something, or calls one tool.
+enum Deed {
+    Say(String),
+    Call { name: String, arguments: String },
+}
+
+pub fn answer(request: &ModelRequest<'_>) -> Vec<Part> {
+    let mut answer = Answer::new(CallIds::after(request.messages));
+    let mut output = String::new();
+    match decide(request) {
+        Deed::Say(text) => {
+            for word in text.split_inclusive(char::is_whitespace) {
+                answer.add_text(word);
+            }
+            output = text;
+        }
+        Deed::Call { name, arguments } => {
+            answer.add_call(&CallPiece {
+                key: Some(0),
+                id: "",
+                name: &name,
+                arguments: &arguments,
+            });
+            output.push_str(&arguments);
+        }
+    }
+    answer.set_usage(Usage {
+        input_tokens: input_tokens(request),
+        output_tokens: tokens::estimate(&output),
+    });
+    answer.close();
+    answer.take_parts()
+}
+
+fn input_tokens(request: &ModelRequest<'_>) -> i64 {
+    let system = request.system.iter().map(|text| tokens::estimate(text));
+    let messages = request.messages.iter().map(|message| {
+        let calls = message.calls().iter();
+        let calls = calls.map(|call| tokens::estimate(call.arguments.as_str()));
+        tokens::estimate(&message.content) + calls.sum::<i64>()
+    });
+    let tools = request
+        .tools
+        .iter()
+        .map(|tool| tokens::estimate(&tool.description) + tokens::estimate(tool.parameters.get()));
+    system.chain(messages).chain(tools).sum()
+}
+
+fn decide(request: &ModelRequest<'_>) -> Deed {
+    // What the system says on the way is not an answer's occasion.
+    let mut said = request.messages.iter().rev();
+    let Some(last) = said.find(|message| message.role != Role::System) else {
+        return Deed::Say(INTRODUCTION.to_owned());
+    };
+    if last.role == Role::User && last.content.starts_with(SUMMARY_REQUEST) {
+        return Deed::Say(recall::summarise(&last.content));
+    }
+    let deed = match last.role {
+        Role::User => obey(request, last),
+        Role::Tool => Deed::Say(report::report(request.messages)),
+        _ => Deed::Say("There is nothing new to answer.".to_owned()),
+    };
+    match deed {
+        Deed::Say(text) if is_first_answer(request.messages) => {
+            Deed::Say(format!("{INTRODUCTION}\n\n{text}"))
+        }
+        deed => deed,
+    }
+}
+
+fn is_first_answer(messages: &[ContextMessage]) -> bool {
+    let is_answer =
+        |message: &ContextMessage| message.role == Role::Assistant && !message.content.is_empty();
+    !messages.iter().any(is_answer)
+}
+
+fn obey(request: &ModelRequest<'_>, last: &ContextMessage) -> Deed {
+    match Command::parse(&last.content) {
+        Command::Remember(content) => remember(request, content),
+        Command::Recall => Deed::Say(recall::recall(request)),
+        Command::Search(query) => search(request, query),
+        Command::Load(words) => load(request, "load_context", words),
+        Command::Unload(words) => load(request, "unload_context", words),
+        Command::Call { name, arguments } => call(request, name, arguments),
+        Command::Other => Deed::Say(echo(request, last)),
+    }
+}
+
+fn find_tool<'a>(request: &ModelRequest<'a>, name: &str) -> Option<&'a ToolDefinition> {
+    request.tools.iter().find(|tool| tool.name == name)
+}
+
+/// The labels that a tool of the memory can address.
+fn labels(tool: &ToolDefinition) -> Vec<String> {
+    let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
+    let labels = schema.pointer("/properties/label/enum");
+    let labels = labels.and_then(Value::as_array).into_iter().flatten();
+    labels
+        .filter_map(|label| label.as_str().map(str::to_owned))
+        .collect()
+}
+
+/// The preferred label where there is one, else the first.
+fn choose_label(tool: &ToolDefinition, preferred: &str) -> String {
+    let labels = labels(tool);
+    let found = labels.iter().find(|label| *label == preferred);
+    let found = found.or(labels.first());
+    found.map_or_else(|| preferred.to_owned(), Clone::clone)
+}
+
+fn remember(request: &ModelRequest<'_>, content: &str) -> Deed {
+    if content.is_empty() {
+        return Deed::Say("Remember what? Say `remember I like tea`.".to_owned());
+    }
+    let Some(tool) = find_tool(request, "set_context") else {
+        return Deed::Say("I have nowhere to keep it: there is no writable block. `defineBlock {\"label\": \"memory\", \"kind\": \"writable\"}` makes one.".to_owned());
+    };
+    Deed::Call {
+        name: tool.name.clone(),
+        arguments: json!({
+            "label": choose_label(tool, "memory"), "content": content, "action": "append"
+        })
+        .to_string(),
+    }
+}
+
+fn search(request: &ModelRequest<'_>, query: &str) -> Deed {
+    if query.is_empty() {
+        return Deed::Say("Search for what? Say `search Lisbon`.".to_owned());
+    }
+    if let Some(tool) = find_tool(request, "session_search") {
+        return Deed::Call {
+            name: tool.name.clone(),
+            arguments: json!({"query": query}).to_string(),
+        };
+    }
+    let Some(tool) = find_tool(request, "search_context") else {
+        return Deed::Say("I have nothing to search in. `configureAgent {\"sessionSearch\": true}` lets me search conversations; a block of kind `searchable` lets me search its entries.".to_owned());
+    };
+    Deed::Call {
+        name: tool.name.clone(),
+        arguments: json!({"label": choose_label(tool, "knowledge"), "query": query}).to_string(),
+    }
+}
+
+/// `<key>`, or `<label> <key>` where there is such a label.
+fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> Deed {
+    if words.is_empty() {
+        return Deed::Say("Load what? Say `load skill <key>`.".to_owned());
+    }
+    let Some(tool) = find_tool(request, name) else {
+        return Deed::Say("I have nothing to load from. `defineBlock {\"label\": \"skills\", \"kind\": \"loadable\"}` makes a block for documents, `putSkill` fills it.".to_owned());
+    };
+    let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
+    let is_label = !rest.is_empty() && labels(tool).iter().any(|label| label == first);
+    let (label, key) = match is_label {
+        true => (first.to_owned(), rest.trim()),
+        false => (choose_label(tool, "skills"), words),
+    };
+    Deed::Call {
+        name: tool.name.clone(),
+        arguments: json!({"label": label, "key": key}).to_string(),
+    }
+}
+
+fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> Deed {
+    if find_tool(request, name).is_none() {
+        return Deed::Say(format!(
+            "There is no tool `{}`. {}",
+            quote(name),
+            list_tools(request)
+        ));
+    }
+    let parsed = serde_json::from_str::<Value>(arguments);
+    if !parsed.is_ok_and(|parsed| parsed.is_object()) {
+        return Deed::Say(format!(
+            "The arguments of `{name}` must be a JSON object, as in `call {name} {{\"key\": \"value\"}}`."
+        ));
+    }
+    Deed::Call {
+        name: name.to_owned(),
+        arguments: arguments.to_owned(),
+    }
+}
+
+fn echo(request: &ModelRequest<'_>, last: &ContextMessage) -> String {
+    let files = match last.files.len() {
+        0 => String::new(),
+        1 => " and showed me a file".to_owned(),
+        count => format!(" and showed me {count} files"),
+    };
+    let messages = match request.messages.len() {
+        1 => "1 message".to_owned(),
+        count => format!("{count} messages"),
+    };
+    format!(
+        "You said: “{}”{files}. I can see {messages} of this conversation. {} {RULES}",
+        quote(last.content.trim()),
+        list_tools(request)
+    )
+}
+
+fn list_tools(request: &ModelRequest<'_>) -> String {
+    let names: Vec<&str> = request
+        .tools
+        .iter()
+        .take(MAX_LISTED_TOOLS)
+        .map(|tool| tool.name.as_str())
+        .collect();
+    let more = request.tools.len() - names.len();
+    match (names.is_empty(), more) {
+        (true, _) => "I have no tools.".to_owned(),
+        (false, 0) => format!("My tools: `{}`.", names.join("`, `")),
+        (false, more) => format!("My tools: `{}` and {more} more.", names.join("`, `")),
+    }
+}
+
+/// So much of a text, and a mark where there was more.
+fn cut(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+    }
+}
+
+fn quote(text: &str) -> String {
+    cut(text, MAX_QUOTED_CHARS)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,126 @@
+//! What the demo can tell from a conversation: what is kept in memory, what was
+//! said, and a summary that is a choice of its own sentences.
+
+use super::cut;
+use crate::models::ModelRequest;
+use crate::working_context::message::{ContextMessage, Role};
+
+/// The rule above and below a section's header in a prompt of format `text`.
+const RULE: char = '═';
+
+/// Characters of a section, and of a sentence, that are repeated.
+const MAX_SECTION_CHARS: usize = 400;
+const MAX_SENTENCE_CHARS: usize = 160;
+
+/// Messages of the user that are told again, the newest ones.
+const MAX_TOLD: usize = 5;
+
+/// Characters of a summary.
+pub const MAX_SUMMARY_CHARS: usize = 2_000;
+
+pub fn recall(request: &ModelRequest<'_>) -> String {
+    let mut lines = Vec::new();
+    for (header, content) in request.system.iter().flat_map(|prompt| sections(prompt)) {
+        let content = match content.as_str() {
+            "" => "(empty)",
+            content => content,
+        };
+        lines.push(format!("- {header}: {}", cut(content, MAX_SECTION_CHARS)));
+    }
+    let memory = match lines.is_empty() {
+        true => "I have no memory blocks; `defineBlock` makes one.".to_owned(),
+        false => format!("In memory:\n{}", lines.join("\n")),
+    };
+    let is_users = |message: &&ContextMessage| message.role == Role::User;
+    let mut told: Vec<String> = request
+        .messages
+        .iter()
+        .rev()
+        .filter(is_users)
+        // The question itself is not news.
+        .skip(1)
+        .take(MAX_TOLD)
+        .map(|message| format!("- {}", first_sentence(&message.content)))
+        .collect();
+    told.reverse();
+    match told.is_empty() {
+        true => format!("{memory}\n\nYou have told me nothing else yet."),
+        false => format!("{memory}\n\nYou told me:\n{}", told.join("\n")),
+    }
+}
+
+/// Header and content of each section of a prompt, in either format.
+fn sections(prompt: &str) -> Vec<(String, String)> {
+    let mut sections: Vec<(String, Vec<&str>)> = Vec::new();
+    let is_rule = |line: &&str| !line.is_empty() && line.chars().all(|c| c == RULE);
+    let mut lines = prompt.lines().peekable();
+    while let Some(line) = lines.next() {
+        if is_rule(&line) {
+            let header = lines.next().unwrap_or_default();
+            lines.next_if(is_rule);
+            sections.push((header.to_owned(), Vec::new()));
+        } else if let Some(label) = xml_label(line) {
+            sections.push((label.to_owned(), Vec::new()));
+        } else if line.starts_with("</context_block") {
+            continue;
+        } else if let Some((_, content)) = sections.last_mut() {
+            content.push(line);
+        }
+    }
+    sections
+        .into_iter()
+        .map(|(header, content)| (header, content.join("\n").trim().to_owned()))
+        .collect()
+}
+
+/// `<context_block label="memory" …>`
+fn xml_label(line: &str) -> Option<&str> {
+    let rest = line.strip_prefix("<context_block label=\"")?;
+    rest.split('"').next()
+}
+
+/// Of a request for a summary: instructions, a blank line, the conversation, a
+/// line a message.
+pub fn summarise(request: &str) -> String {
+    let (_, conversation) = request
+        .split_once("\n\n")
+        .or_else(|| request.split_once('\n'))
+        .unwrap_or_default();
+    let sentences: Vec<String> = conversation
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .map(|line| format!("- {}", first_sentence(line)))
+        .collect();
+    if sentences.is_empty() {
+        return "Nothing was said.".to_owned();
+    }
+    let length = |line: &String| line.chars().count() + 1;
+    if sentences.iter().map(length).sum::<usize>() <= MAX_SUMMARY_CHARS {
+        return sentences.join("\n");
+    }
+    // How it began, then as much of the end as there is room for.
+    let first = sentences.first().cloned().unwrap_or_default();
+    let head = format!("{first}\n- …");
+    let mut room = MAX_SUMMARY_CHARS - length(&head);
+    let newest = sentences.iter().rev().take_while(|line| {
+        let left = room.checked_sub(length(line));
+        room = left.unwrap_or(0);
+        left.is_some()
+    });
+    let kept = newest.count();
+    let tail = sentences.get(sentences.len() - kept..).unwrap_or_default();
+    format!("{head}\n{}", tail.join("\n"))
+}
+
+fn first_sentence(text: &str) -> String {
+    let line = text
+        .trim()
+        .lines()
+        .next()
+        .unwrap_or_default()
+        .trim_start_matches("- ");
+    let ends = [". ", "! ", "? "];
+    let end = ends.iter().filter_map(|end| line.find(end)).min();
+    let sentence = end.and_then(|end| line.get(..=end)).unwrap_or(line);
+    cut(sentence, MAX_SENTENCE_CHARS)
+}

@@ -1,0 +1,89 @@
+//! OpenAI's chat completions, and every server that speaks them.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::chat_answer;
+use super::chat_messages::{ChatMessage, ChatTool, Habit, messages, tools};
+use super::{ModelRequest, to_json};
+
+const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
+
+pub const CHAT_PATH: &str = "chat/completions";
+
+#[derive(Serialize)]
+struct Body<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<&'a str>,
+    messages: Vec<ChatMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ChatTool<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_tokens: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_completion_tokens: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+/// The body of a request.
+pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
+    // OpenAI's reasoning models refuse the old name; other servers know no other.
+    let takes_new_name = ["o1", "o3", "o4", "gpt-5"]
+        .iter()
+        .any(|family| model.starts_with(family));
+    let limit = request.max_output_tokens;
+    to_json(&Body {
+        model: Some(model),
+        max_tokens: limit.filter(|_| !takes_new_name),
+        max_completion_tokens: limit.filter(|_| takes_new_name),
+        stream: Some(stream),
+        stream_options: stream.then_some(StreamOptions {
+            include_usage: true,
+        }),
+        ..body(request)
+    })
+}
+
+/// What is said, without by whom and how it is to be answered.
+pub fn encode_input(request: &ModelRequest<'_>) -> String {
+    to_json(&body(request))
+}
+
+fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
+    Body {
+        model: None,
+        messages: messages(request, Habit::OpenAi),
+        tools: tools(request.tools),
+        max_tokens: request.max_output_tokens,
+        max_completion_tokens: None,
+        stream: None,
+        stream_options: None,
+    }
+}
+
+/// Where a request of this path goes.
+pub fn endpoint(base_url: Option<&str>, path: &str) -> String {
+    let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
+    format!("{base}/{path}")
+}
+
+/// A local server has no key, and refuses an empty one.
+pub fn headers(key: Option<&str>) -> Vec<(String, String)> {
+    key.into_iter()
+        .map(|key| ("authorization".to_owned(), format!("Bearer {key}")))
+        .collect()
+}
+
+/// A chunk of a stream, or a whole answer.
+pub fn read(value: &Value, answer: &mut Answer) {
+    chat_answer::read(value, answer);
+}

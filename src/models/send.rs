@@ -1,0 +1,208 @@
+//! One request to a provider, and when it is sent again: only where the
+//! provider has too much to do, so many times, and only so long from now.
+
+use super::choice::Provider;
+use super::decode::MAX_ANSWER_BYTES;
+use super::http_error::{MAX_BODY_BYTES, Problem, read_problem, to_error};
+use super::{anthropic, openai};
+use crate::error::{Code, Error, Result};
+use crate::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place};
+
+/// Silence after which an answer is given up: longer than a provider takes to
+/// begin a long prompt's answer.
+pub const SILENCE_MS: i64 = 60_000;
+
+pub const LIMITS: Limits = Limits {
+    silence_ms: SILENCE_MS,
+    max_bytes: MAX_ANSWER_BYTES,
+};
+
+/// Times that a request is sent at most, the first included.
+pub const MAX_TRIES: u32 = 3;
+
+/// The pause before the second try; it doubles with each: 0.5 s, 1 s.
+const FIRST_PAUSE_MS: i64 = 500;
+
+/// The longest that a provider may ask to wait. A person is waiting, too.
+const MAX_PAUSE_MS: i64 = 10_000;
+
+pub const OPENAI_KEY: &str = "OPENAI_API_KEY";
+pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
+const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
+const AI: &str = "AI";
+
+/// Where a request goes.
+pub enum Door<'a> {
+    /// The binding, and the model on it.
+    Ai(&'a str),
+    Http {
+        url: String,
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// Why there is no answer.
+pub struct Refusal {
+    pub error: Error,
+    /// Waiting may help.
+    pub is_overload: bool,
+    /// The binding is there, and a local run can't serve it.
+    pub is_remote_only: bool,
+}
+
+/// The door of OpenAI or of whoever stands in for it.
+pub fn openai_door<'a>(outside: &dyn Outside, path: &str) -> Result<Door<'a>> {
+    let base_url = outside.find_setting(OPENAI_BASE_URL);
+    let key = outside.find_setting(OPENAI_KEY);
+    if base_url.is_none() && key.is_none() {
+        return Err(missing_setting(
+            OPENAI_KEY,
+            "OpenAI needs the secret `OPENAI_API_KEY`: `npx wrangler secret put OPENAI_API_KEY`. For another server, set `OPENAI_BASE_URL`.",
+        ));
+    }
+    Ok(Door::Http {
+        url: openai::endpoint(base_url.as_deref(), path),
+        headers: openai::headers(key.as_deref()),
+    })
+}
+
+pub fn anthropic_door<'a>(outside: &dyn Outside) -> Result<Door<'a>> {
+    let key = outside.find_setting(ANTHROPIC_KEY).ok_or_else(|| {
+        missing_setting(
+            ANTHROPIC_KEY,
+            "Anthropic needs the secret `ANTHROPIC_API_KEY`: `npx wrangler secret put ANTHROPIC_API_KEY`.",
+        )
+    })?;
+    let base_url = outside.find_setting(ANTHROPIC_BASE_URL);
+    Ok(Door::Http {
+        url: anthropic::url(base_url.as_deref()),
+        headers: anthropic::headers(&key),
+    })
+}
+
+fn missing_setting(binding: &str, sentence: &str) -> Error {
+    Error::new(Code::NotConfigured, sentence).with("binding", binding)
+}
+
+/// Sends it once. What comes back has a good status.
+pub async fn attempt<'a>(
+    outside: &'a dyn Outside,
+    provider: Provider,
+    door: &Door<'a>,
+    body: &str,
+) -> Result<Answer<'a>, Refusal> {
+    let sent = match door {
+        Door::Ai(model) => outside.run_ai(model, body.to_owned(), LIMITS),
+        Door::Http { url, headers } => outside.send(Call {
+            place: Place::Url(url.clone()),
+            headers: headers.clone(),
+            body: body.to_owned(),
+            limits: LIMITS,
+        }),
+    };
+    let mut answer = sent
+        .await
+        .map_err(|failure| unanswered(provider, &failure))?;
+    if (200..300).contains(&answer.status) {
+        return Ok(answer);
+    }
+    let said = read_head(answer.body.as_mut()).await;
+    let problem = read_problem(answer.status, &said);
+    Err(Refusal {
+        error: to_error(provider, answer.status, &problem, answer.retry_after),
+        is_overload: problem.is_overload && !problem.is_exhausted,
+        is_remote_only: false,
+    })
+}
+
+/// No answer, or no more of it.
+pub fn unanswered(provider: Provider, failure: &Failure) -> Refusal {
+    let is_remote_only = matches!(failure, Failure::RemoteOnly { .. });
+    let error = match failure {
+        Failure::NotConfigured { binding } => Failure::not_configured(binding),
+        Failure::RemoteOnly { .. } => missing_setting(
+            AI,
+            "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
+        ),
+        _ => Error {
+            cause: match failure {
+                Failure::Unreachable { cause } => Some(cause.clone()),
+                _ => None,
+            },
+            ..Error::new(
+                Code::ModelFailed,
+                format!("{} did not answer: {}.", provider.title(), failure.reason()),
+            )
+            .with("provider", provider.name())
+        },
+    };
+    Refusal {
+        error,
+        is_overload: false,
+        is_remote_only,
+    }
+}
+
+/// The refusal of an answer that began well and then said so.
+pub fn overloaded(provider: Provider) -> Refusal {
+    let problem = Problem {
+        is_overload: true,
+        ..Problem::default()
+    };
+    Refusal {
+        error: to_error(provider, 200, &problem, None),
+        is_overload: true,
+        is_remote_only: false,
+    }
+}
+
+async fn read_head(body: &mut dyn Chunks) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while bytes.len() < MAX_BODY_BYTES {
+        match body.next().await {
+            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
+            // The status alone says enough.
+            Ok(None) | Err(_) => break,
+        }
+    }
+    bytes.truncate(MAX_BODY_BYTES);
+    bytes
+}
+
+/// How often it was tried.
+#[derive(Default)]
+pub struct Backoff {
+    tries: u32,
+}
+
+impl Backoff {
+    /// Waits, if another try may help; else gives the error back.
+    pub async fn wait(&mut self, outside: &dyn Outside, refusal: Refusal) -> Result<()> {
+        self.tries += 1;
+        let asked = refusal.error.details.get("retryAfter");
+        let asked_ms = asked.and_then(|seconds| seconds.as_i64()?.checked_mul(1000));
+        let pause_ms = asked_ms.unwrap_or(FIRST_PAUSE_MS << (self.tries - 1));
+        if !refusal.is_overload || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
+            return Err(refusal.error);
+        }
+        outside.sleep(pause_ms.max(0)).await;
+        Ok(())
+    }
+}
+
+/// Sends it until there is an answer or no use in trying.
+pub async fn send<'a>(
+    outside: &'a dyn Outside,
+    provider: Provider,
+    door: &Door<'a>,
+    body: &str,
+) -> Result<Answer<'a>> {
+    let mut backoff = Backoff::default();
+    loop {
+        match attempt(outside, provider, door, body).await {
+            Ok(answer) => return Ok(answer),
+            Err(refusal) => backoff.wait(outside, refusal).await?,
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Server-sent events, out of bytes that arrive cut anywhere: within a
+//! character, between CR and LF, in the middle of a field. The same events come
+//! out wherever the cuts are.
+//!
+//! Knows nothing of what the events say. An event that the stream ends in is
+//! given too, though the standard would drop it: servers forget the last blank
+//! line, and whether an answer is whole is decided where it is understood.
+
+/// Bytes of one line. The longest that a provider sends is a tool call's
+/// arguments in one piece.
+pub const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// Bytes of one event's lines of data together.
+pub const MAX_EVENT_BYTES: usize = 2 << 20;
+
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+#[derive(Debug, PartialEq)]
+pub struct Event {
+    /// Empty when the stream doesn't say.
+    pub name: String,
+    /// Its `data` lines, joined by line feeds.
+    pub data: String,
+}
+
+/// A line or an event is longer than anything a provider means to say.
+#[derive(Debug, PartialEq)]
+pub struct TooLong;
+
+#[derive(Default)]
+pub struct Parser {
+    line: Vec<u8>,
+    /// The last byte was a CR: a LF that follows ends no second line.
+    after_cr: bool,
+    has_begun: bool,
+    name: String,
+    data: Option<String>,
+}
+
+impl Parser {
+    /// The events that these bytes complete.
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+        let mut events = Vec::new();
+        for byte in bytes {
+            let after_cr = std::mem::take(&mut self.after_cr);
+            match byte {
+                b'\n' if after_cr => {}
+                b'\n' | b'\r' => {
+                    self.after_cr = *byte == b'\r';
+                    events.extend(self.end_line()?);
+                }
+                _ if self.line.len() >= MAX_LINE_BYTES => return Err(TooLong),
+                _ => self.line.push(*byte),
+            }
+        }
+        Ok(events)
+    }
+
+    /// What the stream ended in the middle of.
+    pub fn end(&mut self) -> Result<Option<Event>, TooLong> {
+        // A line that breaks off is taken as far as it goes.
+        let last = self.end_line()?;
+        Ok(last.or_else(|| self.take_event()))
+    }
+
+    fn end_line(&mut self) -> Result<Option<Event>, TooLong> {
+        let bytes = std::mem::take(&mut self.line);
+        let text = String::from_utf8_lossy(&bytes);
+        let mut line = text.as_ref();
+        if !std::mem::replace(&mut self.has_begun, true) {
+            line = line.strip_prefix(BYTE_ORDER_MARK).unwrap_or(line);
+        }
+        if line.is_empty() {
+            return Ok(self.take_event());
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => self.add_data(value)?,
+            "event" => value.clone_into(&mut self.name),
+            // Comments keep a connection alive; `id` and `retry` are for
+            // clients that come back, which this one doesn't.
+            _ => {}
+        }
+        Ok(None)
+    }
+
+    fn add_data(&mut self, value: &str) -> Result<(), TooLong> {
+        let data = match &mut self.data {
+            Some(data) => {
+                data.push('\n');
+                data
+            }
+            None => self.data.insert(String::new()),
+        };
+        if data.len() + value.len() > MAX_EVENT_BYTES {
+            return Err(TooLong);
+        }
+        data.push_str(value);
+        Ok(())
+    }
+
+    fn take_event(&mut self) -> Option<Event> {
+        let name = std::mem::take(&mut self.name);
+        self.data.take().map(|data| Event { name, data })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(chunks: &[&[u8]]) -> Vec<(String, String)> {
+        let mut parser = Parser::default();
+        let mut events = Vec::new();
+        for chunk in chunks {
+            events.extend(parser.push(chunk).unwrap());
+        }
+        events.extend(parser.end().unwrap());
+        events
+            .into_iter()
+            .map(|event| (event.name, event.data))
+            .collect()
+    }
+
+    fn data(text: &str) -> Vec<String> {
+        parse(&[text.as_bytes()])
+            .into_iter()
+            .map(|(_, data)| data)
+            .collect()
+    }
+
+    #[test]
+    fn a_blank_line_ends_an_event_whatever_ends_a_line() {
+        for (text, expected) in [
+            ("data: a\n\ndata: b\n\n", ["a", "b"]),
+            ("data: a\r\n\r\ndata: b\r\n\r\n", ["a", "b"]),
+            ("data: a\r\rdata: b\r\r", ["a", "b"]),
+            ("data:a\n\r\ndata: b\r\n\n", ["a", "b"]),
+            ("\n\n\ndata: a\n\n\n\ndata: b\n\n", ["a", "b"]),
+        ] {
+            assert_eq!(data(text), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn lines_of_data_are_joined_and_one_space_is_dropped() {
+        assert_eq!(data("data: a\ndata:  b\ndata\ndata:\n\n"), ["a\n b\n\n"]);
+    }
+
+    #[test]
+    fn comments_and_fields_of_others_say_nothing() {
+        assert_eq!(
+            data(": keep-alive\n\nid: 1\nretry: 5\nfoo: x\ndata: a\n:\n\n: bye\n\n"),
+            ["a"]
+        );
+    }
+
+    #[test]
+    fn an_event_has_the_name_it_was_given_and_the_next_has_its_own() {
+        assert_eq!(
+            parse(&[b"event: ping\ndata: {}\n\ndata: x\n\nevent: only a name\n\n"]),
+            [
+                ("ping".to_owned(), "{}".to_owned()),
+                (String::new(), "x".to_owned())
+            ]
+        );
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_field() {
+        assert_eq!(data("\u{feff}data: a\n\n"), ["a"]);
+    }
+
+    #[test]
+    fn an_event_without_its_last_blank_line_is_given_at_the_end() {
+        assert_eq!(data("data: a\n\ndata: b"), ["a", "b"]);
+        assert_eq!(data("data: a\n\ndata: b\n"), ["a", "b"]);
+        assert_eq!(data(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn the_cuts_make_no_difference() {
+        let text =
+            "\u{feff}: hi\r\nevent: e\r\ndata: é €\rdata: \u{1F600}\n\ndata: b\r\n\r\ndata: c";
+        let whole = parse(&[text.as_bytes()]);
+        assert_eq!(whole.len(), 3);
+        for cut in 0..=text.len() {
+            let (head, tail) = text.as_bytes().split_at(cut);
+            assert_eq!(parse(&[head, tail]), whole, "cut at {cut}");
+        }
+        let bytes: Vec<&[u8]> = text.as_bytes().chunks(1).collect();
+        assert_eq!(parse(&bytes), whole);
+    }
+
+    #[test]
+    fn a_line_and_an_event_have_a_limit() {
+        let line = |bytes: usize| format!("data: {}\n\n", "x".repeat(bytes - 6));
+        assert!(
+            Parser::default()
+                .push(line(MAX_LINE_BYTES).as_bytes())
+                .is_ok()
+        );
+        assert_eq!(
+            Parser::default().push(line(MAX_LINE_BYTES + 1).as_bytes()),
+            Err(TooLong)
+        );
+        let lines = format!("data: {}\n", "x".repeat(MAX_EVENT_BYTES / 4)).repeat(4);
+        assert_eq!(Parser::default().push(lines.as_bytes()), Err(TooLong));
+    }
+}

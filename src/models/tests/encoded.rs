@@ -1,0 +1,244 @@
+//! A conversation in each provider's shape.
+
+use serde_json::{Value, json};
+
+use crate::models::{ModelRequest, ToolDefinition, anthropic, openai, workers_ai};
+use crate::working_context::message::ContextMessage;
+
+struct Said {
+    system: Vec<String>,
+    messages: Vec<ContextMessage>,
+    tools: Vec<ToolDefinition>,
+}
+
+fn said(messages: Value) -> Said {
+    let tool =
+        json!({"name": "echo", "description": "Says it again.", "parameters": {"type": "object"}});
+    Said {
+        system: vec!["Be brief.".to_owned(), "Be kind.".to_owned()],
+        messages: serde_json::from_value(messages).unwrap(),
+        tools: vec![serde_json::from_value(tool).unwrap()],
+    }
+}
+
+impl Said {
+    fn request(&self) -> ModelRequest<'_> {
+        ModelRequest {
+            system: &self.system,
+            messages: &self.messages,
+            tools: &self.tools,
+            max_output_tokens: None,
+        }
+    }
+}
+
+fn parsed(body: &str) -> Value {
+    serde_json::from_str(body).unwrap()
+}
+
+fn conversation() -> Said {
+    said(json!([
+        {"role": "user", "content": "Echo, please."},
+        {"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "echo", "arguments": {"b": 1, "a": 2.0}}]},
+        {"role": "tool", "content": "no", "toolCallId": "c1", "toolName": "echo", "isError": true},
+        {"role": "assistant", "content": "It failed."},
+        {"role": "user", "content": "Why?"}
+    ]))
+}
+
+#[test]
+fn a_conversation_for_openai() {
+    let said = conversation();
+    let body = openai::encode(&said.request(), "gpt-4o-mini", true);
+    assert_eq!(
+        parsed(&body),
+        json!({
+            "model": "gpt-4o-mini", "stream": true, "stream_options": {"include_usage": true},
+            "tools": [{"type": "function", "function": {
+                "name": "echo", "description": "Says it again.", "parameters": {"type": "object"}}}],
+            "messages": [
+                {"role": "system", "content": "Be brief.\n\nBe kind."},
+                {"role": "user", "content": "Echo, please."},
+                {"role": "assistant", "content": null, "tool_calls": [
+                    {"id": "c1", "type": "function", "function": {"name": "echo", "arguments": "{\"a\":2.0,\"b\":1}"}}]},
+                {"role": "tool", "tool_call_id": "c1", "content": "Error: no"},
+                {"role": "assistant", "content": "It failed."},
+                {"role": "user", "content": "Why?"}
+            ]
+        })
+    );
+}
+
+#[test]
+fn arguments_go_back_to_the_letter() {
+    let kept = r#"{"b":1,"a":2.0,"b":12345678901234567890}"#;
+    let call = format!(
+        r#"[{{"role":"assistant","toolCalls":[{{"id":"c","name":"t","arguments":{kept}}}]}}]"#
+    );
+    let said = Said {
+        messages: serde_json::from_str(&call).unwrap(),
+        ..said(json!([]))
+    };
+    assert!(anthropic::encode_input(&said.request()).contains(kept));
+    assert!(openai::encode_input(&said.request()).contains(&Value::from(kept).to_string()));
+}
+
+#[test]
+fn a_conversation_for_workers_ai() {
+    let said = conversation();
+    let body = parsed(&workers_ai::encode(&said.request(), false));
+    assert_eq!(body["stream"], false);
+    assert_eq!(body["max_tokens"], workers_ai::DEFAULT_MAX_TOKENS);
+    assert!(body.get("model").is_none());
+    // It refuses a content of null, and a result that doesn't name its tool.
+    assert_eq!(body["messages"][2]["content"], "");
+    assert_eq!(
+        body["messages"][3],
+        json!({"role": "tool", "name": "echo", "tool_call_id": "c1", "content": "Error: no"})
+    );
+}
+
+#[test]
+fn a_conversation_for_anthropic() {
+    let said = conversation();
+    let body = parsed(&anthropic::encode(
+        &said.request(),
+        "claude-sonnet-4-5",
+        true,
+    ));
+    assert_eq!(
+        body,
+        json!({
+            "model": "claude-sonnet-4-5", "stream": true, "max_tokens": anthropic::DEFAULT_MAX_TOKENS,
+            "system": "Be brief.\n\nBe kind.",
+            "tools": [{"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"}}],
+            "messages": [
+                {"role": "user", "content": [{"type": "text", "text": "Echo, please."}]},
+                {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "echo", "input": {"a": 2.0, "b": 1}}]},
+                {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "no", "is_error": true}]},
+                {"role": "assistant", "content": [{"type": "text", "text": "It failed."}]},
+                {"role": "user", "content": [{"type": "text", "text": "Why?"}]}
+            ]
+        })
+    );
+}
+
+#[test]
+fn what_there_is_none_of_is_left_out() {
+    let nothing = Said {
+        system: vec![],
+        messages: vec![],
+        tools: vec![],
+    };
+    let request = nothing.request();
+    assert_eq!(
+        parsed(&openai::encode_input(&request)),
+        json!({"messages": []})
+    );
+    assert_eq!(
+        parsed(&workers_ai::encode_input(&request)),
+        json!({"messages": [], "max_tokens": workers_ai::DEFAULT_MAX_TOKENS})
+    );
+    assert_eq!(
+        parsed(&anthropic::encode_input(&request)),
+        json!({"messages": [], "max_tokens": anthropic::DEFAULT_MAX_TOKENS})
+    );
+    assert!(!openai::encode(&request, "m", false).contains("stream_options"));
+}
+
+#[test]
+fn openais_reasoning_models_know_the_limit_by_another_name() {
+    let said = conversation();
+    let request = ModelRequest {
+        max_output_tokens: Some(100),
+        ..said.request()
+    };
+    for (model, name) in [
+        ("gpt-4o", "max_tokens"),
+        ("llama-3", "max_tokens"),
+        ("o3-mini", "max_completion_tokens"),
+        ("gpt-5", "max_completion_tokens"),
+    ] {
+        let body = parsed(&openai::encode(&request, model, false));
+        assert_eq!(body[name], 100, "{model}");
+        let limits = ["max_tokens", "max_completion_tokens"];
+        assert_eq!(
+            limits
+                .iter()
+                .filter(|name| body.get(**name).is_some())
+                .count(),
+            1
+        );
+    }
+}
+
+#[test]
+fn a_user_who_shows_an_image_speaks_in_parts() {
+    let said = said(json!([{"role": "user", "content": "What is it?", "files": [
+        {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"},
+        {"mediaType": "image/png", "url": "https://example.com/a.png"},
+        {"mediaType": "application/zip", "url": "data:,x", "filename": "a.zip"}
+    ]}]));
+    for body in [
+        openai::encode_input(&said.request()),
+        workers_ai::encode_input(&said.request()),
+    ] {
+        assert_eq!(
+            parsed(&body)["messages"][1]["content"],
+            json!([
+                {"type": "text", "text": "What is it?"},
+                {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}},
+                {"type": "text", "text": "[Attachment: a.zip, application/zip]"}
+            ])
+        );
+    }
+}
+
+#[test]
+fn a_user_who_shows_texts_alone_speaks_in_one() {
+    let said = said(json!([{"role": "user", "content": "Read:", "files": [
+        {"mediaType": "text/plain", "url": "data:,hello", "filename": "a.txt"}
+    ]}]));
+    assert_eq!(
+        parsed(&openai::encode_input(&said.request()))["messages"][1]["content"],
+        "Read:\n\n[Attachment: a.txt, text/plain]\nhello\n[End of the attachment]"
+    );
+}
+
+#[test]
+fn messages_of_nothing_are_left_out() {
+    let said = said(json!([
+        {"role": "user", "content": "a"}, {"role": "assistant", "content": " "}, {"role": "system", "content": ""}
+    ]));
+    let messages = &parsed(&openai::encode_input(&said.request()))["messages"];
+    assert_eq!(messages.as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn addresses_and_headers() {
+    assert_eq!(
+        openai::endpoint(None, openai::CHAT_PATH),
+        "https://api.openai.com/v1/chat/completions"
+    );
+    assert_eq!(
+        openai::endpoint(Some("http://127.0.0.1:8080/v1/"), openai::CHAT_PATH),
+        "http://127.0.0.1:8080/v1/chat/completions"
+    );
+    assert_eq!(
+        anthropic::url(None),
+        "https://api.anthropic.com/v1/messages"
+    );
+    assert_eq!(openai::headers(None), []);
+    assert_eq!(
+        openai::headers(Some("k")),
+        [("authorization".to_owned(), "Bearer k".to_owned())]
+    );
+    assert_eq!(
+        anthropic::headers("k"),
+        [
+            ("x-api-key".to_owned(), "k".to_owned()),
+            ("anthropic-version".to_owned(), "2023-06-01".to_owned())
+        ]
+    );
+}

@@ -1,0 +1,39 @@
+//! The adapters against recorded answers, and each provider's habits by name.
+
+mod encoded;
+mod quirks;
+mod recorded;
+
+use super::Part;
+use super::call_ids::CallIds;
+use super::choice::Provider;
+use super::decode::Decoder;
+
+/// What an answer in these chunks says, a line a part.
+fn heard(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
+    let mut decoder = Decoder::new(provider, CallIds::default());
+    let mut parts = Vec::new();
+    for chunk in chunks {
+        parts.extend(decoder.push(chunk));
+    }
+    parts.extend(decoder.end());
+    parts.iter().map(line).collect()
+}
+
+fn line(part: &Part) -> String {
+    match part {
+        Part::Text(text) => format!("text {text}"),
+        Part::Reasoning(text) => format!("reasoning {text}"),
+        Part::CallStart { index, id, name } => format!("start {index} {id} {name}"),
+        Part::CallDelta { index, text } => format!("delta {index} {text}"),
+        Part::Call {
+            index,
+            id,
+            name,
+            arguments,
+        } => format!("call {index} {id} {name} {arguments}"),
+        Part::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
+        Part::Finish(reason) => format!("finish {reason:?}"),
+        Part::Failed(sentence) => format!("failed {sentence}"),
+    }
+}

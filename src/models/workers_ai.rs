@@ -1,0 +1,72 @@
+//! Workers AI, which answers in one of two shapes by model: its own (`response`
+//! beside `tool_calls`) or OpenAI's (`choices`).
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::chat_answer::{self, finish_reason, read_calls, read_usage};
+use super::chat_messages::{ChatMessage, ChatTool, Habit, messages, tools};
+use super::{ModelRequest, to_json};
+
+/// Tokens of an answer when nothing else is said: the platform's own default of
+/// 256 cuts most answers short.
+pub const DEFAULT_MAX_TOKENS: i64 = 4096;
+
+#[derive(Serialize)]
+struct Body<'a> {
+    messages: Vec<ChatMessage<'a>>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tools: Vec<ChatTool<'a>>,
+    max_tokens: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream: Option<bool>,
+}
+
+/// The input of a run; the model is named beside it.
+pub fn encode(request: &ModelRequest<'_>, stream: bool) -> String {
+    to_json(&Body {
+        stream: Some(stream),
+        ..body(request)
+    })
+}
+
+/// What is said, without how it is to be answered.
+pub fn encode_input(request: &ModelRequest<'_>) -> String {
+    to_json(&body(request))
+}
+
+fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
+    Body {
+        messages: messages(request, Habit::WorkersAi),
+        tools: tools(request.tools),
+        max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        stream: None,
+    }
+}
+
+/// A chunk of a stream, or a whole answer.
+pub fn read(value: &Value, answer: &mut Answer) {
+    // The REST API puts an envelope around what the binding gives bare.
+    let value = value
+        .get("result")
+        .filter(|it| it.is_object())
+        .unwrap_or(value);
+    let choices = value.get("choices").and_then(Value::as_array);
+    if choices.is_some_and(|choices| !choices.is_empty()) {
+        // Some models say all of it in both shapes at once; one is enough.
+        chat_answer::read(value, answer);
+        return;
+    }
+    match value.get("response") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => answer.add_text(text),
+        // An answer, or a piece of one, that happens to be JSON comes parsed.
+        Some(parsed) => answer.add_text(&parsed.to_string()),
+    }
+    read_calls(value, answer);
+    read_usage(value, answer);
+    if let Some(reason) = value.get("finish_reason").and_then(Value::as_str) {
+        answer.set_finish(finish_reason(reason));
+    }
+}
