@@ -34,3 +34,4 @@ pub mod plan;
 pub mod recount;
 pub mod request;
 pub mod speaker;
+pub mod turn;

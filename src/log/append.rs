@@ -239,12 +239,16 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
 fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_>]) -> Result<()> {
     let written_at = host.now_ms();
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
+    let notes: Vec<Option<String>> = rows
+        .iter()
+        .map(|row| row.event.note.as_ref()?.json())
+        .collect();
     let rows = rows
         .iter()
-        .zip(&tools)
+        .zip(tools.iter().zip(&notes))
         .enumerate()
-        .map(|(index, (row, tool))| {
-            row.to_row(tool.as_deref(), written_at)
+        .map(|(index, (row, (tool, note)))| {
+            row.to_row(tool.as_deref(), note.as_deref(), written_at)
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -252,7 +256,12 @@ fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_
 }
 
 impl Planned<'_> {
-    fn to_row<'a>(&'a self, tool: Option<&'a str>, written_at: i64) -> NewRow<'a> {
+    fn to_row<'a>(
+        &'a self,
+        tool: Option<&'a str>,
+        note: Option<&'a str>,
+        written_at: i64,
+    ) -> NewRow<'a> {
         let event = self.event;
         let message = event.message.as_ref();
         NewRow {
@@ -268,6 +277,7 @@ impl Planned<'_> {
             metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),
             message: message.map(|message| message.fields.as_str()),
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
+            note,
             sliced_bytes: 0,
             created_at: event
                 .created_at

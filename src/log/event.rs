@@ -7,6 +7,7 @@ use serde_json::value::RawValue;
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, JsonObject, nullable};
+use crate::log::note::Note;
 
 /// What an event records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +36,7 @@ impl Action {
 }
 
 /// One call of a tool, as a model asked for it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ToolCall {
@@ -73,6 +74,10 @@ pub struct NewEvent {
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     pub message: Option<MessageText>,
+    /// From a chat turn alone.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub note: Option<Note>,
     /// Taken so that an event can be sent as it was read; the log numbers its events itself.
     #[serde(rename = "seq")]
     #[cfg_attr(test, schemars(with = "Option<i64>"))]
@@ -120,6 +125,7 @@ impl NewEvent {
             created_at: None,
             parent_id: None,
             message: None,
+            note: None,
             _seq: None,
             _session_id: None,
         }

@@ -9,6 +9,7 @@ pub mod event;
 pub mod find;
 pub mod load;
 pub mod message_text;
+pub mod note;
 pub mod slices;
 pub mod tip;
 pub mod write;

@@ -25,6 +25,7 @@ pub struct NewRow<'a> {
     pub metadata: Option<&'a str>,
     pub message: Option<&'a str>,
     pub message_dated: u8,
+    pub note: Option<&'a str>,
     pub sliced_bytes: usize,
     pub created_at: i64,
     pub written_at: i64,
@@ -38,7 +39,7 @@ pub struct NewRow<'a> {
 const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
-            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at)";
+            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, note)";
 
 impl<'a> NewRow<'a> {
     /// Moves what the row has no room for into slices. `field` names the event
@@ -112,10 +113,13 @@ impl<'a> NewRow<'a> {
 
     /// About what the row takes in the table.
     fn bytes(&self) -> usize {
-        self.body_bytes() + self.id.len() + self.parent_id.map_or(0, str::len)
+        self.body_bytes()
+            + self.note.map_or(0, str::len)
+            + self.id.len()
+            + self.parent_id.map_or(0, str::len)
     }
 
-    fn values(&self, session_id: &Id) -> [Value; 16] {
+    fn values(&self, session_id: &Id) -> [Value; 17] {
         [
             session_id.as_str().into(),
             self.seq.into(),
@@ -133,6 +137,7 @@ impl<'a> NewRow<'a> {
             (self.sliced_bytes as i64).into(),
             self.created_at.into(),
             self.written_at.into(),
+            self.note.into(),
         ]
     }
 }
@@ -181,7 +186,8 @@ pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> R
                 message = ?7,
                 message_dated = ?8,
                 sliced_bytes = ?9,
-                created_at = ?10
+                created_at = ?10,
+                note = NULL
           WHERE session_id = ?1
             AND seq = ?2",
         &[
@@ -230,7 +236,7 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
 fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
     if let [row] = batch {
         let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)"
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
         );
         return db.run(&sql, &row.values(session_id));
     }
@@ -241,7 +247,7 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
                 value ->> 'parent_seq', value ->> 'parent_id', value ->> 'is_branch',
                 value ->> 'action', value ->> 'content', value ->> 'tool', value ->> 'metadata',
                 value ->> 'message', value ->> 'message_dated', value ->> 'sliced_bytes',
-                value ->> 'created_at', value ->> 'written_at'
+                value ->> 'created_at', value ->> 'written_at', value ->> 'note'
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])

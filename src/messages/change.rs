@@ -67,6 +67,7 @@ pub fn update_message(
             metadata: None,
             message: Some(&message.text.fields),
             message_dated: u8::from(message.text.is_dated),
+            note: None,
             sliced_bytes: 0,
             created_at,
             written_at: 0,

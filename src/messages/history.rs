@@ -214,7 +214,7 @@ impl Filling {
 }
 
 fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    let bytes = row.integer(12)?;
+    let bytes = row.integer(13)?;
     if bytes <= INLINE_BYTES as i64 {
         return EventRow::from_row(row);
     }

@@ -11,6 +11,7 @@ use serde_json::value::RawValue;
 use crate::database::Row;
 use crate::error::{Error, Result};
 use crate::json::JsonObject;
+use crate::log::note::{Approval, Note};
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::tree::overlays::Overlay;
 
@@ -20,7 +21,7 @@ pub const MAX_RUN_EVENTS: usize = 1000;
 
 /// The columns of [`EventRow`], of a row `e`.
 pub const COLUMNS: &str =
-    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes";
+    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.note";
 
 /// The bodies of a row, and how many bytes they have.
 pub const BODY: &str = "e.content, e.message";
@@ -52,6 +53,8 @@ pub struct EventRow {
     pub created_at: i64,
     /// Not 0: some of what follows is not in the row and has to be put in.
     pub sliced_bytes: i64,
+    /// JSON: see [`Note`].
+    pub note: Option<String>,
     pub content: String,
     pub message: Option<String>,
 }
@@ -70,8 +73,9 @@ impl EventRow {
             is_dated: row.integer(7)? == 1,
             created_at: row.integer(8)?,
             sliced_bytes: row.integer(9)?,
-            content: text(10).unwrap_or_default(),
-            message: text(11),
+            note: text(10),
+            content: text(11).unwrap_or_default(),
+            message: text(12),
         })
     }
 
@@ -87,6 +91,13 @@ impl EventRow {
     pub fn body_bytes(&self) -> usize {
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
         self.content.len() + length(&self.tool) + length(&self.message)
+    }
+
+    fn note(&self) -> Result<Note> {
+        match &self.note {
+            Some(note) => serde_json::from_str(note).map_err(|_| self.damaged()),
+            None => Ok(Note::default()),
+        }
     }
 
     fn damaged(&self) -> Error {
@@ -211,8 +222,15 @@ struct Text<'a> {
     text: &'a str,
 }
 
+#[derive(Serialize)]
+#[serde(tag = "type", rename = "reasoning")]
+struct Reasoning<'a> {
+    text: &'a str,
+}
+
 enum Part<'a> {
     Text { text: &'a str },
+    Reasoning { text: String },
     Tool(ToolPart<'a>),
 }
 
@@ -220,6 +238,7 @@ impl Serialize for Part<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Part::Text { text } => Text { text }.serialize(serializer),
+            Part::Reasoning { text } => Reasoning { text }.serialize(serializer),
             Part::Tool(part) => part.serialize(serializer),
         }
     }
@@ -233,10 +252,30 @@ struct ToolPart<'a> {
     tool_call_id: String,
     state: &'static str,
     input: Box<RawValue>,
+    /// What the model sent in place of an object.
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<&'a str>,
+    raw_input: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<Output<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    approval: Option<PartApproval>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Output<'a> {
+    Text(&'a str),
+    Json(Box<RawValue>),
+}
+
+/// Asked, or asked and decided.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum PartApproval {
+    Asked { id: String },
+    Decided(Approval),
 }
 
 #[derive(Deserialize)]
@@ -262,13 +301,20 @@ fn joined(run: &[EventRow]) -> Result<Message> {
     };
     let mut parts: Vec<Part<'_>> = Vec::new();
     for row in run {
+        let note = row.note()?;
         let tool = match &row.tool {
             Some(tool) => Some(serde_json::from_str::<Tool>(tool).map_err(|_| row.damaged())?),
             None => None,
         };
         if row.action == "tool_result" {
-            add_result(&mut parts, row, tool)?;
+            add_result(&mut parts, row, tool, note)?;
             continue;
+        }
+        let mut note = note;
+        if !note.reasoning.is_empty() {
+            parts.push(Part::Reasoning {
+                text: std::mem::take(&mut note.reasoning),
+            });
         }
         if !row.content.is_empty() {
             parts.push(Part::Text { text: &row.content });
@@ -280,8 +326,17 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         {
             parts.push(Part::Tool(ToolPart {
                 kind: format!("tool-{}", call.name),
+                state: if note.approvals.contains_key(&call.id) {
+                    "approval-requested"
+                } else {
+                    "input-available"
+                },
+                approval: note
+                    .approvals
+                    .remove(&call.id)
+                    .map(|id| PartApproval::Asked { id }),
+                raw_input: note.bad_arguments.remove(&call.id),
                 tool_call_id: call.id,
-                state: "input-available",
                 input: call.arguments,
                 output: None,
                 error_text: None,
@@ -300,7 +355,12 @@ fn joined(run: &[EventRow]) -> Result<Message> {
 
 /// Puts a result into the part of its call; one whose call is not in the run
 /// stands by itself.
-fn add_result<'a>(parts: &mut Vec<Part<'a>>, row: &'a EventRow, tool: Option<Tool>) -> Result<()> {
+fn add_result<'a>(
+    parts: &mut Vec<Part<'a>>,
+    row: &'a EventRow,
+    tool: Option<Tool>,
+    note: Note,
+) -> Result<()> {
     let Some(Tool {
         tool_call_id: Some(id),
         tool_name,
@@ -311,7 +371,8 @@ fn add_result<'a>(parts: &mut Vec<Part<'a>>, row: &'a EventRow, tool: Option<Too
         return Err(row.damaged());
     };
     let asked = parts.iter().position(|part| {
-        matches!(part, Part::Tool(part) if part.tool_call_id == id && part.state == "input-available")
+        matches!(part, Part::Tool(part) if part.tool_call_id == id
+            && matches!(part.state, "input-available" | "approval-requested"))
     });
     let index = match asked {
         Some(index) => index,
@@ -321,19 +382,30 @@ fn add_result<'a>(parts: &mut Vec<Part<'a>>, row: &'a EventRow, tool: Option<Too
                 tool_call_id: id,
                 state: "input-available",
                 input: RawValue::from_string("{}".to_owned()).map_err(|_| row.damaged())?,
+                raw_input: None,
                 output: None,
                 error_text: None,
+                approval: None,
             }));
             parts.len() - 1
         }
     };
     if let Some(Part::Tool(part)) = parts.get_mut(index) {
-        if is_error == Some(true) {
+        let is_denied = note.approval.as_ref().is_some_and(|asked| !asked.approved);
+        part.approval = note.approval.map(PartApproval::Decided);
+        if is_denied {
+            part.state = "output-denied";
+        } else if is_error == Some(true) {
             part.state = "output-error";
             part.error_text = Some(&row.content);
         } else {
             part.state = "output-available";
-            part.output = Some(&row.content);
+            part.output = Some(if note.is_json {
+                let json = RawValue::from_string(row.content.clone());
+                Output::Json(json.map_err(|_| row.damaged())?)
+            } else {
+                Output::Text(&row.content)
+            });
         }
     }
     Ok(())
@@ -389,6 +461,7 @@ mod tests {
             is_dated: false,
             created_at: seq * 10,
             sliced_bytes: 0,
+            note: None,
             content: content.to_owned(),
             message: None,
         }

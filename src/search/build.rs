@@ -69,7 +69,7 @@ pub fn add_session(db: &dyn Database, session_id: &Id, place: &Place) -> Result<
         )?;
         for row in &rows {
             last_seq = row.integer(0)?;
-            let event = if row.integer(12)? > INLINE_BYTES as i64 {
+            let event = if row.integer(13)? > INLINE_BYTES as i64 {
                 get_event_row(db, session_id, last_seq)?
             } else {
                 EventRow::from_row(row)?

@@ -51,13 +51,13 @@ pub fn fork_session(
             db.run(
                 "INSERT INTO cf_agents_events
                         (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-                         action, content, tool, metadata, message, message_dated, sliced_bytes, created_at, written_at)
+                         action, content, tool, metadata, message, message_dated, sliced_bytes, note, created_at, written_at)
                  SELECT ?2, place, id,
                         NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                              AND octet_length(id) = length(place) + 18),
                         place - 1,
                         parent_id,
-                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, created_at, ?6
+                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, note, created_at, ?6
                    FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
                            FROM cf_agents_events AS e
                           WHERE e.session_id = ?1

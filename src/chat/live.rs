@@ -1,0 +1,178 @@
+//! The turns that run in this life of the object, and whoever listens to them.
+//!
+//! A turn writes chunks into one buffer; every listener reads from there at its
+//! own pace, so a client that doesn't read holds nothing up and costs nothing
+//! more. All of it is a cache: what has to outlive the object is in the tables.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::poll_fn;
+use std::rc::Rc;
+use std::task::{Poll, Waker};
+
+use super::frames::outgoing::{Telling, TurnOutcome};
+use super::turn::Turn;
+use crate::error::{Code, Error, Result};
+use crate::ids::Id;
+
+/// Turns of one agent at a time.
+pub const MAX_TURNS: usize = 256;
+
+/// Bytes of chunks that one turn may tell, and all running turns together: an
+/// isolate has 128 MB.
+pub const MAX_TURN_BYTES: usize = 16 << 20;
+pub const MAX_DESK_BYTES: usize = 48 << 20;
+
+#[derive(Default)]
+pub struct Desk {
+    running: RefCell<HashMap<String, Rc<Running>>>,
+}
+
+impl Desk {
+    pub fn find(&self, session_id: &Id) -> Option<Rc<Running>> {
+        self.running.borrow().get(session_id.as_str()).cloned()
+    }
+
+    /// Whether another turn may begin.
+    pub fn check_room(&self) -> Result<()> {
+        if self.running.borrow().len() < MAX_TURNS {
+            return Ok(());
+        }
+        Err(Error::new(
+            Code::RateLimited,
+            format!("This agent has {MAX_TURNS} turns running, which is the limit. Try again when some have ended."),
+        )
+        .with("retryAfter", 5))
+    }
+
+    /// Takes the session for a turn. The table of turns has let nobody else in.
+    pub fn begin(&self, turn: &Turn) -> Rc<Running> {
+        let running = Rc::new(Running {
+            session_id: turn.session_id.clone(),
+            request_id: turn.id.clone(),
+            message_id: turn.message_id.clone(),
+            is_continuation: turn.is_continuation,
+            chunks: RefCell::default(),
+            bytes: Cell::new(0),
+            outcome: Cell::new(None),
+            is_cancelled: Cell::new(false),
+            wakers: RefCell::default(),
+        });
+        self.running
+            .borrow_mut()
+            .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
+        running
+    }
+
+    pub fn end(&self, running: &Running, outcome: TurnOutcome) {
+        running.outcome.set(Some(outcome));
+        self.running.borrow_mut().remove(running.session_id.as_str());
+        running.wake();
+    }
+
+    fn bytes(&self) -> usize {
+        let running = self.running.borrow();
+        running.values().map(|running| running.bytes.get()).sum()
+    }
+
+    /// Whether a turn has said more than there is room for.
+    pub fn is_full(&self, running: &Running) -> bool {
+        running.bytes.get() > MAX_TURN_BYTES || self.bytes() > MAX_DESK_BYTES
+    }
+}
+
+/// One turn, as it is heard.
+pub struct Running {
+    pub session_id: Id,
+    pub request_id: String,
+    pub message_id: String,
+    pub is_continuation: bool,
+    chunks: RefCell<Vec<Rc<str>>>,
+    bytes: Cell<usize>,
+    outcome: Cell<Option<TurnOutcome>>,
+    is_cancelled: Cell<bool>,
+    /// Of all who wait for a chunk, or for the user to change their mind.
+    wakers: RefCell<Vec<Waker>>,
+}
+
+impl Running {
+    pub fn telling(&self, is_replay: bool) -> Telling<'_> {
+        Telling {
+            id: &self.request_id,
+            is_continuation: self.is_continuation,
+            is_replay,
+        }
+    }
+
+    /// Adds a chunk; gives its number.
+    pub fn push(&self, chunk: Rc<str>) -> usize {
+        self.bytes.set(self.bytes.get() + chunk.len());
+        let mut chunks = self.chunks.borrow_mut();
+        chunks.push(chunk);
+        let number = chunks.len() - 1;
+        drop(chunks);
+        self.wake();
+        number
+    }
+
+    pub fn chunk(&self, index: usize) -> Option<Rc<str>> {
+        self.chunks.borrow().get(index).cloned()
+    }
+
+    pub fn chunks_so_far(&self) -> usize {
+        self.chunks.borrow().len()
+    }
+
+    pub fn outcome(&self) -> Option<TurnOutcome> {
+        self.outcome.get()
+    }
+
+    /// The chunk of this number once it is there; `None`: the turn is over before it.
+    pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
+        poll_fn(|context| {
+            if let Some(chunk) = self.chunk(index) {
+                return Poll::Ready(Some(chunk));
+            }
+            if self.outcome.get().is_some() {
+                return Poll::Ready(None);
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    pub fn cancel(&self) {
+        self.is_cancelled.set(true);
+        self.wake();
+    }
+
+    /// What `work` comes to, or `None` as soon as the turn is cancelled.
+    pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        let mut work = std::pin::pin!(work);
+        poll_fn(|context| {
+            if self.is_cancelled.get() {
+                return Poll::Ready(None);
+            }
+            if let Poll::Ready(value) = work.as_mut().poll(context) {
+                return Poll::Ready(Some(value));
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    fn wake(&self) {
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Who watches a session through a socket.
+pub trait Audience {
+    /// Tells everybody who isn't waiting for a replay; `except` by the id of the
+    /// request that they made.
+    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
+}

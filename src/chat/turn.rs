@@ -1,0 +1,637 @@
+//! A turn: from a user's message to the agent's answer, step by step. The
+//! machine decides and does nothing else; it can be stored between any two of
+//! its steps, and goes on from there in another life of the object.
+//!
+//! ```text
+//! Ask ─► the model answers ─┬─ without calls ─────────────────► Finish
+//!  ▲                        └─ with calls ─► Run ─┬─ all done ─► Ask, or Finish
+//!  └──────────────────────────────────────────────┘               at the limit
+//!                                                 └─ some are left to the client
+//!                                                    or to the user ─► Finish
+//! ```
+
+use serde::{Deserialize, Serialize};
+
+use super::speaker::{BAD_ARGUMENTS, parse_arguments};
+use crate::error::Result;
+use crate::ids::Id;
+use crate::json::JsonObject;
+use crate::log::event::{Action, NewEvent, ToolCall};
+use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
+use crate::models::{FinishReason, ToolDefinition, Usage};
+use crate::working_context::message::{ContextMessage, Role};
+
+/// Calls of one step that are made; what a model asks for beyond is refused.
+pub const MAX_CALLS: usize = 64;
+
+/// What the model reads of calls that nobody finished.
+const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
+const CANCELLED: &str = "The user stopped the turn before the tool answered.";
+const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Turn {
+    /// By which clients know it: a socket's request id, or one that was minted.
+    pub id: String,
+    pub session_id: Id,
+    /// Of the assistant message that it writes, or goes on with.
+    pub message_id: String,
+    pub is_continuation: bool,
+    /// The event that the answer follows; `None`: it is a root.
+    pub parent_id: Option<Id>,
+    pub max_steps: usize,
+    /// What the request named, over the agent's own.
+    pub model: Option<String>,
+    pub system_instructions: Vec<String>,
+    pub client_tools: Vec<ToolDefinition>,
+    pub steps: Vec<Step>,
+    pub usage: Usage,
+}
+
+/// One answer of the model and what became of its calls.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Step {
+    pub text: String,
+    pub reasoning: String,
+    pub calls: Vec<Call>,
+    /// Its calls stand in the log already: they waited for the user's approval.
+    pub is_logged: bool,
+    pub finish_reason: Option<FinishReason>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Call {
+    pub id: Id,
+    pub name: Id,
+    pub arguments: JsonObject,
+    /// What the model sent, where it is no object.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bad_arguments: Option<String>,
+    pub state: CallState,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum CallState {
+    /// To be made.
+    Waiting,
+    /// Being made: after a crash nobody knows whether it was.
+    Running,
+    Done {
+        output: String,
+        is_json: bool,
+    },
+    Failed {
+        error: String,
+    },
+    /// The client runs the tool.
+    LeftToClient,
+    /// The user is asked.
+    LeftToUser {
+        approval_id: String,
+    },
+}
+
+impl CallState {
+    pub fn failed(error: impl Into<String>) -> Self {
+        Self::Failed {
+            error: error.into(),
+        }
+    }
+
+    pub fn is_open(&self) -> bool {
+        matches!(self, Self::LeftToClient | Self::LeftToUser { .. })
+    }
+
+    fn is_over(&self) -> bool {
+        matches!(self, Self::Done { .. } | Self::Failed { .. })
+    }
+}
+
+/// What has to be done next.
+#[derive(Debug, PartialEq)]
+pub enum Next {
+    AskModel,
+    /// Calls of the newest step, by their place in it.
+    RunTools(Vec<usize>),
+    Finish(Ending),
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Ending {
+    Said(FinishReason),
+    /// The client or the user has to answer first.
+    LeftToClient,
+    StepLimit,
+}
+
+/// A call as the model made it, and what the turn knows of its tool.
+pub struct AskedCall {
+    pub id: String,
+    pub name: String,
+    pub arguments: String,
+}
+
+/// Who runs a tool.
+#[derive(Debug, PartialEq)]
+pub enum Runner {
+    Server,
+    ServerAfterApproval,
+    Client,
+    /// Nobody: the sentence says what there is instead.
+    Nobody(String),
+}
+
+impl Turn {
+    pub fn next(&self) -> Next {
+        let Some(step) = self.steps.last() else {
+            return Next::AskModel;
+        };
+        let waiting: Vec<usize> = step
+            .calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| call.state == CallState::Waiting)
+            .map(|(index, _)| index)
+            .collect();
+        if !waiting.is_empty() {
+            return Next::RunTools(waiting);
+        }
+        if step.calls.iter().any(|call| call.state.is_open()) {
+            return Next::Finish(Ending::LeftToClient);
+        }
+        if step.calls.is_empty() {
+            return Next::Finish(Ending::Said(
+                step.finish_reason.unwrap_or(FinishReason::Stop),
+            ));
+        }
+        if self.asked() >= self.max_steps {
+            return Next::Finish(Ending::StepLimit);
+        }
+        Next::AskModel
+    }
+
+    /// Model calls so far.
+    fn asked(&self) -> usize {
+        self.steps.iter().filter(|step| !step.is_logged).count()
+    }
+
+    /// Takes the model's answer.
+    pub fn take_answer(
+        &mut self,
+        text: String,
+        mut reasoning: String,
+        asked: Vec<AskedCall>,
+        finish_reason: FinishReason,
+        runner: &dyn Fn(&str) -> Runner,
+        mint: &mut dyn FnMut() -> String,
+    ) {
+        truncate(&mut reasoning, MAX_REASONING_BYTES);
+        let calls = asked
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, call)| decide(index, call, runner, mint))
+            .collect();
+        self.steps.push(Step {
+            text,
+            reasoning,
+            calls,
+            is_logged: false,
+            finish_reason: Some(finish_reason),
+        });
+    }
+
+    pub fn add_usage(&mut self, usage: Usage) {
+        self.usage.input_tokens += usage.input_tokens;
+        self.usage.output_tokens += usage.output_tokens;
+    }
+
+    /// Marks calls as being made: to be stored before they are.
+    pub fn start_calls(&mut self, calls: &[usize]) {
+        for (index, call) in self.newest_calls().iter_mut().enumerate() {
+            if calls.contains(&index) {
+                call.state = CallState::Running;
+            }
+        }
+    }
+
+    pub fn finish_call(&mut self, index: usize, state: CallState) {
+        if let Some(call) = self.newest_calls().get_mut(index) {
+            call.state = state;
+        }
+    }
+
+    pub fn newest_calls(&mut self) -> &mut [Call] {
+        match self.steps.last_mut() {
+            Some(step) => &mut step.calls,
+            None => &mut [],
+        }
+    }
+
+    /// Taken up again after the object died: what was being done then is not done twice.
+    pub fn resume(&mut self) {
+        self.close_running(CUT_OFF);
+    }
+
+    /// The user stopped it.
+    pub fn cancel(&mut self) {
+        self.close_running(CANCELLED);
+        for call in self.newest_calls() {
+            if call.state == CallState::Waiting {
+                call.state = CallState::failed(CANCELLED);
+            }
+        }
+    }
+
+    fn close_running(&mut self, error: &str) {
+        for call in self.newest_calls() {
+            if call.state == CallState::Running {
+                call.state = CallState::failed(error);
+            }
+        }
+    }
+
+    /// What the turn has said so far, as the model is told it.
+    pub fn messages(&self) -> Vec<ContextMessage> {
+        let mut messages = Vec::new();
+        for step in &self.steps {
+            if !step.is_logged && (!step.text.is_empty() || !step.calls.is_empty()) {
+                let calls: Vec<ToolCall> = step.calls.iter().map(Call::to_tool_call).collect();
+                messages.push(ContextMessage {
+                    tool_calls: (!calls.is_empty()).then_some(calls),
+                    ..ContextMessage::plain(Role::Assistant, step.text.clone())
+                });
+            }
+            messages.extend(step.calls.iter().filter_map(Call::to_result_message));
+        }
+        messages
+    }
+
+    /// What the log takes of it, in order. The first event has the message's id,
+    /// unless it goes on with one.
+    pub fn events(&self) -> Result<Vec<NewEvent>> {
+        let mut events = Vec::new();
+        for step in &self.steps {
+            if !step.is_logged {
+                events.extend(step.to_event());
+            }
+            events.extend(step.calls.iter().filter_map(Call::to_result_event));
+        }
+        if let (Some(first), false) = (events.first_mut(), self.is_continuation) {
+            first.id = Id::parse(self.message_id.clone()).ok();
+        }
+        Ok(events)
+    }
+}
+
+impl Step {
+    fn to_event(&self) -> Option<NewEvent> {
+        if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
+            return None;
+        }
+        let mut note = Note {
+            reasoning: self.reasoning.clone(),
+            ..Note::default()
+        };
+        for call in &self.calls {
+            if let CallState::LeftToUser { approval_id } = &call.state {
+                let id = call.id.as_str().to_owned();
+                note.approvals.insert(id, approval_id.clone());
+            }
+            if let Some(text) = &call.bad_arguments {
+                let id = call.id.as_str().to_owned();
+                note.bad_arguments.insert(id, text.clone());
+            }
+        }
+        let calls: Vec<ToolCall> = self.calls.iter().map(Call::to_tool_call).collect();
+        let action = if calls.is_empty() {
+            Action::AgentMessage
+        } else {
+            Action::ToolCallRequest
+        };
+        Some(NewEvent {
+            content: Some(self.text.clone()),
+            tool_calls: (!calls.is_empty()).then_some(calls),
+            note: Some(note),
+            ..NewEvent::new(action)
+        })
+    }
+}
+
+impl Call {
+    fn to_tool_call(&self) -> ToolCall {
+        ToolCall {
+            id: self.id.clone(),
+            name: self.name.clone(),
+            arguments: self.arguments.clone(),
+        }
+    }
+
+    /// What it came to, as text; `None` while it is open.
+    fn outcome(&self) -> Option<(&str, bool)> {
+        match &self.state {
+            CallState::Done { output, .. } => Some((output, false)),
+            CallState::Failed { error } => Some((error, true)),
+            _ => None,
+        }
+    }
+
+    fn to_result_message(&self) -> Option<ContextMessage> {
+        let (content, is_error) = self.outcome()?;
+        Some(ContextMessage {
+            tool_call_id: Some(self.id.clone()),
+            tool_name: Some(self.name.clone()),
+            is_error: is_error.then_some(true),
+            ..ContextMessage::plain(Role::Tool, content.to_owned())
+        })
+    }
+
+    fn to_result_event(&self) -> Option<NewEvent> {
+        let (content, is_error) = self.outcome()?;
+        Some(result_event(
+            self.id.clone(),
+            self.name.clone(),
+            content.to_owned(),
+            is_error,
+            Note {
+                approval: self.approval.clone(),
+                is_json: matches!(self.state, CallState::Done { is_json: true, .. }),
+                ..Note::default()
+            },
+        ))
+    }
+
+    pub fn is_over(&self) -> bool {
+        self.state.is_over()
+    }
+}
+
+pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Note) -> NewEvent {
+    NewEvent {
+        content: Some(content),
+        tool_call_id: Some(id),
+        tool_name: Some(name),
+        is_error: is_error.then_some(true),
+        note: Some(note),
+        ..NewEvent::new(Action::ToolResult)
+    }
+}
+
+/// What becomes of a call that the model asked for. `None`: a call without a
+/// name or id that anyone could hold on to; the model's adapter makes none.
+fn decide(
+    index: usize,
+    asked: AskedCall,
+    runner: &dyn Fn(&str) -> Runner,
+    mint: &mut dyn FnMut() -> String,
+) -> Option<Call> {
+    let empty = || serde_json::from_str::<JsonObject>("{}").ok();
+    let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
+    let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
+        Some(arguments) => (arguments, None),
+        None => (empty()?, Some(asked.arguments)),
+    };
+    let state = if bad_arguments.is_some() {
+        CallState::failed(BAD_ARGUMENTS)
+    } else if index >= MAX_CALLS {
+        CallState::failed(TOO_MANY)
+    } else {
+        match runner(name.as_str()) {
+            Runner::Server => CallState::Waiting,
+            Runner::ServerAfterApproval => CallState::LeftToUser {
+                approval_id: mint(),
+            },
+            Runner::Client => CallState::LeftToClient,
+            Runner::Nobody(sentence) => CallState::failed(sentence),
+        }
+    };
+    Some(Call {
+        id,
+        name,
+        arguments,
+        bad_arguments,
+        state,
+        approval: None,
+    })
+}
+
+fn truncate(text: &mut String, max_bytes: usize) {
+    let end = (0..=max_bytes.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    text.truncate(end.unwrap_or(0));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn turn() -> Turn {
+        Turn {
+            id: "t".to_owned(),
+            session_id: Id::parse("s".to_owned()).unwrap(),
+            message_id: "m".to_owned(),
+            is_continuation: false,
+            parent_id: None,
+            max_steps: 3,
+            model: None,
+            system_instructions: Vec::new(),
+            client_tools: Vec::new(),
+            steps: Vec::new(),
+            usage: Usage::default(),
+        }
+    }
+
+    /// Tools are named by who runs them.
+    fn runner(name: &str) -> Runner {
+        match name {
+            "server" => Runner::Server,
+            "asks" => Runner::ServerAfterApproval,
+            "client" => Runner::Client,
+            _ => Runner::Nobody("There is no such tool.".to_owned()),
+        }
+    }
+
+    fn answer(turn: &mut Turn, text: &str, calls: &[&str]) {
+        let asked = calls
+            .iter()
+            .enumerate()
+            .map(|(index, name)| AskedCall {
+                id: format!("c{index}"),
+                name: (*name).to_owned(),
+                arguments: "{}".to_owned(),
+            })
+            .collect();
+        let reason = FinishReason::Stop;
+        turn.take_answer(
+            text.to_owned(),
+            String::new(),
+            asked,
+            reason,
+            &runner,
+            &mut || "ap".to_owned(),
+        );
+    }
+
+    fn done(output: &str) -> CallState {
+        CallState::Done {
+            output: output.to_owned(),
+            is_json: false,
+        }
+    }
+
+    fn actions(turn: &Turn) -> Vec<&'static str> {
+        let events = turn.events().unwrap();
+        events.iter().map(|event| event.action.name()).collect()
+    }
+
+    #[test]
+    fn an_answer_without_calls_is_the_end() {
+        let mut turn = turn();
+        assert_eq!(turn.next(), Next::AskModel);
+        answer(&mut turn, "Hi", &[]);
+        assert_eq!(turn.next(), Next::Finish(Ending::Said(FinishReason::Stop)));
+        let events = turn.events().unwrap();
+        assert_eq!(events[0].id.as_ref().unwrap().as_str(), "m");
+        assert_eq!(actions(&turn), ["agent_message"]);
+    }
+
+    #[test]
+    fn calls_are_made_and_the_model_is_asked_again() {
+        let mut turn = turn();
+        answer(&mut turn, "Let me see.", &["server", "nobody", "server"]);
+        assert_eq!(turn.next(), Next::RunTools(vec![0, 2]));
+        turn.start_calls(&[0, 2]);
+        turn.finish_call(0, done("one"));
+        turn.finish_call(2, CallState::failed("no"));
+        assert_eq!(turn.next(), Next::AskModel);
+        assert_eq!(
+            actions(&turn),
+            [
+                "tool_call_request",
+                "tool_result",
+                "tool_result",
+                "tool_result"
+            ]
+        );
+        let messages = turn.messages();
+        assert_eq!(messages.len(), 4);
+        assert_eq!(messages[2].content, "There is no such tool.");
+        assert_eq!(messages[2].is_error, Some(true));
+    }
+
+    #[test]
+    fn what_is_left_to_the_client_or_the_user_ends_the_turn_once_the_rest_is_done() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["client", "server", "asks"]);
+        assert_eq!(turn.next(), Next::RunTools(vec![1]));
+        turn.finish_call(1, done("x"));
+        assert_eq!(turn.next(), Next::Finish(Ending::LeftToClient));
+        let events = turn.events().unwrap();
+        assert_eq!(events.len(), 2);
+        let note = events[0].note.as_ref().unwrap();
+        assert_eq!(note.approvals["c2"], "ap");
+    }
+
+    #[test]
+    fn the_steps_are_counted() {
+        let mut turn = turn();
+        for _ in 0..3 {
+            assert_eq!(turn.next(), Next::AskModel);
+            answer(&mut turn, "", &["server"]);
+            turn.finish_call(0, done("x"));
+        }
+        assert_eq!(turn.next(), Next::Finish(Ending::StepLimit));
+    }
+
+    #[test]
+    fn approved_calls_are_no_step_of_the_models() {
+        let mut turn = turn();
+        turn.is_continuation = true;
+        let mut step = Step {
+            is_logged: true,
+            ..Step::default()
+        };
+        let mut source = self::turn();
+        answer(&mut source, "", &["server"]);
+        step.calls = source.steps.remove(0).calls;
+        turn.steps.push(step);
+        assert_eq!(turn.next(), Next::RunTools(vec![0]));
+        turn.finish_call(0, done("paid"));
+        assert_eq!(turn.next(), Next::AskModel);
+        answer(&mut turn, "Done.", &[]);
+        assert_eq!(actions(&turn), ["tool_result", "agent_message"]);
+        assert!(turn.events().unwrap()[0].id.is_none());
+        assert_eq!(turn.messages().len(), 2);
+    }
+
+    #[test]
+    fn after_a_crash_no_call_is_made_twice() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["server", "server", "server"]);
+        turn.start_calls(&[0, 1]);
+        turn.finish_call(0, done("one"));
+        let stored = serde_json::to_string(&turn).unwrap();
+        let mut turn: Turn = serde_json::from_str(&stored).unwrap();
+        turn.resume();
+        assert_eq!(turn.next(), Next::RunTools(vec![2]));
+        let calls = turn.newest_calls();
+        assert_eq!(calls[0].state, done("one"));
+        assert_eq!(calls[1].state, CallState::failed(CUT_OFF));
+    }
+
+    #[test]
+    fn a_cancelled_turn_keeps_what_was_said_and_leaves_no_call_half() {
+        let mut turn = turn();
+        answer(&mut turn, "Let me", &["server", "server", "client"]);
+        turn.start_calls(&[0]);
+        turn.cancel();
+        assert_eq!(
+            actions(&turn),
+            ["tool_call_request", "tool_result", "tool_result"]
+        );
+        let mut silent = self::turn();
+        answer(&mut silent, "", &[]);
+        assert_eq!(actions(&silent), [] as [&str; 0]);
+    }
+
+    #[test]
+    fn arguments_that_are_no_object_are_told_and_kept() {
+        let mut turn = turn();
+        let asked = vec![AskedCall {
+            id: "c".to_owned(),
+            name: "server".to_owned(),
+            arguments: "[1".to_owned(),
+        }];
+        let reason = FinishReason::ToolCalls;
+        turn.take_answer(
+            String::new(),
+            String::new(),
+            asked,
+            reason,
+            &runner,
+            &mut || String::new(),
+        );
+        assert_eq!(turn.next(), Next::AskModel);
+        let events = turn.events().unwrap();
+        assert_eq!(events[0].note.as_ref().unwrap().bad_arguments["c"], "[1");
+        assert_eq!(events[1].content.as_deref(), Some(BAD_ARGUMENTS));
+        assert_eq!(events[1].is_error, Some(true));
+    }
+
+    #[test]
+    fn too_many_calls_are_refused_one_by_one() {
+        let mut turn = turn();
+        answer(&mut turn, "", &["server"; 70]);
+        assert_eq!(turn.next(), Next::RunTools((0..MAX_CALLS).collect()));
+        assert_eq!(
+            turn.newest_calls()[MAX_CALLS].state,
+            CallState::failed(TOO_MANY)
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! What a chat turn knows of an event beside what the event says: how the model
+//! came to it, who was asked, of what shape an output is. The message view shows
+//! it; `loadEvents` doesn't.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Bytes of reasoning that are kept of one step.
+pub const MAX_REASONING_BYTES: usize = 64 << 10;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Note {
+    /// What the model thought before it spoke.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub reasoning: String,
+    /// With calls: those that wait for the user's approval, and under which name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub approvals: BTreeMap<String, String>,
+    /// With a result: what the user decided before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<Approval>,
+    /// With a result: its content is the JSON of the output, not the output.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub is_json: bool,
+    /// With a call: arguments that were no JSON object, as the model sent them.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub bad_arguments: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Approval {
+    pub id: String,
+    pub approved: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl Note {
+    /// `None` where there is nothing to note: a plain event pays no byte for it.
+    pub fn json(&self) -> Option<String> {
+        if *self == Self::default() {
+            return None;
+        }
+        serde_json::to_string(self).ok()
+    }
+}

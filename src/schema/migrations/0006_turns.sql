@@ -1,0 +1,32 @@
+-- What the message view shows of an event of a chat turn beside its columns:
+-- JSON, see log/note.rs. NULL for every other event.
+ALTER TABLE cf_agents_events ADD COLUMN note TEXT;
+
+-- The turn that runs in a session: as much of it as somebody else needs to
+-- finish it, should the object die. Gone with the turn.
+CREATE TABLE cf_agents_turns (
+  session_id TEXT PRIMARY KEY NOT NULL,
+  state      TEXT NOT NULL,  -- JSON, see chat/turn.rs
+  recoveries INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- What a running turn has told its clients, many chunks a row: a client that
+-- comes after the object died hears it from here. Gone with the turn.
+CREATE TABLE cf_agents_turn_chunks (
+  session_id TEXT NOT NULL,
+  part       INTEGER NOT NULL,
+  step       INTEGER NOT NULL,  -- the step that it was said in
+  chunks     TEXT NOT NULL,     -- one JSON a line
+  PRIMARY KEY (session_id, part)
+) WITHOUT ROWID;
+
+-- Tools that this agent's models may call beside the built-in ones.
+CREATE TABLE cf_agents_tools (
+  name           TEXT PRIMARY KEY NOT NULL,
+  description    TEXT NOT NULL,
+  parameters     TEXT NOT NULL,     -- JSON Schema
+  service        TEXT,              -- a service binding, or …
+  url            TEXT,              -- … an address
+  needs_approval INTEGER NOT NULL DEFAULT 0,
+  defined_at     INTEGER NOT NULL   -- ms since the epoch
+) WITHOUT ROWID;
