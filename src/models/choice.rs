@@ -4,6 +4,8 @@
 
 use std::fmt;
 
+use serde::Deserialize;
+
 use crate::error::{Error, Result};
 
 /// What answers where `AI` is bound and nobody named a model: it calls tools,
@@ -23,8 +25,11 @@ pub enum ModelName {
 }
 
 /// Who serves a model, and so how it is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Provider {
+    #[serde(rename = "workers-ai")]
     WorkersAi,
     /// Everyone who speaks its language, too.
     OpenAi,

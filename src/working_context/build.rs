@@ -9,6 +9,7 @@ use super::window::{Placed, close_pairs};
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
+use crate::json::JsonObject;
 use crate::log::load::MAX_READ_BYTES;
 use crate::messages::history::walk_rows;
 use crate::tokens;
@@ -24,6 +25,10 @@ pub struct WorkingContext {
     pub messages: Vec<ContextMessage>,
     pub leaf_id: Option<String>,
     pub tokens_estimate: i64,
+    /// With `format` alone: the whole of it in that provider's shape, ready to be
+    /// sent once the model is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_input: Option<JsonObject>,
 }
 
 /// The context that the newest `limit` events up to `leaf_seq` make.
@@ -73,6 +78,7 @@ pub fn build_working_context(
         messages,
         leaf_id,
         tokens_estimate,
+        model_input: None,
     })
 }
 
