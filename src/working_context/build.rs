@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::file::FILE_TOKENS;
+use super::file::File;
 use super::message::{ContextMessage, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
@@ -86,6 +86,6 @@ fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
-    let files = message.files.len() as i64 * FILE_TOKENS;
-    tokens::estimate(&message.content) + calls.sum::<i64>() + files
+    let files = message.files.iter().map(File::tokens);
+    tokens::estimate(&message.content) + calls.sum::<i64>() + files.sum::<i64>()
 }
