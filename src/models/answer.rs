@@ -87,6 +87,11 @@ impl Answer {
         }
     }
 
+    /// Whether a call with this key was begun.
+    pub fn has_call(&self, key: Option<i64>) -> bool {
+        self.calls.iter().any(|call| call.key == key)
+    }
+
     pub fn add_call(&mut self, piece: &CallPiece<'_>) {
         let Some(index) = self.place(piece) else {
             return;

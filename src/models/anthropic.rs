@@ -149,7 +149,8 @@ fn read_delta(index: Option<i64>, delta: &Value, answer: &mut Answer) {
     match find_text(delta, "type") {
         "text_delta" => answer.add_text(find_text(delta, "text")),
         "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
-        "input_json_delta" => answer.add_call(&CallPiece {
+        // Tools that the provider runs itself are begun as another kind of block.
+        "input_json_delta" if answer.has_call(index) => answer.add_call(&CallPiece {
             key: index,
             arguments: find_text(delta, "partial_json"),
             ..CallPiece::default()

@@ -15,6 +15,7 @@ mod decode;
 mod demo;
 pub mod embedding;
 mod http_error;
+mod mend;
 mod openai;
 mod send;
 mod sse;
