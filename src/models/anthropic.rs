@@ -133,7 +133,7 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut Answer) {
             // Whole in a whole answer; a stream begins with `{}` and sends pieces.
             let input = block.get("input").and_then(Value::as_object);
             let input = input.filter(|input| !input.is_empty());
-            let arguments = input.map(|input| to_json(input)).unwrap_or_default();
+            let arguments = input.map(to_json).unwrap_or_default();
             answer.add_call(&CallPiece {
                 key: index,
                 id: find_text(block, "id"),

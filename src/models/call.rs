@@ -9,9 +9,11 @@
 use std::collections::VecDeque;
 
 use super::call_ids::CallIds;
-use super::choice::{ModelChoice, ModelName, Provider};
+use super::choice::{ModelChoice, ModelName, Provider, choose};
 use super::decode::Decoder;
-use super::send::{Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered};
+use super::send::{
+    AI, Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered,
+};
 use super::{ModelRequest, Part, Usage, anthropic, demo, openai, workers_ai};
 use crate::error::{Code, Error, Result};
 use crate::outside::{Chunks, Outside};
@@ -29,6 +31,12 @@ struct Rest<'a> {
     provider: Provider,
     body: Box<dyn Chunks + 'a>,
     decoder: Decoder,
+}
+
+/// The model that answers for an agent of this Worker.
+pub fn choose_model(outside: &dyn Outside, agent_model: Option<&str>) -> Result<ModelChoice> {
+    let setting = outside.find_setting("MODEL");
+    choose(agent_model, setting.as_deref(), outside.is_bound(AI))
 }
 
 /// Asks; returns when the first part is there.

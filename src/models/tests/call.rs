@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use crate::error::Result;
-use crate::models::call::{complete, open};
-use crate::models::choice::choose;
+use crate::models::call::{choose_model, complete, open};
+use crate::models::choice::{ModelName, choose};
 use crate::models::{ModelRequest, Part};
 use crate::outside::{Failure, Place};
 use crate::testing::{Said, Script, wait_for};
@@ -52,6 +52,19 @@ fn hi() -> Vec<Part> {
 }
 
 const KEY: &[(&str, &str)] = &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")];
+
+#[test]
+fn the_worker_says_which_model_where_the_agent_does_not() {
+    let outside = script(&[("MODEL", "anthropic:claude")], vec![]);
+    let chosen = |model| choose_model(&outside, model).unwrap().name.to_string();
+    assert_eq!(chosen(None), "anthropic:claude");
+    assert_eq!(chosen(Some("demo")), "demo");
+    let outside = script(&[], vec![]);
+    assert_eq!(choose_model(&outside, None).unwrap().name, ModelName::Demo);
+    outside.bindings.borrow_mut().push("AI".to_owned());
+    let choice = choose_model(&outside, None).unwrap();
+    assert!(choice.is_default && choice.name.served().is_some());
+}
 
 #[test]
 fn openai_is_called_at_its_address_with_its_key() {
