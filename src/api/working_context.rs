@@ -9,15 +9,15 @@ use crate::access::Needs;
 use crate::config::load_config;
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Limit, nullable};
+use crate::json::{JsonObject, Limit, nullable};
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
+use crate::models::choice::Provider;
+use crate::models::{ModelRequest, encode_input};
 use crate::tree::leaf::resolve_leaf;
-#[cfg(test)]
-use crate::working_context::build::WorkingContext;
-use crate::working_context::build::build_working_context;
+use crate::working_context::build::{WorkingContext, build_working_context};
 use crate::working_context::message::ContextMessage;
 
 /// Builds what one turn sends to a model from the newest events of a branch.
@@ -37,6 +37,8 @@ pub struct BuildWorkingContext {
     limit: Limit<50, 1000>,
     /// The end of the branch. Left out: the session's leaf.
     leaf_id: Option<Id>,
+    /// Whose shape `modelInput` is to have. Left out: there is none.
+    format: Option<Provider>,
 }
 
 impl Operation for BuildWorkingContext {
@@ -54,14 +56,25 @@ impl Operation for BuildWorkingContext {
         let mut instructions = load_config(agent.db)?.system_instructions;
         instructions.extend(self.system_instructions);
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        Reply::json(&build_working_context(
-            agent.db,
-            &self.session_id,
-            leaf,
-            limit,
-            instructions,
-        )?)
+        let mut context =
+            build_working_context(agent.db, &self.session_id, leaf, limit, instructions)?;
+        context.model_input = self
+            .format
+            .map(|provider| model_input(provider, &context))
+            .transpose()?;
+        Reply::json(&context)
     }
+}
+
+fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObject> {
+    let request = ModelRequest {
+        system: &context.system_instructions,
+        messages: &context.messages,
+        tools: &[],
+        max_output_tokens: None,
+    };
+    serde_json::from_str(&encode_input(provider, &request))
+        .map_err(|error| Error::storage(error.to_string()))
 }
 
 /// Appends what a turn added to its context: all of it or nothing.

@@ -5,8 +5,7 @@ use crate::config::load_config;
 use crate::database::Database;
 use crate::error::Result;
 use crate::models::ModelRequest;
-use crate::models::call::complete;
-use crate::models::choice::{AI_BINDING, MODEL_SETTING, choose};
+use crate::models::call::{choose_model, complete};
 use crate::outside::{Later, Outside};
 use crate::working_context::message::{ContextMessage, Role};
 
@@ -19,11 +18,7 @@ impl Summariser for ModelSummariser<'_> {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Result<String>> {
         Box::pin(async move {
             let config = load_config(self.db)?;
-            let choice = choose(
-                config.model.as_deref(),
-                self.outside.find_setting(MODEL_SETTING).as_deref(),
-                self.outside.is_bound(AI_BINDING),
-            )?;
+            let choice = choose_model(self.outside, config.model.as_deref())?;
             let messages = [ContextMessage::plain(Role::User, prompt)];
             let request = ModelRequest {
                 system: &[],

@@ -133,7 +133,7 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut Answer) {
             // Whole in a whole answer; a stream begins with `{}` and sends pieces.
             let input = block.get("input").and_then(Value::as_object);
             let input = input.filter(|input| !input.is_empty());
-            let arguments = input.map(|input| to_json(input)).unwrap_or_default();
+            let arguments = input.map(to_json).unwrap_or_default();
             answer.add_call(&CallPiece {
                 key: index,
                 id: find_text(block, "id"),
@@ -149,7 +149,8 @@ fn read_delta(index: Option<i64>, delta: &Value, answer: &mut Answer) {
     match find_text(delta, "type") {
         "text_delta" => answer.add_text(find_text(delta, "text")),
         "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
-        "input_json_delta" => answer.add_call(&CallPiece {
+        // Tools that the provider runs itself are begun as another kind of block.
+        "input_json_delta" if answer.has_call(index) => answer.add_call(&CallPiece {
             key: index,
             arguments: find_text(delta, "partial_json"),
             ..CallPiece::default()

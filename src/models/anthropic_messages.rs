@@ -285,4 +285,47 @@ mod tests {
         assert_eq!(system(&prompt, &later), "Be brief.\n\nBe kind.");
         assert_eq!(system(&[], &[]), "");
     }
+
+    /// Every conversation of up to five messages of these kinds.
+    #[test]
+    fn whatever_was_said_the_provider_can_take_it() {
+        let kinds = [
+            json!([{"role": "user", "content": "u"}]),
+            json!([{"role": "user", "content": " "}]),
+            json!([{"role": "assistant", "content": "a"}]),
+            json!([{"role": "assistant", "content": ""}]),
+            json!([{"role": "system", "content": "s"}]),
+            json!([
+                {"role": "assistant", "content": "", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]},
+                {"role": "tool", "toolCallId": "c", "content": ""}
+            ]),
+        ];
+        for number in 0..kinds.len().pow(5) {
+            let picks = (0..5).map(|place| number / kinds.len().pow(place) % kinds.len());
+            let list: Vec<Value> = picks
+                .flat_map(|kind| kinds[kind].as_array().unwrap().clone())
+                .collect();
+            let encoded = encoded(Value::from(list));
+            for (turn, message) in encoded.as_array().unwrap().iter().enumerate() {
+                let speaker = ["user", "assistant"][turn % 2];
+                assert_eq!(message["role"], speaker, "{encoded}");
+                let blocks = message["content"].as_array().unwrap();
+                assert!(!blocks.is_empty(), "{encoded}");
+                let is_blank = |block: &Value| {
+                    block["text"]
+                        .as_str()
+                        .is_some_and(|text| text.trim().is_empty())
+                };
+                assert!(!blocks.iter().any(is_blank), "{encoded}");
+                let kinds: Vec<_> = blocks
+                    .iter()
+                    .map(|block| block["type"] == "tool_result")
+                    .collect();
+                assert!(
+                    kinds.is_sorted_by(|a, b| a >= b),
+                    "results first: {encoded}"
+                );
+            }
+        }
+    }
 }

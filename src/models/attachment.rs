@@ -8,14 +8,10 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::working_context::file::File;
+use crate::working_context::file::{File, MAX_INLINED_BYTES};
 
 /// The images that every provider with eyes takes.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
-
-/// Bytes of a text file that are said in the message: some ten pages. A multiple
-/// of three, so that a cut of base64 falls between groups.
-const MAX_INLINED_BYTES: usize = 30_000;
 
 /// Characters of an address that are repeated in a text.
 const MAX_SHOWN_URL_CHARS: usize = 2_000;
@@ -36,7 +32,7 @@ pub enum ImageSource<'a> {
 }
 
 pub fn show(file: &File) -> Shown<'_> {
-    let kind = bare(&file.media_type);
+    let kind = file.kind();
     let image_type = IMAGE_TYPES.iter().find(|known| **known == kind);
     match (DataUrl::parse(&file.url), image_type) {
         (Some(data), Some(media_type)) if data.is_image_data() => Shown::Image {
@@ -47,7 +43,7 @@ pub fn show(file: &File) -> Shown<'_> {
             media_type,
             source: ImageSource::Url(&file.url),
         },
-        (Some(data), None) if is_text(&kind) => {
+        (Some(data), None) if file.is_text() => {
             let (text, is_cut) = data.text();
             let note = if is_cut { "\n[… cut here]" } else { "" };
             let label = label(file, &kind);
@@ -55,36 +51,6 @@ pub fn show(file: &File) -> Shown<'_> {
         }
         _ => Shown::Text(label(file, &kind)),
     }
-}
-
-/// The file in words alone, for whoever takes no images.
-pub fn in_words(file: &File) -> String {
-    match show(file) {
-        Shown::Text(text) => text,
-        Shown::Image { media_type, .. } => label(file, media_type),
-    }
-}
-
-/// The media type without its parameters, in lower case.
-fn bare(media_type: &str) -> String {
-    let head = media_type.split(';').next().unwrap_or_default();
-    head.trim().to_lowercase()
-}
-
-fn is_text(kind: &str) -> bool {
-    const OTHERS: &[&str] = &[
-        "application/json",
-        "application/xml",
-        "application/yaml",
-        "application/x-yaml",
-        "application/toml",
-        "application/javascript",
-        "application/sql",
-    ];
-    kind.starts_with("text/")
-        || kind.ends_with("+json")
-        || kind.ends_with("+xml")
-        || OTHERS.contains(&kind)
 }
 
 /// `[Attachment: report.pdf, application/pdf]`

@@ -4,11 +4,9 @@
 
 use std::fmt;
 
-use crate::error::{Error, Result};
+use serde::Deserialize;
 
-/// Where the operator names a model, and the binding of Workers AI.
-pub const MODEL_SETTING: &str = "MODEL";
-pub const AI_BINDING: &str = "AI";
+use crate::error::{Error, Result};
 
 /// What answers where `AI` is bound and nobody named a model: it calls tools,
 /// takes long contexts and is among the cheapest that do both.
@@ -27,8 +25,11 @@ pub enum ModelName {
 }
 
 /// Who serves a model, and so how it is spoken to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
 pub enum Provider {
+    #[serde(rename = "workers-ai")]
     WorkersAi,
     /// Everyone who speaks its language, too.
     OpenAi,

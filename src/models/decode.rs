@@ -10,6 +10,7 @@ use super::answer::Answer;
 use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::http_error::find_problem;
+use super::mend::mend;
 use super::{Part, anthropic, openai, sse, workers_ai};
 
 /// Bytes of an answer, events and all: a long answer of 32,000 tokens at some
@@ -70,23 +71,22 @@ impl Decoder {
     pub fn end(&mut self) -> Vec<Part> {
         match std::mem::replace(&mut self.body, Body::Unknown) {
             Body::Unknown => self.fail("sent an empty answer"),
-            Body::Whole(whole) => match serde_json::from_slice::<Value>(&whole) {
-                Ok(value) => {
+            Body::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
+                Some(value) => {
                     self.take_value(&value);
                     match self.answer.has_said_anything() {
                         true => self.answer.close(),
                         false => self.fail("sent an answer that says nothing"),
                     }
                 }
-                Err(_) => self.fail("sent an answer that is not valid JSON"),
+                None => self.fail("sent an answer that is not valid JSON"),
             },
             Body::Stream(mut parser) => {
                 let last = parser.end().ok().flatten();
                 // A last event that is cut off says nothing; that it was cut
                 // off is said below.
-                let last = last.filter(|event| {
-                    event.data.trim() == DONE || serde_json::from_str::<Value>(&event.data).is_ok()
-                });
+                let last =
+                    last.filter(|event| event.data.trim() == DONE || parse(&event.data).is_some());
                 if let Some(event) = last {
                     self.take_event(&event.data);
                 }
@@ -117,11 +117,11 @@ impl Decoder {
             self.answer.close();
             return;
         }
-        match serde_json::from_str::<Value>(data) {
-            Ok(value) => self.take_value(&value),
+        match parse(data) {
+            Some(value) => self.take_value(&value),
             // Some keep a connection alive with an empty event.
-            Err(_) if data.trim().is_empty() => {}
-            Err(_) => self.fail("sent an event that is not valid JSON"),
+            None if data.trim().is_empty() => {}
+            None => self.fail("sent an event that is not valid JSON"),
         }
     }
 
@@ -156,6 +156,11 @@ impl Decoder {
 }
 
 const DONE: &str = "[DONE]";
+
+fn parse(json: &str) -> Option<Value> {
+    let parsed = serde_json::from_str(json);
+    parsed.or_else(|_| serde_json::from_str(&mend(json))).ok()
+}
 
 /// White space, or a byte of a byte order mark: neither begins an answer.
 fn is_blank(byte: u8) -> bool {

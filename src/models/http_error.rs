@@ -26,9 +26,13 @@ pub struct Problem {
 
 /// The error in a JSON answer, if it is one.
 pub fn find_problem(value: &Value) -> Option<Problem> {
-    let errors = value.get("errors").and_then(Value::as_array);
+    // Google's endpoint puts an answer of one error into a list.
+    let value = value.as_array().map_or(Some(value), |list| list.first())?;
+    let first = |name: &str| value.get(name).and_then(Value::as_array)?.first();
     let error = match value.get("error") {
-        None | Some(Value::Null) => errors?.first()?,
+        None | Some(Value::Null) => first("errors")?,
+        // As Cloudflare's gateway has it.
+        Some(Value::Array(_)) => first("error")?,
         Some(error) => error,
     };
     let word = |name: &str| match error.get(name) {
@@ -37,7 +41,7 @@ pub fn find_problem(value: &Value) -> Option<Problem> {
         _ => None,
     };
     // A code is the narrower word, but a bare number says less than a type.
-    let (code, kind) = (word("code"), word("type"));
+    let (code, kind) = (word("code"), word("type").or_else(|| word("status")));
     let is_number = |text: &String| text.bytes().all(|byte| byte.is_ascii_digit());
     let words: Vec<&String> = code.iter().chain(&kind).collect();
     let is_overload = words.iter().any(|word| is_overload_word(word));

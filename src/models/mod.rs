@@ -1,6 +1,10 @@
 //! Models, one provider a file: what is sent to it and what its answer says.
-//! Pure: the files here turn values into JSON and bytes into [`Part`]s; calling
-//! is done through [`crate::outside`].
+//! The providers' files are pure: values become JSON, bytes become [`Part`]s.
+//! [`call`] and [`embedding`] ask, by way of `send`, through [`crate::outside`].
+//!
+//! Whoever answers, the parts keep an order: a call is begun before its pieces
+//! and complete after them, usage comes before the end, and the end, which is
+//! [`Part::Finish`] or [`Part::Failed`], comes once.
 
 mod answer;
 mod anthropic;
@@ -15,6 +19,7 @@ mod decode;
 mod demo;
 pub mod embedding;
 mod http_error;
+mod mend;
 mod openai;
 mod send;
 mod sse;

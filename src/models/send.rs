@@ -10,15 +10,15 @@ use crate::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place};
 
 /// Silence after which an answer is given up: longer than a provider takes to
 /// begin a long prompt's answer.
-pub const SILENCE_MS: i64 = 60_000;
+const SILENCE_MS: i64 = 60_000;
 
-pub const LIMITS: Limits = Limits {
+const LIMITS: Limits = Limits {
     silence_ms: SILENCE_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
 
 /// Times that a request is sent at most, the first included.
-pub const MAX_TRIES: u32 = 3;
+const MAX_TRIES: u32 = 3;
 
 /// The pause before the second try; it doubles with each: 0.5 s, 1 s.
 const FIRST_PAUSE_MS: i64 = 500;
@@ -26,11 +26,11 @@ const FIRST_PAUSE_MS: i64 = 500;
 /// The longest that a provider may ask to wait. A person is waiting, too.
 const MAX_PAUSE_MS: i64 = 10_000;
 
-pub const OPENAI_KEY: &str = "OPENAI_API_KEY";
-pub const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
+const OPENAI_KEY: &str = "OPENAI_API_KEY";
+const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
 const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
 const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
-const AI: &str = "AI";
+pub const AI: &str = "AI";
 
 /// Where a request goes.
 pub enum Door<'a> {

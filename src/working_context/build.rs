@@ -2,13 +2,14 @@
 
 use serde::Serialize;
 
-use super::file::FILE_TOKENS;
+use super::file::File;
 use super::message::{ContextMessage, from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
+use crate::json::JsonObject;
 use crate::log::load::MAX_READ_BYTES;
 use crate::messages::history::{Item, Start, walk_items};
 use crate::tokens;
@@ -24,6 +25,10 @@ pub struct WorkingContext {
     pub messages: Vec<ContextMessage>,
     pub leaf_id: Option<String>,
     pub tokens_estimate: i64,
+    /// With `format` alone: the whole of it in that provider's shape, ready to be
+    /// sent once the model is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_input: Option<JsonObject>,
 }
 
 /// The context that the newest `limit` events up to `leaf_seq` make.
@@ -80,6 +85,7 @@ pub fn build_working_context(
         messages,
         leaf_id,
         tokens_estimate,
+        model_input: None,
     })
 }
 
@@ -88,6 +94,6 @@ pub fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
-    let files = message.files.len() as i64 * FILE_TOKENS;
-    tokens::estimate(&message.content) + calls.sum::<i64>() + files
+    let files = message.files.iter().map(File::tokens);
+    tokens::estimate(&message.content) + calls.sum::<i64>() + files.sum::<i64>()
 }

@@ -13,9 +13,23 @@ pub const MAX_FILES: usize = 20;
 /// Characters of a media type, and of a file's name.
 const MAX_NAME_CHARS: usize = 200;
 
-/// What a file costs a model, roughly: an image of middling size, or a text of
-/// a few pages.
-pub const FILE_TOKENS: i64 = 1000;
+/// What an image of middling size costs a model, roughly.
+const IMAGE_TOKENS: i64 = 1000;
+
+/// Bytes of a text file that are said: some ten pages. A multiple of three, so
+/// that a cut of base64 falls between groups.
+pub const MAX_INLINED_BYTES: usize = 30_000;
+
+/// Texts that don't say so.
+const TEXT_TYPES: &[&str] = &[
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+    "application/sql",
+];
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -42,6 +56,30 @@ impl File {
             filename: text("filename"),
         };
         file.problem().is_none().then_some(file)
+    }
+
+    /// The media type without its parameters, in lower case.
+    pub fn kind(&self) -> String {
+        let head = self.media_type.split(';').next().unwrap_or_default();
+        head.trim().to_lowercase()
+    }
+
+    /// A text, whose words can stand for it.
+    pub fn is_text(&self) -> bool {
+        let kind = self.kind();
+        kind.starts_with("text/")
+            || kind.ends_with("+json")
+            || kind.ends_with("+xml")
+            || TEXT_TYPES.contains(&kind.as_str())
+    }
+
+    /// What it costs a model, roughly.
+    pub fn tokens(&self) -> i64 {
+        match self.is_text() {
+            // Four bytes a token, as Latin text has it.
+            true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
+            false => IMAGE_TOKENS,
+        }
     }
 
     /// What is wrong with it, as the end of a sentence that begins with a field.

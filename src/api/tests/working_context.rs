@@ -222,3 +222,136 @@ fn what_is_no_message_is_refused_by_its_place() {
         "message_not_found"
     );
 }
+
+#[test]
+fn a_context_comes_ready_for_the_provider_that_is_named() {
+    let alice = Alice::with_session();
+    alice.ok(
+        "configureAgent",
+        json!({"systemInstructions": ["Be brief."]}),
+    );
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": [
+        {"action": "user_message", "content": "Echo hi."},
+        {"action": "tool_call_request", "toolCalls": [{"id": "c1", "name": "echo", "arguments": {"text": "hi"}}]},
+        {"action": "tool_result", "toolCallId": "c1", "toolName": "echo", "content": "hi"}
+    ]}));
+    let input = |format: &str| {
+        let context = build(
+            &alice,
+            json!({"format": format, "systemInstructions": ["In verse."]}),
+        );
+        assert_eq!(context["messages"].as_array().unwrap().len(), 3);
+        context["modelInput"].clone()
+    };
+    let call = json!({"id": "c1", "type": "function", "function": {"name": "echo", "arguments": "{\"text\":\"hi\"}"}});
+    assert_eq!(
+        input("openai"),
+        json!({"messages": [
+            {"role": "system", "content": "Be brief.\n\nIn verse."},
+            {"role": "user", "content": "Echo hi."},
+            {"role": "assistant", "content": null, "tool_calls": [call]},
+            {"role": "tool", "tool_call_id": "c1", "content": "hi"}
+        ]})
+    );
+    assert_eq!(
+        input("workers-ai"),
+        json!({"max_tokens": 4096, "messages": [
+            {"role": "system", "content": "Be brief.\n\nIn verse."},
+            {"role": "user", "content": "Echo hi."},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+            {"role": "tool", "name": "echo", "tool_call_id": "c1", "content": "hi"}
+        ]})
+    );
+    assert_eq!(
+        input("anthropic"),
+        json!({"max_tokens": 8192, "system": "Be brief.\n\nIn verse.", "messages": [
+            {"role": "user", "content": [{"type": "text", "text": "Echo hi."}]},
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "echo", "input": {"text": "hi"}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "hi"}]}
+        ]})
+    );
+    assert!(build(&alice, json!({})).get("modelInput").is_none());
+    let error = alice
+        .call(
+            "buildWorkingContext",
+            json!({"sessionId": "s", "format": "gemini"}),
+        )
+        .unwrap_err();
+    assert_eq!(
+        error.message,
+        "`format` must be one of `workers-ai`, `openai`, `anthropic`."
+    );
+}
+
+#[test]
+fn a_users_files_go_along_and_come_back() {
+    let alice = Alice::with_session();
+    let image =
+        json!({"mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"});
+    alice.ok("appendMessage", json!({"sessionId": "s", "message": {"id": "m", "role": "user", "parts": [
+        {"type": "text", "text": "What is it?"},
+        {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"},
+        {"type": "file", "mediaType": "image/png", "url": "file:///etc/passwd"}
+    ]}}));
+    let context = build(&alice, json!({"format": "openai"}));
+    let message = json!({"role": "user", "content": "What is it?", "files": [image]});
+    assert_eq!(context["messages"], json!([message]));
+    assert_eq!(
+        context["modelInput"]["messages"][0]["content"][1]["image_url"]["url"],
+        "data:image/png;base64,AAAA"
+    );
+    // An image costs more than its words.
+    assert_eq!(context["tokensEstimate"], estimate("What is it?") + 1000);
+
+    let written = alice.ok(
+        "persistWorkingContext",
+        json!({"sessionId": "s", "messages": [message, {"role": "user", "content": "", "files": [image]}]}),
+    );
+    let again = build(&alice, json!({}));
+    assert_eq!(again["messages"][1], message);
+    assert_eq!(again["messages"][2]["files"], json!([image]));
+    let stored = alice.ok(
+        "getMessage",
+        json!({"sessionId": "s", "messageId": written["events"][0]["id"]}),
+    );
+    assert_eq!(
+        stored["parts"],
+        json!([
+            {"type": "text", "text": "What is it?"},
+            {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AAAA", "filename": "a.png"}
+        ])
+    );
+}
+
+#[test]
+fn files_that_no_model_could_be_sent_are_refused_by_their_place() {
+    let alice = Alice::with_session();
+    let file = |url: &str| json!({"mediaType": "image/png", "url": url});
+    for (message, field) in [
+        (
+            json!({"role": "user", "files": [file("data:,"), file("http://example.com")]}),
+            "messages[0].files[1].url",
+        ),
+        (
+            json!({"role": "user", "files": [{"mediaType": "", "url": "data:,"}]}),
+            "messages[0].files[0].mediaType",
+        ),
+        (
+            json!({"role": "user", "files": vec![file("data:,"); 21]}),
+            "messages[0].files",
+        ),
+        (
+            json!({"role": "assistant", "content": "a", "files": [file("data:,")]}),
+            "messages[0].files",
+        ),
+    ] {
+        let error = alice
+            .call(
+                "persistWorkingContext",
+                json!({"sessionId": "s", "messages": [message]}),
+            )
+            .unwrap_err();
+        assert_eq!(error.details["field"], field);
+    }
+    assert!(alice.events().is_empty());
+}

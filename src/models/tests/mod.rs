@@ -1,5 +1,7 @@
 //! The adapters against recorded answers, and each provider's habits by name.
 
+mod answer;
+mod call;
 mod encoded;
 mod quirks;
 mod recorded;

@@ -241,3 +241,28 @@ fn anthropic_thinks_behind_a_curtain_at_times() {
         ["text a", "usage 1 2", "finish ContentFilter"]
     );
 }
+
+#[test]
+fn half_an_emoji_does_not_lose_the_answer() {
+    let text = r#"data: {"response":"\ud83d"}
+
+data: {"response":" and \ud83d\ude00"}
+
+data: [DONE]
+
+"#;
+    assert_eq!(
+        heard(Provider::WorkersAi, &[text.as_bytes()]),
+        ["text \u{fffd}", "text  and \u{1F600}", "finish Stop"]
+    );
+}
+
+#[test]
+fn anthropic_does_things_of_its_own_that_are_no_calls() {
+    let text = include_str!("../recorded/anthropic_thinking_and_calls.txt").replace(
+        r#""type":"tool_use","id":"toolu_01X""#,
+        r#""type":"server_tool_use","id":"srv""#,
+    );
+    let heard = heard(Provider::Anthropic, &[text.as_bytes()]);
+    assert_eq!(calls(&heard), ["call 0 toolu_01Y now {}"]);
+}

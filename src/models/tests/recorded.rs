@@ -227,3 +227,41 @@ fn an_answer_that_breaks_off_is_never_a_quiet_end() {
         }
     }
 }
+
+#[test]
+fn a_damaged_answer_ends_once_and_says_nothing_after() {
+    let mut random: u64 = 1;
+    for _ in 0..4_000 {
+        let mut draw = |below: usize| {
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (random >> 33) as usize % below
+        };
+        let (name, _, text, _) = &RECORDED[draw(RECORDED.len())];
+        let mut bytes = text.as_bytes().to_vec();
+        for _ in 0..=draw(4) {
+            let at = draw(bytes.len());
+            let length = draw(40).min(bytes.len() - at);
+            match draw(3) {
+                0 => bytes[at] = draw(256) as u8,
+                1 => drop(bytes.drain(at..at + length)),
+                _ => {
+                    let copy = bytes[at..at + length].to_vec();
+                    let to = draw(bytes.len());
+                    bytes.splice(to..to, copy);
+                }
+            }
+        }
+        for provider in [Provider::WorkersAi, Provider::OpenAi, Provider::Anthropic] {
+            let heard = heard(provider, &[&bytes]);
+            let is_end =
+                |line: &&String| line.starts_with("finish ") || line.starts_with("failed ");
+            assert_eq!(heard.iter().filter(is_end).count(), 1, "{name}: {heard:?}");
+            assert!(
+                heard.last().as_ref().is_some_and(is_end),
+                "{name}: {heard:?}"
+            );
+        }
+    }
+}

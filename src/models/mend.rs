@@ -1,0 +1,58 @@
+//! JSON with half characters. A proxy that cuts JavaScript's strings where it
+//! likes sends one half of an emoji as `\ud83d`, which is valid JSON by the
+//! letter and no text. One bad letter is better than a lost answer.
+
+/// The same JSON with each lone half as the replacement character.
+pub fn mend(json: &str) -> String {
+    let mut mended = String::with_capacity(json.len());
+    let mut rest = json;
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        mended.push_str(before);
+        let (kept, length) = match (unit(escape), unit(escape.get(6..).unwrap_or_default())) {
+            (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (escape.get(..12), 12),
+            (Some(0xD800..=0xDFFF), _) => (Some("\\ufffd"), 6),
+            // What is escaped may be a backslash: both are passed over.
+            _ => {
+                let length = escape.chars().take(2).map(char::len_utf8).sum();
+                (escape.get(..length), length)
+            }
+        };
+        mended.push_str(kept.unwrap_or_default());
+        rest = escape.get(length..).unwrap_or_default();
+    }
+    mended.push_str(rest);
+    mended
+}
+
+/// The number of a `\uXXXX` that the text begins with.
+fn unit(text: &str) -> Option<u16> {
+    u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lone_half_is_replaced_and_all_else_stays() {
+        for (json, expected) in [
+            (r#"{"a":"\ud83d"}"#, r#"{"a":"\ufffd"}"#),
+            (r#"{"a":"\ude00!"}"#, r#"{"a":"\ufffd!"}"#),
+            (
+                r#"{"a":"\ud83d\ud83d\ude00"}"#,
+                r#"{"a":"\ufffd\ud83d\ude00"}"#,
+            ),
+            (r#"{"a":"\ud83dx"}"#, r#"{"a":"\ufffdx"}"#),
+            (r#"{"a":"\\ud83d"}"#, r#"{"a":"\\ud83d"}"#),
+            (r#"{"a":"\\\ud83d"}"#, r#"{"a":"\\\ufffd"}"#),
+            (r#"{"a":"\n\u00e9 é"}"#, r#"{"a":"\n\u00e9 é"}"#),
+            (r#"{"a":"\ud8"#, r#"{"a":"\ud8"#),
+            ("\\", "\\"),
+            ("\\é", "\\é"),
+            ("", ""),
+        ] {
+            assert_eq!(mend(json), expected);
+        }
+    }
+}
