@@ -26,12 +26,15 @@
 //!   `messageId` names it if the caller did; a socket sends the list alone.
 //! - Editing a message sends it again under its old id, as the last of the list.
 
+pub mod accept;
 pub mod answers;
 pub mod chunks;
 pub mod client_tools;
 pub mod frames;
+pub mod live;
 pub mod plan;
 pub mod recount;
 pub mod request;
 pub mod speaker;
+pub mod store;
 pub mod turn;
