@@ -3,6 +3,11 @@
 
 mod agent;
 mod events;
+mod memory_blocks;
+mod memory_entries;
+mod memory_prompt;
+mod memory_skills;
+mod memory_tools;
 mod messages;
 mod operation;
 pub mod route;

@@ -3,17 +3,26 @@
 
 use super::agent::{ConfigureAgent, Destroy, GetConfig, MintToken};
 use super::events::{AppendEvents, DeleteEvents, LoadEvents};
+use super::memory_blocks::{
+    AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
+    SetBlock,
+};
+use super::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
+use super::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
+use super::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
+use super::memory_tools::{CallTool, GetTools};
 use super::messages::{
     AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
     GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
 };
-use super::operation::{Entry, entry};
+use super::operation::{Entry, entry, waiting_entry};
 use super::search::Search;
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
 use super::tree::{ForkSession, GetChanges, SetLeaf};
 use super::working_context::{BuildWorkingContext, PersistWorkingContext};
+use crate::memory::definition::DefineBlock;
 
 pub const OPERATIONS: &[Entry] = &[
     entry::<CreateSession>(),
@@ -41,6 +50,30 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<ClearMessages>(),
     entry::<GetChanges>(),
     entry::<Search>(),
+    waiting_entry::<DefineBlock>(),
+    entry::<RemoveBlock>(),
+    waiting_entry::<GetBlock>(),
+    waiting_entry::<GetBlocks>(),
+    waiting_entry::<SetBlock>(),
+    waiting_entry::<AppendToBlock>(),
+    waiting_entry::<GetBlockVersions>(),
+    waiting_entry::<RevertBlock>(),
+    entry::<ClearBlocks>(),
+    waiting_entry::<SetEntry>(),
+    waiting_entry::<DeleteEntry>(),
+    waiting_entry::<ListEntries>(),
+    waiting_entry::<SearchContext>(),
+    waiting_entry::<PutSkill>(),
+    waiting_entry::<DeleteSkill>(),
+    waiting_entry::<ListSkills>(),
+    waiting_entry::<LoadSkill>(),
+    entry::<UnloadSkill>(),
+    waiting_entry::<RenderPrompt>(),
+    waiting_entry::<FreezePrompt>(),
+    waiting_entry::<RefreshPrompt>(),
+    waiting_entry::<GetReminder>(),
+    entry::<GetTools>(),
+    waiting_entry::<CallTool>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

@@ -17,6 +17,7 @@ use crate::access::{self, Policy};
 use crate::api::route::{self, Route};
 use crate::api::{Agent, Reply, dispatch, get_messages};
 use crate::error::{Error, Result};
+use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::schema;
 
 #[wasm_bindgen]
@@ -80,6 +81,7 @@ impl SessionAgent {
         if let Some(response) = site::serve(&route) {
             return Ok(Answer::Site(response));
         }
+        let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
         let body = http::read_body(request).await?;
         self.migrate(db)?;
         let agent = Agent {
@@ -89,6 +91,7 @@ impl SessionAgent {
             policy: &self.policy,
             caller: &caller,
             outside: &self.outside,
+            via: &via,
         };
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,

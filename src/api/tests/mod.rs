@@ -27,6 +27,8 @@ struct Alice {
     policy: Policy,
     caller: Caller,
     outside: Script,
+    /// The agents that its requests came through.
+    via: Vec<String>,
 }
 
 impl Default for Alice {
@@ -37,6 +39,7 @@ impl Default for Alice {
             policy: Policy::new(Some("a secret".to_owned()), None),
             caller: Caller::Owner,
             outside: Script::default(),
+            via: Vec::new(),
         }
     }
 }
@@ -61,6 +64,7 @@ impl Alice {
             policy: &self.policy,
             caller: &self.caller,
             outside: &self.outside,
+            via: &self.via,
         };
         let reply = wait_for(dispatch(&agent, operation, body))?;
         Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
