@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::documents::find_documents;
 use super::message::{ContextMessage, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
@@ -9,6 +10,7 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
 use crate::log::load::MAX_READ_BYTES;
+use crate::memory::skills::loaded::load_context_documents;
 use crate::messages::history::walk_rows;
 use crate::tokens;
 use crate::tree::path::Step;
@@ -17,7 +19,8 @@ use crate::tree::path::Step;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingContext {
-    /// The agent's, then those given.
+    /// The agent's, then those given, then documents that were loaded and stand
+    /// in no message.
     pub system_instructions: Vec<String>,
     /// Oldest first; no tool call without its result, no result without its call.
     pub messages: Vec<ContextMessage>,
@@ -31,7 +34,7 @@ pub fn build_working_context(
     session_id: &Id,
     leaf_seq: Option<i64>,
     limit: usize,
-    system_instructions: Vec<String>,
+    mut system_instructions: Vec<String>,
 ) -> Result<WorkingContext> {
     let mut rows = Vec::new();
     let mut bytes = 0;
@@ -60,7 +63,10 @@ pub fn build_working_context(
         );
     }
     let mut placed = close_pairs(placed);
+    let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
+    system_instructions.append(&mut documents.instructions);
     shorten_older(&mut placed);
+    documents.place(&mut placed);
     let messages: Vec<ContextMessage> = placed.into_iter().map(|placed| placed.message).collect();
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions

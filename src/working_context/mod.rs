@@ -3,6 +3,7 @@
 //! written back.
 
 pub mod build;
+mod documents;
 pub mod message;
 mod truncate;
 mod window;
