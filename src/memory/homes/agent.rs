@@ -7,7 +7,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::{ask, unavailable};
+use super::{DETAIL, ask, unavailable};
 use crate::error::{Code, Error, Result};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
@@ -107,25 +107,21 @@ fn check_way(via: &[String], next: &str) -> Result<()> {
         names.push(next);
         names.join(" → ")
     };
-    if via.iter().any(|name| name == next) {
-        return Err(Error::invalid(
-            "source",
-            format!(
-                "This block's home leads back to where it began: {}. Define one of these blocks without a `source`.",
-                way()
-            ),
-        ));
-    }
-    if via.len() > MAX_VIA {
-        return Err(Error::invalid(
-            "source",
-            format!(
-                "This block's home is more than {MAX_VIA} agents away: {}. Name the last one as its home.",
-                way()
-            ),
-        ));
-    }
-    Ok(())
+    let message = if via.iter().any(|name| name == next) {
+        format!(
+            "This block's home leads back to where it began: {}. Define one of these blocks without a `source`.",
+            way()
+        )
+    } else if via.len() > MAX_VIA {
+        format!(
+            "This block's home is more than {MAX_VIA} agents away: {}. Name the last one as its home.",
+            way()
+        )
+    } else {
+        return Ok(());
+    };
+    // For a prompt the same as a home that is away.
+    Err(Error::invalid("source", message.clone()).with(DETAIL, message))
 }
 
 /// An error of the home's that the caller can do something about is the
