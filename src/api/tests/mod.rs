@@ -8,6 +8,7 @@ mod faults;
 mod memory_blocks;
 mod memory_docs;
 mod memory_homes;
+mod memory_nonsense;
 mod messages;
 mod nonsense;
 mod random_play;
