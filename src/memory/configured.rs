@@ -14,7 +14,7 @@ use super::definition::{DefineBlock, Definition};
 use crate::error::{Error, Result};
 use crate::json;
 
-pub const SETTING: &str = "MEMORY_BLOCKS";
+const SETTING: &str = "MEMORY_BLOCKS";
 
 /// Blocks that one configuration may hold.
 const MAX_CONFIGURED: usize = 100;
@@ -29,7 +29,7 @@ pub struct Configured {
 pub fn load(memory: &Memory<'_>) -> Configured {
     memory
         .outside
-        .find_setting(SETTING)
+        .find_setting("MEMORY_BLOCKS")
         .map_or_else(Configured::default, |text| read(&text, memory.agent))
 }
 

@@ -1,7 +1,7 @@
 //! A session's memory, copied for a fork of it: the conversation goes on with
 //! what it knew. Part of the fork's transaction.
 
-use super::entries::Entry;
+use super::entries::find_by_number;
 use super::entry_search::index_entry;
 use crate::database::Database;
 use crate::error::Result;
@@ -53,28 +53,18 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
 
 /// An entry at a time: their texts together may be long.
 fn index_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let mut after = 0;
-    loop {
-        let rows = db.rows(
-            "SELECT number, key, title, content, created_at, updated_at
-               FROM cf_agents_entries
-              WHERE scope = ?1
-                AND number > ?2
-              ORDER BY number
-              LIMIT 1",
-            &[session_id.as_str().into(), after.into()],
-        )?;
-        let Some(row) = rows.first() else {
-            return Ok(());
-        };
-        after = row.integer(0)?;
-        let entry = Entry {
-            key: row.text(1)?.to_owned(),
-            title: row.find_text(2).map(str::to_owned),
-            content: row.text(3)?.to_owned(),
-            created_at: row.integer(4)?,
-            updated_at: row.integer(5)?,
-        };
-        index_entry(db, after, &entry)?;
+    let numbers = db.rows(
+        "SELECT number
+           FROM cf_agents_entries
+          WHERE scope = ?1
+          ORDER BY block, key",
+        &[session_id.as_str().into()],
+    )?;
+    for row in &numbers {
+        let number = row.integer(0)?;
+        if let Some(entry) = find_by_number(db, number)? {
+            index_entry(db, number, &entry)?;
+        }
     }
+    Ok(())
 }

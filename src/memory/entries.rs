@@ -217,6 +217,13 @@ fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Opt
         .transpose()
 }
 
+pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
+    let sql = format!("SELECT {COLUMNS} FROM cf_agents_entries WHERE number = ?1");
+    find_row(db, &sql, &[number.into()])?
+        .map(|row| to_entry(&row))
+        .transpose()
+}
+
 /// The entry's own text, where it lives in this object.
 pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
     Ok(find_numbered(db, block, key)?.map(|(_, entry)| entry))

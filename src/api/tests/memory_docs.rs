@@ -441,3 +441,26 @@ fn a_reminder_says_what_changed_where_it_was_asked_for() {
     alice.ok("refreshPrompt", json!({"sessionId": "s"}));
     assert_eq!(reminder(&alice), Value::Null);
 }
+
+#[test]
+fn the_readmes_memory_is_rendered_as_it_prints_it() {
+    let alice = Alice::with_session();
+    alice.ok("defineBlock", json!({"label": "memory", "kind": "writable", "description": "Facts about the user", "maxTokens": 1100}));
+    let written = tool(
+        &alice,
+        "set_context",
+        json!({"label": "memory", "content": "Travels to Oslo in May."}),
+    );
+    assert_eq!(
+        written["output"],
+        "Written. memory holds 7 of 1100 tokens now."
+    );
+    let rendered = alice.ok("renderPrompt", json!({}));
+    let readme = include_str!("../../../README.md");
+    for printed in [
+        rendered["prompt"].to_string(),
+        format!("\"tokensEstimate\": {}}}", rendered["tokensEstimate"]),
+    ] {
+        assert!(readme.contains(&printed), "{printed}");
+    }
+}
