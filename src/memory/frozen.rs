@@ -62,6 +62,11 @@ pub async fn freeze(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPromp
     })
 }
 
+/// The prompt that is frozen already, if one is.
+pub fn find_frozen(db: &dyn Database, scope: Scope<'_>) -> Result<Option<FrozenPrompt>> {
+    Ok(find(db, scope)?.map(|(frozen, _)| frozen))
+}
+
 /// Renders the prompt anew and keeps it. One that is the same stays as it is.
 pub async fn refresh(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPrompt> {
     let blocks = read_view(memory, scope).await?;

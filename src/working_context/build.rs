@@ -34,14 +34,29 @@ pub struct WorkingContext {
     pub model_input: Option<JsonObject>,
 }
 
-/// The context that the newest `limit` events up to `leaf_seq` make.
+/// What a context is built from.
+pub struct Window {
+    /// The event that it ends with; `None`: there is none.
+    pub leaf_seq: Option<i64>,
+    /// Events, at most.
+    pub limit: usize,
+    pub system_instructions: Vec<String>,
+    /// What a turn has said so far and the log doesn't have yet.
+    pub added: Vec<ContextMessage>,
+}
+
+/// The context that the newest events up to a leaf make.
 pub fn build_working_context(
     db: &dyn Database,
     session_id: &Id,
-    leaf_seq: Option<i64>,
-    limit: usize,
-    mut system_instructions: Vec<String>,
+    window: Window,
 ) -> Result<WorkingContext> {
+    let Window {
+        leaf_seq,
+        limit,
+        mut system_instructions,
+        added,
+    } = window;
     let mut items = Vec::new();
     let mut bytes = 0;
     if let Some(leaf_seq) = leaf_seq {
@@ -75,6 +90,12 @@ pub fn build_working_context(
         };
         placed.extend(messages.into_iter().map(|message| Placed { seq, message }));
     }
+    let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
+    placed.extend(
+        (next_seq..)
+            .zip(added)
+            .map(|(seq, message)| Placed { seq, message }),
+    );
     let mut placed = close_pairs(placed);
     let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
     system_instructions.append(&mut documents.instructions);
