@@ -345,4 +345,6 @@ pub fn parse_arguments(text: &str) -> Option<JsonObject> {
 }
 
 #[cfg(test)]
+mod random_play;
+#[cfg(test)]
 mod tests;
