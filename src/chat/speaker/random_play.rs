@@ -21,7 +21,9 @@ struct Client {
     in_step: bool,
     started: bool,
     ended: bool,
-    /// Calls since the last step began, and those of them that have an outcome.
+    /// A step began, which shows with the first part in it.
+    step_is_coming: bool,
+    /// Calls since the last step that shows, and those of them that have an outcome.
     step_calls: HashSet<String>,
     settled: HashSet<String>,
     aborted: bool,
@@ -35,13 +37,19 @@ impl Client {
         if !matches!(kind.as_str(), "start" | "error" | "abort") {
             assert!(self.started, "before the start: {chunk}");
         }
+        let shows = kind.starts_with("text-")
+            || kind.starts_with("reasoning-")
+            || kind.starts_with("tool-");
+        if shows && std::mem::take(&mut self.step_is_coming) {
+            self.step_calls.clear();
+            self.settled.clear();
+        }
         match kind.as_str() {
             "start" => self.started = true,
             "start-step" => {
                 assert!(!self.in_step && self.open.is_empty());
                 self.in_step = true;
-                self.step_calls.clear();
-                self.settled.clear();
+                self.step_is_coming = true;
             }
             "finish-step" => {
                 assert!(self.in_step && self.open.is_empty());

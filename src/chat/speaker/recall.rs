@@ -38,6 +38,7 @@ impl Speaker {
             "start-step" => {
                 self.place = Place::InStep;
                 self.has_outcome = false;
+                self.is_bare = true;
             }
             "finish-step" => self.place = Place::BetweenSteps,
             "text-start" => self.hear_block(Kind::Text, said.id),
@@ -57,6 +58,7 @@ impl Speaker {
 
     fn hear_block(&mut self, kind: Kind, id: Option<String>) {
         self.blocks += 1;
+        self.is_bare = false;
         self.open = id.map(|id| (kind, id));
     }
 }
