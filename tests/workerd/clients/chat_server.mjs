@@ -15,12 +15,12 @@ const TOOLS = `export default {
   },
 };`;
 
-/** `{ server, model, stop }`, the server asking the model. */
-export async function startChatServer() {
+/** `{ server, model, stop }`, the server asking the model; open, unless it is given a token. */
+export async function startChatServer({ token } = {}) {
   const model = await startModel();
   const server = await startServer({
-    vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
-    secrets: { OPENAI_API_KEY: "a test's key" },
+    vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url, ...(token ? {} : { AUTH: "open" }) },
+    secrets: { OPENAI_API_KEY: "a test's key", ...(token ? { SESSION_AGENT_TOKEN: token } : {}) },
     workers: { tools: TOOLS },
   });
   return {
@@ -34,8 +34,8 @@ export async function startChatServer() {
 }
 
 /** An operation that must succeed; its output. */
-export async function call(server, agent, operation, input) {
-  const { status, body } = await server.call(agent, operation, input);
+export async function call(server, agent, operation, input, headers = {}) {
+  const { status, body } = await server.call(agent, operation, input, { headers });
   assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
   return body;
 }

@@ -95,6 +95,26 @@ test("a_socket_outlives_the_objects_eviction", async () => {
   assert.equal((await client.call("getSession", [{ sessionId: "s" }])).id, "s");
 });
 
+test("a_page_shows_and_speaks_of_what_its_token_is_for", async () => {
+  const token = "the secret of this test, long enough";
+  const locked = await startChatServer({ token });
+  after(locked.stop);
+  const authorization = { authorization: `Bearer ${token}` };
+  const scope = { sessionId: "mine", expiresIn: 60 };
+  const minted = await call(locked.server, "locked", "mintToken", scope, authorization);
+  const query = { token: minted.token, sessionId: "mine" };
+  const tab = await openTab(locked.server, "locked", { query });
+  opened.push(tab);
+  locked.model.next(say("Come in."));
+  await tab.chat.sendMessage({ text: "Knock." });
+  await shows(tab, [["user", "Knock."], ["assistant", "Come in."]]);
+  await assert.rejects(tab.agent.call("getHistory", [{ sessionId: "another" }]), /token/i);
+  await tab.close();
+  const again = await openTab(locked.server, "locked", { query });
+  opened.push(again);
+  await shows(again, [["user", "Knock."], ["assistant", "Come in."]]);
+});
+
 test("a_message_is_answered_in_every_tab", async () => {
   const here = await open("tabs");
   const there = await open("tabs");
