@@ -9,7 +9,7 @@ use crate::ids::Id;
 use crate::json::{Count, Limit};
 #[cfg(test)]
 use crate::memory::block::Block;
-use crate::memory::block::{read, read_or_omit};
+use crate::memory::block::read;
 use crate::memory::configured;
 use crate::memory::content::MAX_VERSIONS;
 use crate::memory::definition::DefineBlock;
@@ -17,6 +17,7 @@ use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
 use crate::memory::label::Label;
+use crate::memory::view::read_blocks;
 #[cfg(test)]
 use crate::memory::write::Versions;
 use crate::memory::write::{Placement, Text, clear, read_versions, revert, write};
@@ -137,10 +138,7 @@ impl WaitingOperation for GetBlocks {
         {
             return Err(mistake);
         }
-        let mut blocks = Vec::new();
-        for block in load_definitions(&memory, scope)? {
-            blocks.push(read_or_omit(&memory, &block).await?);
-        }
+        let blocks = read_blocks(&memory, &load_definitions(&memory, scope)?).await?;
         Reply::json(&blocks)
     }
 }

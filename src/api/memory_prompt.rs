@@ -9,8 +9,9 @@ use crate::ids::Id;
 use crate::memory::Scope;
 #[cfg(test)]
 use crate::memory::frozen::FrozenPrompt;
-use crate::memory::frozen::{find_reminder, freeze, read_view, refresh};
+use crate::memory::frozen::{find_reminder, freeze, refresh};
 use crate::memory::prompt::{Format, render};
+use crate::memory::view::read_view;
 use crate::tokens;
 
 /// Renders the blocks as they stand now: the agent's, then the session's.

@@ -83,6 +83,10 @@ pub fn find_definition(
     scope: Scope<'_>,
     label: &Label,
 ) -> Result<Option<Definition>> {
+    find_in(memory, scope.column(), label)
+}
+
+fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
     match find_row_of(memory.db, scope, label)? {
         Some(row) if is_removed(&row) => Ok(None),
         Some(row) => to_definition(&row).map(Some),
@@ -104,21 +108,22 @@ pub fn block_not_found(label: &Label) -> Error {
     .with("label", label.as_str())
 }
 
-fn find_row_of(db: &dyn Database, scope: Scope<'_>, label: &Label) -> Result<Option<Row>> {
+fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<Row>> {
     let sql = format!(
         "SELECT {COLUMNS}
            FROM cf_agents_blocks
           WHERE scope = ?1
             AND key = ?2"
     );
-    find_row(db, &sql, &[scope.column().into(), label.key().into()])
+    find_row(db, &sql, &[scope.into(), label.key().into()])
 }
 
-fn find_configured(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Option<Definition> {
+fn find_configured(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
     let key = label.key();
-    let deployed = match scope {
-        Scope::Agent => configured::load(memory).blocks,
-        Scope::Session(_) => Vec::new(),
+    let deployed = if scope == Scope::Agent.column() {
+        configured::load(memory).blocks
+    } else {
+        Vec::new()
     };
     deployed.into_iter().find(|block| block.label.key() == key)
 }
@@ -145,27 +150,27 @@ fn write_definition(
         return Err(crate::outside::Failure::not_configured(binding));
     }
     atomically(memory.db, || {
-        let row = memory.db.rows(
-            "SELECT source, is_removed
-               FROM cf_agents_blocks
-              WHERE scope = ?1
-                AND key = ?2",
-            &[block.scope.as_str().into(), block.label.key().into()],
-        )?;
-        let names_source =
-            block.source.is_some() || row.iter().any(|row| row.find_text(0).is_some());
-        if names_source && !may_reach_out {
+        let before = find_in(memory, &block.scope, &block.label)?;
+        let had_source = before
+            .as_ref()
+            .is_some_and(|before| before.source.is_some());
+        if (block.source.is_some() || had_source) && !may_reach_out {
             return Err(Error::new(
                 Code::Forbidden,
                 "Where a block lives is said with the Worker's secret; a minted token is not enough. Leave `source` out: the block lives in this agent.",
             ));
         }
-        if row.is_empty() {
-            check_room(memory.db, &block.scope)?;
+        let defined_at = before.as_ref().and_then(|before| before.defined_at);
+        block.defined_at = defined_at;
+        // An agent may define its blocks at every start: what is so already writes no row.
+        if defined_at.is_none() || before.as_ref() != Some(&block) {
+            if find_row_of(memory.db, &block.scope, &block.label)?.is_none() {
+                check_room(memory.db, &block.scope)?;
+            }
+            check_kind(memory.db, &block)?;
+            block.defined_at = Some(memory.host.now_ms());
+            write(memory.db, &block)?;
         }
-        check_kind(memory.db, &block)?;
-        block.defined_at = Some(memory.host.now_ms());
-        write(memory.db, &block)?;
         let held = match block.home() {
             Home::Object => Some(hold_here(memory, &block)?),
             _ => None,
@@ -259,7 +264,7 @@ fn write(db: &dyn Database, block: &Definition) -> Result<()> {
 pub fn remove(memory: &Memory<'_>, scope: Scope<'_>, label: &Label, purge: bool) -> Result<bool> {
     atomically(memory.db, || {
         let was_there = find_definition(memory, scope, label)?;
-        match find_configured(memory, scope, label) {
+        match find_configured(memory, scope.column(), label) {
             // A row that hides it, else it would be back at once.
             Some(deployed) if was_there.is_some() => {
                 let defined_at = Some(memory.host.now_ms());

@@ -7,19 +7,14 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::block::{Block, Held, read_or_omit};
+use super::block::Block;
 use super::definition::WhenChanged;
-use super::homes::PATIENCE_MS;
 use super::prompt::{Format, render, render_section};
-use super::source::Home;
-use super::view::load_view;
+use super::view::{load_view, read_blocks, read_view};
 use super::{Memory, Scope};
 use crate::database::{Database, atomically, find_row};
 use crate::error::{Error, Result};
 use crate::host::Host;
-
-/// How long all homes of a prompt together are waited for.
-const PROMPT_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -29,22 +24,6 @@ pub struct FrozenPrompt {
     /// SHA-256 of the prompt, in hex.
     pub hash: String,
     pub frozen_at: i64,
-}
-
-/// What a scope sees, read from every home. One that is away is left out and
-/// said to be.
-pub async fn read_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Block>> {
-    let begun_ms = memory.host.now_ms();
-    let mut blocks = Vec::new();
-    for block in load_view(memory, scope)? {
-        let is_late = memory.host.now_ms() - begun_ms > PROMPT_PATIENCE_MS;
-        blocks.push(if is_late && block.home() != Home::Object {
-            Block::new(&block, Held::away("other homes took too long".to_owned()))
-        } else {
-            read_or_omit(memory, &block).await?
-        });
-    }
-    Ok(blocks)
 }
 
 /// The frozen prompt; at the first call it is rendered and kept.
@@ -161,22 +140,18 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Opti
     let Some((_, frozen)) = find(memory.db, scope)? else {
         return Ok(None);
     };
+    let mut reminding = load_view(memory, scope)?;
+    reminding.retain(|block| block.when_changed == WhenChanged::Remind);
     let mut changed = Vec::new();
-    for definition in load_view(memory, scope)? {
-        if definition.when_changed != WhenChanged::Remind {
-            continue;
-        }
-        let block = read_or_omit(memory, &definition).await?;
-        // A home that is away has changed nothing.
-        if block.unavailable.is_some() {
-            continue;
-        }
+    for block in read_blocks(memory, &reminding).await? {
         let section = section_of(&block);
-        if frozen.get(&definition.label.key()) == Some(&hash(&section)) {
+        let was = frozen.get(&block.label.to_lowercase());
+        // A home that is away has changed nothing.
+        if block.unavailable.is_some() || was == Some(&hash(&section)) {
             continue;
         }
         changed.push(match section.as_str() {
-            "" => format!("{} is empty now.", definition.label.as_str().to_uppercase()),
+            "" => format!("{} is empty now.", block.label.to_uppercase()),
             section => section.to_owned(),
         });
     }

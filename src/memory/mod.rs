@@ -68,20 +68,6 @@ impl<'a> Scope<'a> {
             Scope::Session(id) => id.as_str(),
         }
     }
-
-    pub fn session_id(self) -> Option<&'a Id> {
-        match self {
-            Scope::Agent => None,
-            Scope::Session(id) => Some(id),
-        }
-    }
-
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::Agent => "agent",
-            Scope::Session(_) => "session",
-        }
-    }
 }
 
 /// On whose account something is written.

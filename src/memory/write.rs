@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::block::{Block, Held, newest_of};
+use super::block::{Block, Held, newest_of, read};
 use super::content::{
     NewVersion, Version, check_budget, check_content, check_reason, check_version, find_version,
     load_versions, write_version,
@@ -186,7 +186,13 @@ async fn write_elsewhere(
     let (operation, content) = match text.placement {
         Placement::Whole => ("setBlock", text.content.to_owned()),
         Placement::Appended => ("appendToBlock", text.content.to_owned()),
-        Placement::AppendedLine => ("appendToBlock", format!("\n{}", text.content)),
+        Placement::AppendedLine => {
+            let before = read(memory, block).await?.content;
+            // What stands there may be another's by now: only the line's break hangs on it.
+            let after = text.after(&before);
+            let added = after.get(before.len()..).unwrap_or(text.content);
+            ("appendToBlock", added.to_owned())
+        }
     };
     if text.placement == Placement::Whole {
         check_budget(&block.label, block.max_tokens, text.content)?;

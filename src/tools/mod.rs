@@ -34,9 +34,12 @@ pub struct Toolbox<'a> {
     /// The session whose blocks and documents they work with, beside the agent's.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
-    /// The caller is narrowed to one session: nothing is written that others
-    /// see, and nothing is found that others said.
+    /// Nothing is found but what was said in this session.
     pub only_session: Option<&'a Id>,
+    /// Whether the agent's own blocks, which its other sessions see, may be
+    /// written. Not for a caller who is narrowed to one session and says
+    /// themselves what a tool writes.
+    pub writes_agent: bool,
 }
 
 /// What a tool gave; failures are data that the model can read.
@@ -62,7 +65,7 @@ impl<'a> Toolbox<'a> {
     }
 
     fn may_write(&self, block: &Definition) -> bool {
-        self.only_session.is_none() || block.is_sessions()
+        self.writes_agent || block.is_sessions()
     }
 }
 

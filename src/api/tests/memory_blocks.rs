@@ -583,3 +583,15 @@ fn entries_are_found_by_any_word_in_any_form_and_the_fitting_one_first() {
         keys(syntax);
     }
 }
+
+#[test]
+fn a_definition_that_changes_nothing_writes_no_row() {
+    let alice = with_memory();
+    let before = alice.db.dump();
+    alice.host.advance(1_000);
+    alice.ok(
+        "defineBlock",
+        json!({"label": "memory", "kind": "writable", "maxTokens": 100}),
+    );
+    assert_eq!(alice.db.dump(), before);
+}

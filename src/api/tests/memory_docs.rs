@@ -4,6 +4,8 @@
 use serde_json::{Value, json};
 
 use super::Alice;
+use crate::access::{Caller, Scope};
+use crate::ids::Id;
 
 fn expect_prompt(name: &str, prompt: &Value) {
     let path = format!("src/api/tests/prompts/{name}.txt");
@@ -408,6 +410,20 @@ fn the_model_searches_what_was_said_in_other_sessions() {
     assert_eq!(
         found,
         json!({"output": "[s] user: The launch code is heliotrope.", "isError": false})
+    );
+    // Not so for who may see the later one alone.
+    let mut alice = alice;
+    alice.caller = Caller::Scoped(Scope {
+        session_id: Some(Id::parse("t".to_owned()).unwrap()),
+        operations: None,
+    });
+    let found = alice.ok(
+        "callTool",
+        json!({"sessionId": "t", "name": "session_search", "arguments": {"query": "launch codes"}}),
+    );
+    assert_eq!(
+        found["output"],
+        "Nothing that was said matches. Try other words."
     );
 }
 
