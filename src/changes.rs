@@ -59,6 +59,25 @@ pub fn record(
     )
 }
 
+/// What a change may be, by name.
+pub const TYPES: &[&str] = &["update", "delete", "clear", "compaction"];
+
+/// Writes entries that were exported: cursor, type, id and time of each.
+pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    db.run(
+        "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at)
+         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3
+           FROM json_each(?2)",
+        &[
+            session_id.as_str().into(),
+            serde_json::Value::from(rows).to_string().into(),
+        ],
+    )
+}
+
 /// Forgets what the newest change, a clear, made irrelevant.
 pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(

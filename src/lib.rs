@@ -23,7 +23,9 @@ mod outside;
 mod schema;
 mod search;
 mod sessions;
+mod staging;
 mod tokens;
+mod transfer;
 mod tree;
 mod working_context;
 

@@ -9,6 +9,7 @@ pub mod route;
 mod search;
 mod sessions;
 mod table;
+mod transfer;
 mod tree;
 mod working_context;
 
@@ -19,6 +20,7 @@ mod tests;
 
 use operation::Run;
 pub use operation::{Agent, Reply};
+pub use transfer::{begin_export, begin_import};
 
 use crate::error::{Code, Error, Result};
 use crate::json;

@@ -10,6 +10,7 @@ mod nonsense;
 mod random_play;
 mod search;
 mod sessions;
+mod transfer;
 mod working_context;
 
 use serde_json::{Value, json};
