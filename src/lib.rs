@@ -11,6 +11,7 @@ mod access;
 mod api;
 mod changes;
 mod config;
+mod data_url;
 mod database;
 mod error;
 mod host;

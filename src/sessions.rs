@@ -308,7 +308,12 @@ pub fn add_usage(
 /// Deletes everything that a session's log is stored in. Part of a transaction.
 pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
     index::remove_session(db, id.as_str())?;
-    for table in ["cf_agents_events", "cf_agents_slices"] {
+    for table in [
+        "cf_agents_events",
+        "cf_agents_slices",
+        "cf_agents_media",
+        "cf_agents_media_uses",
+    ] {
         let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
         db.run(&sql, &[id.as_str().into()])?;
     }

@@ -9,7 +9,13 @@ use crate::host::Host;
 use crate::ids::Id;
 
 /// The tables that hold rows of a session beside its own.
-const TABLES: &[&str] = &["cf_agents_events", "cf_agents_slices", "cf_agents_changes"];
+const TABLES: &[&str] = &[
+    "cf_agents_events",
+    "cf_agents_slices",
+    "cf_agents_media",
+    "cf_agents_media_uses",
+    "cf_agents_changes",
+];
 
 /// An import that has written nothing for this long is dead: a client that
 /// still sends is heard of within seconds.

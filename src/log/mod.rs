@@ -9,6 +9,7 @@ pub mod delete;
 pub mod event;
 pub mod find;
 pub mod load;
+pub mod media;
 pub mod message_text;
 pub mod slices;
 pub mod tip;

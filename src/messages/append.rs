@@ -52,6 +52,7 @@ pub fn append_message(
             is_dated: text.as_ref().is_some_and(|text| text.is_dated),
             created_at,
             sliced_bytes: 0,
+            media: None,
             content: String::new(),
             message: text.map(|text| text.fields),
         }

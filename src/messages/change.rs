@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::log::delete::delete_seqs;
+use crate::log::media;
 use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies};
 use crate::sessions::delete_rows;
@@ -54,6 +55,7 @@ pub fn update_message(
             Some(created_at) => created_at,
             None => get_event_row(db, session_id, stored.first_seq)?.created_at,
         };
+        let cut = media::cut(&message.text.fields);
         let row = NewRow {
             seq: stored.first_seq,
             id: id.as_str(),
@@ -65,15 +67,23 @@ pub fn update_message(
             content: Some(&message.content),
             tool: None,
             metadata: None,
-            message: Some(&message.text.fields),
+            message: Some(&cut.text),
+            media: cut.places.as_deref(),
             message_dated: u8::from(message.text.is_dated),
             sliced_bytes: 0,
             created_at,
             written_at: 0,
             sliced: Vec::new(),
+            payloads: &cut.payloads,
+            cut_bytes: cut.bytes,
             text: "",
         };
-        rewrite_bodies(db, session_id, &row.fit("message")?)?;
+        rewrite_bodies(
+            db,
+            session_id,
+            &row.fit("message")?,
+            stored.media.as_deref(),
+        )?;
         let row = get_event_row(db, session_id, stored.first_seq)?;
         super::read::message_from(db, session_id, row).map(Some)
     })

@@ -157,8 +157,9 @@ impl Filling {
 }
 
 fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    let bytes = row.integer(12)?;
-    if bytes <= INLINE_BYTES as i64 {
+    let bytes = row.integer(13)?;
+    let has_media = row.find_text(10).is_some();
+    if bytes <= INLINE_BYTES as i64 && !has_media {
         return EventRow::from_row(row);
     }
     get_event_row(db, session_id, row.integer(0)?)

@@ -19,7 +19,7 @@ pub const MAX_RUN_EVENTS: usize = 1000;
 
 /// The columns of [`EventRow`], of a row `e`.
 pub const COLUMNS: &str =
-    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes";
+    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media";
 
 /// The bodies of a row, and how many bytes they have.
 pub const BODY: &str = "e.content, e.message";
@@ -51,6 +51,8 @@ pub struct EventRow {
     pub created_at: i64,
     /// Not 0: some of what follows is not in the row and has to be put in.
     pub sliced_bytes: i64,
+    /// Where media was cut out of the message; it stays when that is put back.
+    pub media: Option<String>,
     pub content: String,
     pub message: Option<String>,
 }
@@ -69,8 +71,9 @@ impl EventRow {
             is_dated: row.integer(7)? == 1,
             created_at: row.integer(8)?,
             sliced_bytes: row.integer(9)?,
-            content: text(10).unwrap_or_default(),
-            message: text(11),
+            media: text(10),
+            content: text(11).unwrap_or_default(),
+            message: text(12),
         })
     }
 
@@ -103,6 +106,8 @@ pub struct Message {
     pub last_seq: i64,
     /// The event that the first one follows; 0: none.
     pub parent_seq: i64,
+    /// Where its row had media cut out.
+    pub media: Option<String>,
 }
 
 /// Gathers a path's rows, newest first, into messages, newest first.
@@ -178,6 +183,7 @@ fn single(row: &EventRow) -> Result<Message> {
         first_seq: row.seq,
         last_seq: row.seq,
         parent_seq: row.parent_seq,
+        media: row.media.clone(),
     })
 }
 
@@ -271,6 +277,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         first_seq: first.seq,
         last_seq: last.seq,
         parent_seq: first.parent_seq,
+        media: None,
     })
 }
 
@@ -365,6 +372,7 @@ mod tests {
             is_dated: false,
             created_at: seq * 10,
             sliced_bytes: 0,
+            media: None,
             content: content.to_owned(),
             message: None,
         }

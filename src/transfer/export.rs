@@ -150,7 +150,7 @@ impl Export {
             "SELECT e.seq, e.parent_seq, e.is_branch, e.id, e.action,
                     iif({ALL_BYTES} <= {INLINE_BYTES}, e.tool, NULL),
                     iif({ALL_BYTES} <= {INLINE_BYTES}, e.metadata, NULL),
-                    e.message_dated, e.created_at, e.sliced_bytes,
+                    e.message_dated, e.created_at, e.sliced_bytes, e.media,
                     iif({ALL_BYTES} <= {INLINE_BYTES}, e.content, NULL),
                     iif({ALL_BYTES} <= {INLINE_BYTES}, e.message, NULL),
                     {ALL_BYTES}, e.parent_id, e.written_at, e.content IS NULL
@@ -188,7 +188,8 @@ impl Export {
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
         let seq = row.integer(0)?;
-        let event = match row.integer(12)? <= INLINE_BYTES as i64 {
+        let is_whole = row.integer(13)? <= INLINE_BYTES as i64 && row.find_text(10).is_none();
+        let event = match is_whole {
             true => EventRow::from_row(row)?,
             false => find_event_row(db, &self.session_id, seq)?
                 .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?,
@@ -198,12 +199,12 @@ impl Export {
             move |_: serde_json::Error| Error::corrupt_row(&id, what)
         };
         let message = event.message.as_ref().map(|fields| format!("{{{fields}}}"));
-        let has_content = row.integer(15)? == 0 || !event.content.is_empty();
+        let has_content = row.integer(16)? == 0 || !event.content.is_empty();
         render(&EventOut {
             kind: Kind::Event,
             seq,
             id: &event.id,
-            parent_id: row.find_text(13),
+            parent_id: row.find_text(14),
             action: &event.action,
             content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
             tool: match &event.tool {
@@ -213,7 +214,7 @@ impl Export {
             metadata: raw(event.metadata.as_deref()).map_err(damaged("metadata"))?,
             message: raw(message.as_deref()).map_err(damaged("message"))?,
             created_at: event.created_at,
-            written_at: row.integer(14)?,
+            written_at: row.integer(15)?,
         })
     }
 

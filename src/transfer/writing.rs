@@ -18,6 +18,7 @@ use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::log::event::{MessageText, NewEvent};
 use crate::log::find::find_seqs;
+use crate::log::media::{self, Cut};
 use crate::log::write::{NewRow, write_rows};
 use crate::messages::parse::{Source, parse_message};
 use crate::search::build::add_session;
@@ -218,8 +219,13 @@ impl Writing {
             false => find_seqs(db, &self.session_id, ids.chain(parents))?,
         };
         let mut newest_seq = self.written_seq;
+        let cuts: Vec<Option<Cut<'_>>> = self
+            .events
+            .iter()
+            .map(|pending| Some(media::cut(&pending.message()?.fields)))
+            .collect();
         let mut rows = Vec::with_capacity(self.events.len());
-        for pending in &self.events {
+        for (pending, cut) in self.events.iter().zip(&cuts) {
             let here = |error| at_line(pending.line_number, error);
             let id = pending.id.as_str();
             if known.contains_key(id) {
@@ -236,7 +242,7 @@ impl Writing {
             };
             rows.push(
                 pending
-                    .to_row(parent_seq, newest_seq)
+                    .to_row(cut.as_ref(), parent_seq, newest_seq)
                     .fit("event")
                     .map_err(here)?,
             );
@@ -355,7 +361,12 @@ impl Pending {
             + length(self.message().map(|message| message.fields.as_str()))
     }
 
-    fn to_row(&self, parent_seq: i64, newest_seq: i64) -> NewRow<'_> {
+    fn to_row<'a>(
+        &'a self,
+        cut: Option<&'a Cut<'a>>,
+        parent_seq: i64,
+        newest_seq: i64,
+    ) -> NewRow<'a> {
         NewRow {
             seq: self.seq,
             id: self.id.as_str(),
@@ -367,12 +378,15 @@ impl Pending {
             content: self.event.content.as_deref(),
             tool: self.tool.as_deref(),
             metadata: self.event.metadata.as_ref().map(JsonObject::as_str),
-            message: self.message().map(|message| message.fields.as_str()),
+            message: cut.map(|cut| cut.text.as_ref()),
+            media: cut.and_then(|cut| cut.places.as_deref()),
             message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
             sliced_bytes: 0,
             created_at: self.created_at,
             written_at: self.written_at,
             sliced: Vec::new(),
+            payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
+            cut_bytes: cut.map_or(0, |cut| cut.bytes),
             text: "",
         }
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::message::{ContextMessage, from_row};
+use super::message::{ContextMessage, Role, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
 use crate::database::Database;
@@ -79,5 +79,9 @@ fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
-    tokens::estimate(&message.content) + calls.sum::<i64>()
+    let content = match message.role {
+        Role::Tool => tokens::estimate_output(&message.content),
+        Role::User | Role::Assistant | Role::System => tokens::estimate(&message.content),
+    };
+    content + calls.sum::<i64>()
 }

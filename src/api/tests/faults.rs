@@ -21,11 +21,20 @@ fn furnished() -> Alice {
         ]}),
     );
     alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": picture("pic", "a")}),
+    );
+    alice.ok(
         "createSession",
         json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
     );
     alice.ok("configureAgent", json!({"maxSteps": 5}));
     alice
+}
+
+fn picture(id: &str, word: &str) -> Value {
+    let url = format!("data:image/png;base64,{}", word.repeat(5_000));
+    json!({"id": id, "role": "user", "parts": [{"type": "file", "url": url}]})
 }
 
 #[test]
@@ -121,6 +130,19 @@ fn sweep(furnished: fn() -> Alice) {
             "deleteMessages",
             json!({"sessionId": "s", "messageIds": ["b1", run]}),
         ),
+        (
+            "appendMessage",
+            json!({"sessionId": "s", "message": picture("pic2", "b")}),
+        ),
+        (
+            "updateMessage",
+            json!({"sessionId": "s", "message": picture("pic", "b")}),
+        ),
+        (
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["pic"]}),
+        ),
+        ("forkSession", json!({"sessionId": "s"})),
         ("clearMessages", json!({"sessionId": "s"})),
         ("setLeaf", json!({"sessionId": "s", "id": "b1"})),
         ("forkSession", json!({"sessionId": "s", "atId": "b1"})),

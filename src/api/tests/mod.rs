@@ -5,6 +5,7 @@ mod carry_over;
 mod config;
 mod events;
 mod faults;
+mod media;
 mod messages;
 mod nonsense;
 mod random_play;
