@@ -20,7 +20,7 @@ use sha2::{Digest as _, Sha256};
 use super::slices;
 use crate::data_url::find_payload;
 use crate::database::{Database, Value, find_row};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::Id;
 
 /// A payload shorter than this stays in its message: kept apart it costs a row
@@ -195,7 +195,8 @@ pub fn forget(
 ) -> Result<()> {
     let mut gone: HashSet<(String, i64)> = HashSet::new();
     for (seq, places) in uses {
-        for Place(_, hash) in parse_places(places)? {
+        // A damaged row can still be deleted; what it used goes with its session.
+        for Place(_, hash) in parse_places(places).unwrap_or_default() {
             if !kept.contains(&hash.as_str()) {
                 gone.insert((hash, *seq));
             }
@@ -251,9 +252,17 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     )
 }
 
-/// A message's text with its media put back. `places` is the event's column.
-pub fn restore(db: &dyn Database, session_id: &Id, text: &str, places: &str) -> Result<String> {
-    let places = parse_places(places)?;
+/// A message's text with its media put back, or `None` if that is damaged.
+/// `places` is the event's column.
+pub fn restore(
+    db: &dyn Database,
+    session_id: &Id,
+    text: &str,
+    places: &str,
+) -> Result<Option<String>> {
+    let Some(places) = parse_places(places) else {
+        return Ok(None);
+    };
     let hashes: HashSet<&str> = places.iter().map(|Place(_, hash)| hash.as_str()).collect();
     let rows = db.rows(
         "SELECT media.hash, media.text
@@ -276,22 +285,18 @@ pub fn restore(db: &dyn Database, session_id: &Id, text: &str, places: &str) -> 
     for Place(at, hash) in &places {
         let (Some(before), Some(pieces)) = (text.get(copied..*at), payloads.get(hash.as_str()))
         else {
-            return Err(damaged());
+            return Ok(None);
         };
         whole.push_str(before);
         pieces.iter().for_each(|piece| whole.push_str(piece));
         copied = *at;
     }
-    whole.push_str(text.get(copied..).ok_or_else(damaged)?);
-    Ok(whole)
+    whole.push_str(text.get(copied..).unwrap_or_default());
+    Ok(Some(whole))
 }
 
-fn parse_places(places: &str) -> Result<Vec<Place>> {
-    serde_json::from_str(places).map_err(|_| damaged())
-}
-
-fn damaged() -> Error {
-    Error::storage("the media of an event is damaged")
+fn parse_places(places: &str) -> Option<Vec<Place>> {
+    serde_json::from_str(places).ok()
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json};
 
 use super::parse::NewMessage;
-use super::read::{find_message, get_event_row};
+use super::read::{find_message, get_event_row, get_event_text};
 use super::view::{Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, atomically, find_row};
@@ -53,7 +53,7 @@ pub fn update_message(
         }
         let created_at = match message.created_at {
             Some(created_at) => created_at,
-            None => get_event_row(db, session_id, stored.first_seq)?.created_at,
+            None => get_event_text(db, session_id, stored.first_seq)?.created_at,
         };
         let cut = media::cut(&message.text.fields);
         let row = NewRow {

@@ -34,13 +34,14 @@ pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<O
 }
 
 /// Puts in what is not in the row.
-fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
+pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
     with_media(db, session_id, with_slices(db, session_id, row)?)
 }
 
 fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
     if let (Some(places), Some(message)) = (&row.media, &row.message) {
-        row.message = Some(media::restore(db, session_id, message, places)?);
+        let restored = media::restore(db, session_id, message, places)?;
+        row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
     }
     Ok(row)
 }

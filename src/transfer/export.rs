@@ -17,7 +17,7 @@ use crate::json::Count;
 use crate::log::event::StoredTool;
 use crate::log::find::find_seqs;
 use crate::log::tip::get_tip;
-use crate::messages::read::find_event_row;
+use crate::messages::read::{complete, get_event_row};
 use crate::messages::view::EventRow;
 use crate::sessions::ACTIVE_AT;
 use crate::tree::path::INLINE_BYTES;
@@ -170,7 +170,12 @@ impl Export {
         let rows = db.rows(&sql, &params)?;
         let mut added = 0;
         for row in &rows {
-            page.push_str(&self.event(db, row)?);
+            let line = self.event(db, row)?;
+            match page.is_empty() {
+                // A long line is not copied once more.
+                true => *page = line,
+                false => page.push_str(&line),
+            }
             self.events += 1;
             added += 1;
             if page.len() >= PAGE_BYTES {
@@ -188,11 +193,9 @@ impl Export {
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
         let seq = row.integer(0)?;
-        let is_whole = row.integer(13)? <= INLINE_BYTES as i64 && row.find_text(10).is_none();
-        let event = match is_whole {
-            true => EventRow::from_row(row)?,
-            false => find_event_row(db, &self.session_id, seq)?
-                .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?,
+        let event = match row.integer(13)? <= INLINE_BYTES as i64 {
+            true => complete(db, &self.session_id, EventRow::from_row(row)?)?,
+            false => get_event_row(db, &self.session_id, seq)?,
         };
         let damaged = |what: &'static str| {
             let id = event.id.clone();

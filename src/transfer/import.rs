@@ -128,6 +128,11 @@ impl Import {
             let error = Error::payload_too_large("The line", MAX_LINE_BYTES, length);
             return Err(at_line(self.line_number, error));
         }
+        // By steps rather than by doubling: a long line is a quarter of all memory.
+        if self.line.capacity() < length {
+            self.line
+                .reserve_exact(bytes.len().max(self.line.len() / 4));
+        }
         self.line.extend_from_slice(bytes);
         Ok(())
     }
@@ -152,7 +157,7 @@ impl Import {
                 })
                 .map_err(|error| at_line(line_number, error)),
             State::Writing(mut writing) => {
-                match take_line_of(&mut writing, db, host, &line, line_number) {
+                match take_line_of(&mut writing, db, host, line, line_number) {
                     Ok(Some(end)) => Ok(State::Ended(Ending::Written(writing, end))),
                     Ok(None) => Ok(State::Writing(writing)),
                     Err(error) => {
@@ -169,11 +174,6 @@ impl Import {
             }
         };
         self.state = next?;
-        // The buffer serves the next line, unless it grew out of all proportion.
-        if line.capacity() <= 1 << 20 {
-            self.line = line;
-            self.line.clear();
-        }
         Ok(())
     }
 
@@ -226,21 +226,22 @@ fn take_line_of(
     writing: &mut Writing,
     db: &dyn Database,
     host: &dyn Host,
-    line: &[u8],
+    line: Vec<u8>,
     line_number: u64,
 ) -> Result<Option<EndLine>> {
     let here = |error| at_line(line_number, error);
-    match kind_of(line).map_err(here)? {
+    match kind_of(&line).map_err(here)? {
         Kind::Event => {
-            let event: EventLine = json::parse(line).map_err(here)?;
+            let event: EventLine = json::parse(&line).map_err(here)?;
+            drop(line);
             writing.add_event(db, host, event, line_number)?;
         }
         Kind::Change => {
-            let change: ChangeLine = json::parse(line).map_err(here)?;
+            let change: ChangeLine = json::parse(&line).map_err(here)?;
             writing.add_change(db, host, change, line_number)?;
         }
         Kind::End => {
-            let end: EndLine = json::parse(line).map_err(here)?;
+            let end: EndLine = json::parse(&line).map_err(here)?;
             writing.check_end(db, host, &end, line_number)?;
             return Ok(Some(end));
         }

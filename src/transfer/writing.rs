@@ -320,8 +320,8 @@ fn to_pending(line: EventLine, line_number: u64) -> Result<Pending> {
     event.tool_name = line.tool_name;
     event.is_error = line.is_error;
     event.metadata = line.metadata;
-    if let Some(message) = &line.message {
-        let parsed = parse_message(message, Source::Server, &[])?;
+    if let Some(message) = line.message {
+        let parsed = parse_message(&message, Source::Server, &[])?;
         if parsed.action != line.action {
             return Err(Error::invalid(
                 "action",

@@ -226,6 +226,27 @@ fn what_looks_like_a_reference_is_what_it_says_and_no_more() {
 }
 
 #[test]
+fn a_message_whose_media_is_damaged_is_named_and_can_be_deleted() {
+    for damage in [
+        "DELETE FROM cf_agents_media",
+        "UPDATE cf_agents_events SET media = '[oops'",
+        "UPDATE cf_agents_events SET media = '[[9999,\"x\"]]'",
+    ] {
+        let alice = Alice::with_session();
+        alice.show("s", &picture("m", &url("a", 9_000)));
+        alice.db.run(damage, &[]).unwrap();
+        let read = json!({"sessionId": "s", "messageId": "m"});
+        assert_eq!(alice.refused("getMessage", read), "corrupt_row");
+        assert_eq!(alice.export("s").unwrap_err().details["id"], "m");
+        alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["m"]}));
+        assert_eq!(
+            alice.ok("getHistory", json!({"sessionId": "s"}))["messages"],
+            json!([])
+        );
+    }
+}
+
+#[test]
 fn an_unchanged_update_writes_nothing() {
     let alice = Alice::with_session();
     let message = picture("m", &url("a", 9_000));
