@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::ids::Id;
 
 /// Cursors between two appends: an append's own is its `seq` times this.
-const CURSORS_A_SEQ: i64 = 1 << 20;
+pub const CURSORS_A_SEQ: i64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {

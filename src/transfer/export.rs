@@ -16,7 +16,7 @@ use crate::ids::Id;
 use crate::json::Count;
 use crate::log::event::StoredTool;
 use crate::log::find::find_seqs;
-use crate::log::tip::get_tip;
+use crate::log::tip::{Tip, get_tip};
 use crate::messages::read::{complete, get_event_row};
 use crate::messages::view::EventRow;
 use crate::sessions::ACTIVE_AT;
@@ -61,7 +61,7 @@ impl Export {
     /// Looks at where the session stands.
     pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
         let tip = get_tip(db, session_id)?;
-        let (number, session) = load_session(db, session_id)?;
+        let (number, session) = load_session(db, session_id, &tip)?;
         let created_at = session.created_at.0;
         let sql = "SELECT leaf_seq
                      FROM cf_agents_sessions
@@ -291,10 +291,10 @@ fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {
     text.map(serde_json::from_str).transpose()
 }
 
-fn load_session(db: &dyn Database, session_id: &Id) -> Result<(i64, SessionLine)> {
+fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, SessionLine)> {
     let sql = format!(
         "SELECT s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at,
-                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost, s.seq_floor
+                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost
            FROM cf_agents_sessions AS s
           WHERE s.id = ?1"
     );
@@ -327,7 +327,8 @@ fn load_session(db: &dyn Database, session_id: &Id) -> Result<(i64, SessionLine)
             output_tokens: count(row.integer(8)?),
             cost: serde_json::value::to_raw_value(&cost).map_err(damaged("usage"))?,
         },
-        seq_floor: count(row.integer(10)?),
+        // Also where the newest events are deleted before their page is read.
+        seq_floor: count(tip.last_seq()),
     };
     Ok((row.integer(0)?, line))
 }

@@ -5,6 +5,7 @@ mod compare;
 pub mod export;
 pub mod import;
 mod lines;
+mod pending;
 mod writing;
 
 use crate::log::slices::MAX_EVENT_BYTES;

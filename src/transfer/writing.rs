@@ -10,17 +10,16 @@ use serde_json::json;
 
 use super::import::{Target, at_line};
 use super::lines::{ChangeLine, EndLine, EventLine, SessionLine};
+use super::pending::Pending;
 use crate::changes;
 use crate::database::{Database, MAX_LIST_BYTES, Value, atomically};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
-use crate::log::event::{MessageText, NewEvent};
 use crate::log::find::find_seqs;
 use crate::log::media::{self, Cut};
-use crate::log::write::{NewRow, write_rows};
-use crate::messages::parse::{Source, parse_message};
+use crate::log::write::write_rows;
 use crate::search::build::add_session;
 use crate::search::index;
 use crate::sessions::{MAX_NAME_CHARS, session_exists};
@@ -29,18 +28,6 @@ use crate::staging;
 /// Events of one transaction, at most, and about how many bytes of them.
 const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
-
-/// An event that waits for its batch.
-struct Pending {
-    line_number: u64,
-    seq: i64,
-    id: Id,
-    parent_id: Option<Id>,
-    event: NewEvent,
-    tool: Option<String>,
-    created_at: i64,
-    written_at: i64,
-}
 
 pub struct Writing {
     session_id: Id,
@@ -121,7 +108,7 @@ impl Writing {
             )));
         }
         self.last_seq = line.seq.0;
-        let pending = to_pending(line, line_number).map_err(here)?;
+        let pending = Pending::from_line(line, line_number).map_err(here)?;
         self.count += 1;
         self.pending_bytes += pending.bytes();
         self.events.push(pending);
@@ -140,6 +127,13 @@ impl Writing {
             return Err(here(Error::invalid(
                 "cursor",
                 "`cursor` must grow from change to change.",
+            )));
+        }
+        let last_seq = self.last_seq.max(self.session.seq_floor.0);
+        if line.cursor.0 >= (last_seq + 1) * changes::CURSORS_A_SEQ {
+            return Err(here(Error::invalid(
+                "cursor",
+                "`cursor` lies beyond the newest event's.",
             )));
         }
         if !changes::TYPES.contains(&line.change.as_str()) {
@@ -222,7 +216,7 @@ impl Writing {
         let cuts: Vec<Option<Cut<'_>>> = self
             .events
             .iter()
-            .map(|pending| Some(media::cut(&pending.message()?.fields)))
+            .map(|pending| Some(media::cut(&pending.event.message.as_ref()?.fields)))
             .collect();
         let mut rows = Vec::with_capacity(self.events.len());
         for (pending, cut) in self.events.iter().zip(&cuts) {
@@ -309,86 +303,6 @@ impl Writing {
 
     pub fn abandon(&self, db: &dyn Database) -> Result<()> {
         atomically(db, || staging::abandon(db, &self.session_id, &self.token))
-    }
-}
-
-fn to_pending(line: EventLine, line_number: u64) -> Result<Pending> {
-    let mut event = NewEvent::new(line.action);
-    event.content = line.content;
-    event.tool_calls = line.tool_calls;
-    event.tool_call_id = line.tool_call_id;
-    event.tool_name = line.tool_name;
-    event.is_error = line.is_error;
-    event.metadata = line.metadata;
-    if let Some(message) = line.message {
-        let parsed = parse_message(&message, Source::Server, &[])?;
-        if parsed.action != line.action {
-            return Err(Error::invalid(
-                "action",
-                format!(
-                    "`action` must be {}: that is what the message's role says.",
-                    parsed.action.name()
-                ),
-            ));
-        }
-        event.content = Some(parsed.content);
-        event.message = Some(parsed.text);
-    }
-    let carries_tool = event.tool_calls.is_some() || event.tool_call_id.is_some();
-    let tool = event.tool_json().filter(|_| carries_tool);
-    Ok(Pending {
-        line_number,
-        seq: line.seq.0,
-        id: line.id,
-        parent_id: line.parent_id,
-        event,
-        tool,
-        created_at: line.created_at.0,
-        written_at: line.written_at.0,
-    })
-}
-
-impl Pending {
-    fn message(&self) -> Option<&MessageText> {
-        self.event.message.as_ref()
-    }
-
-    fn bytes(&self) -> usize {
-        let length = |text: Option<&str>| text.map_or(0, str::len);
-        length(self.event.content.as_deref())
-            + length(self.tool.as_deref())
-            + length(self.event.metadata.as_ref().map(JsonObject::as_str))
-            + length(self.message().map(|message| message.fields.as_str()))
-    }
-
-    fn to_row<'a>(
-        &'a self,
-        cut: Option<&'a Cut<'a>>,
-        parent_seq: i64,
-        newest_seq: i64,
-    ) -> NewRow<'a> {
-        NewRow {
-            seq: self.seq,
-            id: self.id.as_str(),
-            id_indexed: u8::from(!self.id.leads_to(self.seq)),
-            parent_seq,
-            parent_id: self.parent_id.as_ref().map(Id::as_str),
-            is_branch: u8::from(parent_seq != newest_seq),
-            action: self.event.action.name(),
-            content: self.event.content.as_deref(),
-            tool: self.tool.as_deref(),
-            metadata: self.event.metadata.as_ref().map(JsonObject::as_str),
-            message: cut.map(|cut| cut.text.as_ref()),
-            media: cut.and_then(|cut| cut.places.as_deref()),
-            message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
-            sliced_bytes: 0,
-            created_at: self.created_at,
-            written_at: self.written_at,
-            sliced: Vec::new(),
-            payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
-            cut_bytes: cut.map_or(0, |cut| cut.bytes),
-            text: "",
-        }
     }
 }
 

@@ -11,6 +11,7 @@ mod nonsense;
 mod random_play;
 mod search;
 mod sessions;
+mod staging;
 mod transfer;
 mod working_context;
 

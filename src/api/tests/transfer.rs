@@ -9,13 +9,10 @@ use crate::database::Database;
 use crate::error::Error;
 use crate::host::Host as _;
 use crate::ids::Id;
-use crate::testing::Failing;
 use crate::transfer::import::Imported;
 
-const HOUR_MS: i64 = 3_600_000;
-
 impl Alice {
-    fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
+    pub fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
         Agent {
             name: "alice",
             db,
@@ -36,7 +33,7 @@ impl Alice {
     }
 
     /// Sent in pieces of `bytes`.
-    fn import_in(
+    pub fn import_in(
         &self,
         db: &dyn Database,
         session_id: &str,
@@ -146,7 +143,7 @@ fn furnished() -> Alice {
 }
 
 /// One of three messages.
-fn small() -> Alice {
+pub fn small() -> Alice {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
     alice.ok(
@@ -156,7 +153,7 @@ fn small() -> Alice {
     alice
 }
 
-fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
+pub fn refused(outcome: Result<Imported, Error>) -> (&'static str, Value) {
     let error = outcome.unwrap_err();
     (
         error.code.name(),
@@ -341,6 +338,27 @@ fn a_broken_line_is_named_and_leaves_nothing() {
 }
 
 #[test]
+fn a_broken_entry_of_the_feed_is_named_too() {
+    let alice = small();
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["m"]}));
+    let file = alice.export("s").unwrap();
+    let bob = Alice::default();
+    for (from, to) in [
+        ("\"cursor\":3145729", "\"cursor\":4194304"),
+        ("\"change\":\"delete\"", "\"change\":\"append\""),
+        ("\"type\":\"change\"", "\"type\":\"event\""),
+    ] {
+        assert!(file.contains(from), "{file}");
+        let outcome = refused(bob.import("s", &file.replacen(from, to, 1)));
+        assert_eq!(outcome, ("invalid_request", json!(4)), "{to}");
+    }
+    bob.import("s", &file).unwrap();
+    let next = bob.say(&["three"]);
+    let changes = bob.ok("getChanges", json!({"sessionId": "s", "since": 3_145_729}));
+    assert_eq!(changes["changes"][0]["id"], json!(next[0]));
+}
+
+#[test]
 fn a_file_cut_off_anywhere_is_no_session() {
     let file = small().export("s").unwrap();
     let bob = Alice::default();
@@ -363,115 +381,6 @@ fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
         (error.code.name(), &error.details["line"]),
         ("payload_too_large", &json!(1))
     );
-}
-
-#[test]
-fn an_import_that_dies_at_any_statement_is_not_seen_and_done_again() {
-    let alice = small();
-    // One in slices, and an entry of the feed.
-    alice.say(&["x".repeat(1_950_000).as_str()]);
-    alice.ok(
-        "deleteMessages",
-        json!({"sessionId": "s", "messageIds": ["m"]}),
-    );
-    let file = alice.export("s").unwrap();
-    let whole = Alice::default();
-    whole.import("s", &file).unwrap();
-    let mut tried = 0;
-    loop {
-        let bob = Alice::default();
-        let failing = Failing::after(&bob.db, tried);
-        let outcome = bob.import_in(&failing, "s", &file, 1_000_000);
-        if !failing.has_failed() {
-            outcome.unwrap();
-            break;
-        }
-        assert_eq!(refused(outcome).0, "storage_failed", "statement {tried}");
-        assert_eq!(bob.ok("getSession", json!({"sessionId": "s"})), Value::Null);
-        for read in ["loadEvents", "getHistory", "getChanges"] {
-            assert_eq!(
-                bob.refused(read, json!({"sessionId": "s"})),
-                "session_not_found"
-            );
-        }
-        bob.import("s", &file).unwrap();
-        assert_eq!(bob.db.dump(), whole.db.dump(), "statement {tried}");
-        tried += 1;
-    }
-    assert!(tried > 15, "{tried}");
-}
-
-/// Bob, and an import into `s` that has written its first batch.
-fn half_way() -> (Alice, crate::transfer::import::Import, String) {
-    let alice = Alice::with_session();
-    let texts: Vec<String> = (0..600).map(|n| format!("event {n}")).collect();
-    alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
-    let file = alice.export("s").unwrap();
-    let bob = Alice::default();
-    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
-    let (head, rest) = file.split_at(file.len() - 200);
-    import.push(&bob.db, &bob.host, head.as_bytes()).unwrap();
-    let staged = bob.db.rows("SELECT 1 FROM cf_agents_events", &[]).unwrap();
-    assert_eq!(staged.len(), 500);
-    (bob, import, rest.to_owned())
-}
-
-#[test]
-fn a_session_that_is_created_meanwhile_wins_over_the_import() {
-    let (bob, mut import, rest) = half_way();
-    bob.ok("createSession", json!({"id": "s"}));
-    assert_eq!(bob.events(), [] as [Value; 0]);
-    let outcome = import
-        .push(&bob.db, &bob.host, rest.as_bytes())
-        .and_then(|()| import.finish(&bob.db, &bob.host));
-    assert_eq!(refused(outcome).0, "already_exists");
-    assert_eq!(bob.events(), [] as [Value; 0]);
-}
-
-#[test]
-fn the_later_of_two_imports_wins() {
-    let (bob, mut import, rest) = half_way();
-    let file = small().export("s").unwrap();
-    let mut later = begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
-    later.push(&bob.db, &bob.host, file.as_bytes()).unwrap();
-    let outcome = import
-        .push(&bob.db, &bob.host, rest.as_bytes())
-        .and_then(|()| import.finish(&bob.db, &bob.host));
-    assert_eq!(refused(outcome).0, "already_exists");
-    later.finish(&bob.db, &bob.host).unwrap();
-    assert_eq!(bob.events().len(), 3);
-}
-
-#[test]
-fn what_a_dead_import_left_goes_with_the_next_one_anywhere() {
-    let (bob, import, _) = half_way();
-    drop(import);
-    let file = small().export("s").unwrap();
-    let count = || {
-        bob.db
-            .rows("SELECT 1 FROM cf_agents_events", &[])
-            .unwrap()
-            .len()
-    };
-    // It may be alive still.
-    bob.import("t", &file).unwrap();
-    assert_eq!(count(), 503);
-    bob.host.advance(HOUR_MS);
-    bob.import("u", &file).unwrap();
-    assert_eq!(count(), 6);
-    assert!(
-        bob.db
-            .rows("SELECT 1 FROM cf_agents_imports", &[])
-            .unwrap()
-            .is_empty()
-    );
-}
-
-#[test]
-fn an_import_whose_sender_goes_away_is_thrown_away() {
-    let (bob, mut import, _) = half_way();
-    import.give_up(&bob.db).unwrap();
-    assert_eq!(bob.db.dump(), Alice::default().db.dump());
 }
 
 #[test]
