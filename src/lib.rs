@@ -32,6 +32,7 @@ mod tokens;
 mod tools;
 mod transfer;
 mod tree;
+mod vectors;
 mod working_context;
 
 #[cfg(target_arch = "wasm32")]

@@ -5,8 +5,9 @@
 //! A call is bounded twice: in the time it may take and in the bytes that its
 //! answer may have. No transaction holds one.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use crate::error::{Code, Error};
 
@@ -152,6 +153,22 @@ pub async fn read_all(body: &mut dyn Chunks) -> Result<Vec<u8>, Failure> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// The outcome of some work, tries and pauses included; `None`: it took longer
+/// than so many milliseconds, and is given up.
+pub async fn in_time<T>(
+    outside: &dyn Outside,
+    ms: i64,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut pause = outside.sleep(ms);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 impl Failure {

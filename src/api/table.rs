@@ -52,7 +52,7 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<DeleteMessages>(),
     entry::<ClearMessages>(),
     entry::<GetChanges>(),
-    entry::<Search>(),
+    waiting_entry::<Search>(),
     entry::<ConfigureCompaction>(),
     waiting_entry::<Compact>(),
     entry::<AddCompaction>(),

@@ -48,6 +48,12 @@ impl EmbeddingModel {
         }))
     }
 
+    /// As the setting names it.
+    pub fn name(&self) -> String {
+        let (Self::WorkersAi(model) | Self::OpenAi(model)) = self;
+        format!("{}:{model}", self.provider().name())
+    }
+
     fn provider(&self) -> Provider {
         match self {
             Self::WorkersAi(_) => Provider::WorkersAi,

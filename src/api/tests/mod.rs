@@ -20,6 +20,7 @@ mod search;
 mod sessions;
 mod staging;
 mod transfer;
+mod vectors;
 mod working_context;
 
 use serde_json::{Value, json};
