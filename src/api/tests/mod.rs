@@ -2,6 +2,7 @@
 
 mod access;
 mod carry_over;
+mod chat;
 mod compaction;
 mod config;
 mod events;
@@ -27,9 +28,11 @@ use serde_json::{Value, json};
 
 use super::{Agent, dispatch};
 use crate::access::{Caller, Policy};
+use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::database::Database;
 use crate::error::Error;
+use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
 /// An agent called `alice` with tables and nothing in them.
@@ -40,6 +43,8 @@ struct Alice {
     caller: Caller,
     outside: Script,
     watch: Watch,
+    desk: Desk,
+    audience: Onlookers,
     /// The agents that its requests came through.
     via: Vec<String>,
 }
@@ -53,6 +58,8 @@ impl Default for Alice {
             caller: Caller::Owner,
             outside: Script::default(),
             watch: Watch::default(),
+            desk: Desk::default(),
+            audience: Onlookers::default(),
             via: Vec::new(),
         }
     }
@@ -79,6 +86,8 @@ impl Alice {
             caller: &self.caller,
             outside: &self.outside,
             watch: &self.watch,
+            desk: &self.desk,
+            audience: &self.audience,
             via: &self.via,
         };
         let reply = wait_for(dispatch(&agent, operation, body))?;
