@@ -15,7 +15,7 @@ const CATS: [f64; 3] = [0.0, 1.0, 0.2];
 const MONEY: [f64; 3] = [0.0, 0.0, 1.0];
 
 impl Alice {
-    fn with_model(self, model: &str) -> Self {
+    fn embedding_by(self, model: &str) -> Self {
         let mut settings = self.outside.settings.borrow_mut();
         settings.insert("EMBEDDING_MODEL".to_owned(), model.to_owned());
         drop(settings);
@@ -61,7 +61,7 @@ fn keys(found: &Value) -> Vec<&str> {
 
 /// A block `kb`, and a model.
 fn library() -> Alice {
-    let alice = Alice::with_session().with_model("workers-ai:@cf/m");
+    let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice
 }
@@ -144,7 +144,7 @@ fn a_model_that_fails_leaves_what_words_find_and_says_so() {
         assert_eq!(keys(&found), ["umbrella"]);
         assert_eq!(found["vectors"]["error"]["code"], "model_failed");
     }
-    let alice = alice.with_model("bge");
+    let alice = alice.embedding_by("bge");
     let found = alice.look_up("drizzle");
     assert_eq!(keys(&found), ["umbrella"]);
     assert_eq!(found["vectors"]["error"]["code"], "invalid_request");
@@ -204,7 +204,7 @@ fn vectors_go_with_their_entries() {
 
 #[test]
 fn another_model_makes_all_vectors_anew() {
-    let alice = stocked().with_model("workers-ai:@cf/other");
+    let alice = stocked().embedding_by("workers-ai:@cf/other");
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
     // In the order of the keys: kitten, umbrella.
@@ -322,7 +322,7 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
 
 /// Session `s` with two things said, an agent that finds by meaning.
 fn talkative() -> Alice {
-    let alice = Alice::with_session().with_model("workers-ai:@cf/m");
+    let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     alice.tell("a", "Take an umbrella.");
     alice.tell("b", "The kitten purrs.");
@@ -417,7 +417,7 @@ fn vectors_go_with_their_events() {
 
 #[test]
 fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
-    let alice = Alice::with_session().with_model("workers-ai:@cf/m");
+    let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     alice.ok("createSession", json!({"id": "t"}));
     for (session, id, action, at) in [
@@ -459,7 +459,7 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
 
 #[test]
 fn a_long_history_is_compared_in_bites_and_no_further_than_the_bound() {
-    let alice = Alice::with_session().with_model("workers-ai:@cf/m");
+    let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     for _ in 0..11 {
         let events: Vec<Value> = (0..1000)
