@@ -9,6 +9,7 @@
 
 mod access;
 mod api;
+mod calibration;
 mod changes;
 mod chat;
 mod compaction;

@@ -59,7 +59,7 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<AddCompaction>(),
     entry::<GetCompactions>(),
     entry::<DeleteCompaction>(),
-    entry::<EstimateTokens>(),
+    waiting_entry::<EstimateTokens>(),
     waiting_entry::<DefineBlock>(),
     entry::<RemoveBlock>(),
     waiting_entry::<GetBlock>(),

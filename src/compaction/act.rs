@@ -133,7 +133,12 @@ struct Plan {
 impl Compactor<'_> {
     pub async fn compact(&self, task: &Task<'_>) -> Result<Outcome> {
         let seen = self.load_last_change(task.session_id)?;
-        let units = load_units(self.db, task.session_id, task.leaf_seq)?;
+        let units = load_units(
+            self.db,
+            task.session_id,
+            task.leaf_seq,
+            task.fixed.calibration,
+        )?;
         let before = task
             .fixed
             .with(units.iter().map(|unit| unit.tokens).sum())
@@ -166,7 +171,8 @@ impl Compactor<'_> {
                 return Ok(outcome);
             }
         };
-        outcome.tokens_after = before - plan.covered_tokens + tokens::estimate(&summary);
+        outcome.tokens_after = before - plan.covered_tokens
+            + task.fixed.calibration.correct(tokens::estimate(&summary));
         outcome.reason = Reason::Compacted;
         let new = NewOverlay {
             range: plan.range,

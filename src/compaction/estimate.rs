@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::boundary::Unit;
-use crate::config::load_config;
+use crate::calibration::Calibration;
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
@@ -26,14 +26,17 @@ pub struct Estimate {
     pub total: i64,
 }
 
-/// Tokens of what goes before the messages.
+/// Tokens of what goes before the messages, as the agent's provider counts them,
+/// and how the messages' own are corrected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed {
     pub system_prompt: i64,
     pub tools: i64,
+    pub calibration: Calibration,
 }
 
 impl Fixed {
+    /// With messages of so many tokens, corrected already.
     pub fn with(self, messages: i64) -> Estimate {
         Estimate {
             messages,
@@ -44,22 +47,17 @@ impl Fixed {
     }
 }
 
-/// What every turn of this session sends before its messages.
-pub fn load_fixed(db: &dyn Database, _session_id: &Id) -> Result<Fixed> {
-    let config = load_config(db)?;
-    let instructions = config.system_instructions.iter();
-    Ok(Fixed {
-        system_prompt: instructions.map(|text| tokens::estimate(text)).sum(),
-        tools: 0,
-    })
-}
-
 pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
-/// The units of the path that ends at `leaf_seq`, oldest first.
-pub fn load_units(db: &dyn Database, session_id: &Id, leaf_seq: i64) -> Result<Vec<Unit>> {
+/// The units of the path that ends at `leaf_seq`, oldest first, their tokens corrected.
+pub fn load_units(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+    calibration: Calibration,
+) -> Result<Vec<Unit>> {
     let mut units: Vec<Unit> = Vec::new();
     let mut is_within_run = false;
     walk_items(db, session_id, Start::At(leaf_seq), i64::MAX, &mut |item| {
@@ -97,10 +95,14 @@ pub fn load_units(db: &dyn Database, session_id: &Id, leaf_seq: i64) -> Result<V
         Ok(Step::On)
     })?;
     units.reverse();
+    for unit in &mut units {
+        unit.tokens = calibration.correct(unit.tokens);
+    }
     Ok(units)
 }
 
-/// A path's tokens, and those it had right after its newest compaction.
+/// A path's tokens, estimated and not corrected, and those of the whole context
+/// right after its newest compaction, corrected as they were then.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measure {
     pub tokens: i64,

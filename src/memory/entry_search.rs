@@ -1,7 +1,7 @@
 //! The index over entries, and finding in it: the words, stems and ranking of
 //! the log's search, over another table.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
@@ -15,9 +15,9 @@ use super::source::Home;
 use crate::database::{Database, Row, Value};
 use crate::error::Result;
 use crate::search::document::EVERY_DOCUMENT;
-use crate::search::fuse::fuse;
+use crate::search::fuse::{Nearest, fuse};
 use crate::search::query::Query;
-use crate::search::rank::{Candidate, Term, rarity, scores};
+use crate::search::rank::{Candidate, Term, full_score, rarity, scores};
 use crate::search::snippet::snippet;
 use crate::search::stem::stem;
 use crate::search::words::words;
@@ -115,7 +115,7 @@ pub async fn search_elsewhere(
             })
         }
         Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => Ok(FoundElsewhere {
-            results: find(memory.db, block, query, &[], most)?,
+            results: find(memory.db, block, query, &Nearest::default(), most)?,
             vectors: None,
         }),
     }
@@ -145,13 +145,13 @@ fn read_told(told: service::ToldResults, query: &str, most: usize) -> Vec<FoundE
         .collect()
 }
 
-/// What words find, and the entries of these numbers, which lie nearest by
-/// meaning, nearest first: one ranking of both.
+/// What words find, and the entries that lie nearest by meaning, by their
+/// numbers: one ranking of both.
 pub fn find(
     db: &dyn Database,
     block: &Definition,
     query: &str,
-    nearest: &[i64],
+    nearest: &Nearest<i64>,
     most: usize,
 ) -> Result<Vec<FoundEntry>> {
     let query = Query::parse(query);
@@ -186,18 +186,17 @@ pub fn find(
     let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let strangers;
-    if !nearest.is_empty() {
-        let by_words: Vec<i64> = ranked
+    if !nearest.items.is_empty() {
+        let by_words = ranked
             .iter()
-            .map(|(_, row)| row.integer(0))
-            .collect::<Result<_>>()?;
-        let unknown: Vec<i64> = nearest
-            .iter()
-            .copied()
-            .filter(|number| !by_words.contains(number))
-            .collect();
+            .map(|(score, row)| Ok((row.integer(0)?, *score)))
+            .collect::<Result<Vec<_>>>()?;
+        let known: HashSet<i64> = by_words.iter().map(|(number, _)| *number).collect();
+        let numbers = nearest.items.iter().map(|(number, _)| *number);
+        let unknown: Vec<i64> = numbers.filter(|number| !known.contains(number)).collect();
         strangers = load_entries(db, block, &unknown)?;
-        ranked = fuse_with(&ranked, &by_words, &strangers, nearest)?;
+        let fused = fuse(&by_words, full_score(&terms), nearest);
+        ranked = with_rows(&fused, &ranked, &strangers)?;
     }
     let stems = query.terms();
     ranked
@@ -233,25 +232,19 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
     )
 }
 
-/// Both rankings as one. A number whose entry is gone is passed over.
-fn fuse_with<'a>(
+/// A number whose entry is gone is passed over.
+fn with_rows<'a>(
+    fused: &[(i64, f64)],
     ranked: &[(f64, &'a Row)],
-    by_words: &[i64],
     strangers: &'a [Row],
-    nearest: &[i64],
 ) -> Result<Vec<(f64, &'a Row)>> {
     let mut rows: HashMap<i64, &Row> = HashMap::new();
     for row in ranked.iter().map(|(_, row)| *row).chain(strangers) {
         rows.insert(row.integer(0)?, row);
     }
-    let by_meaning: Vec<i64> = nearest
+    Ok(fused
         .iter()
-        .copied()
-        .filter(|number| rows.contains_key(number))
-        .collect();
-    Ok(fuse(by_words, &by_meaning)
-        .into_iter()
-        .filter_map(|(number, score)| Some((score, *rows.get(&number)?)))
+        .filter_map(|(number, score)| Some((*score, *rows.get(number)?)))
         .collect())
 }
 

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::build::event_text;
 use super::document::{EVERY_DOCUMENT, EventText, about, role_of, text_of};
-use super::fuse::fuse;
+use super::fuse::{Nearest, fuse};
 use super::query::Query;
-use super::rank::{Candidate, Term, rarity, scores};
+use super::rank::{Candidate, Term, full_score, rarity, scores};
 use super::snippet::snippet;
 use super::stem::stem;
 use super::words::words;
@@ -77,9 +77,13 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// What words find, and the events at `nearest`, which lie nearest by meaning,
-/// nearest first: one ranking of both. The index must be there.
-pub fn find(db: &dyn Database, search: &Search<'_>, nearest: &[(i64, i64)]) -> Result<Vec<Hit>> {
+/// What words find, and the events that lie nearest by meaning: one ranking of
+/// both. The index must be there.
+pub fn find(
+    db: &dyn Database,
+    search: &Search<'_>,
+    nearest: &Nearest<(i64, i64)>,
+) -> Result<Vec<Hit>> {
     let query = Query::parse(search.query);
     if query.is_empty() {
         return Ok(Vec::new());
@@ -102,9 +106,9 @@ pub fn find(db: &dyn Database, search: &Search<'_>, nearest: &[(i64, i64)]) -> R
     let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let strangers;
-    if !nearest.is_empty() {
+    if !nearest.items.is_empty() {
         strangers = load_strangers(db, search, &candidates, nearest)?;
-        ranked = fuse_with(&ranked, &strangers, nearest)?;
+        ranked = fuse_with(&ranked, full_score(&terms), &strangers, nearest)?;
     }
     let stems = query.terms();
     ranked
@@ -119,38 +123,31 @@ fn load_strangers(
     db: &dyn Database,
     search: &Search<'_>,
     candidates: &[Candidate],
-    places: &[(i64, i64)],
+    nearest: &Nearest<(i64, i64)>,
 ) -> Result<Vec<Row>> {
     let known = known(candidates);
-    let unknown: Vec<(i64, i64)> = places
-        .iter()
-        .copied()
-        .filter(|place| !known.contains(place))
-        .collect();
+    let places = nearest.items.iter().map(|(place, _)| *place);
+    let unknown: Vec<(i64, i64)> = places.filter(|place| !known.contains(place)).collect();
     load_places(db, search, &unknown)
 }
 
 /// Both rankings as one. A place whose event is gone, or is not asked for, is passed over.
 fn fuse_with<'a>(
     ranked: &[(f64, &'a Row)],
+    full_score: f64,
     strangers: &'a [Row],
-    nearest: &[(i64, i64)],
+    nearest: &Nearest<(i64, i64)>,
 ) -> Result<Vec<(f64, &'a Row)>> {
     let mut by_words = Vec::with_capacity(ranked.len());
     let mut rows = HashMap::new();
-    for (_, row) in ranked {
-        by_words.push(place_of(row)?);
+    for (score, row) in ranked {
+        by_words.push((place_of(row)?, *score));
         rows.insert(place_of(row)?, *row);
     }
     for row in strangers {
         rows.insert(place_of(row)?, row);
     }
-    let by_meaning: Vec<(i64, i64)> = nearest
-        .iter()
-        .copied()
-        .filter(|place| rows.contains_key(place))
-        .collect();
-    Ok(fuse(&by_words, &by_meaning)
+    Ok(fuse(&by_words, full_score, nearest)
         .into_iter()
         .filter_map(|(place, score)| Some((score, *rows.get(&place)?)))
         .collect())

@@ -4,7 +4,7 @@
 use serde_json::Value as Json;
 
 use super::nearest::{
-    Bite, Cursor, Report, Shelf, TEXT_CHARS, Wanted, embed_missing, find_nearest,
+    Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, embed_missing, find_nearest,
 };
 use crate::database::{Database, find_row};
 use crate::error::Result;
@@ -13,6 +13,7 @@ use crate::memory::definition::Definition;
 use crate::memory::entries::{self, Entry, check_searchable, lives_here};
 use crate::memory::entry_search::{self, FoundEntry};
 use crate::models::embedding::EmbeddingModel;
+use crate::search::fuse::Nearest;
 use crate::search::query::Query;
 
 /// How long a write waits for its entry's vector, once the entry is written.
@@ -72,7 +73,7 @@ pub async fn search(
                 .and_then(|told| serde_json::from_value(told).ok()),
         });
     }
-    let mut numbers = Vec::new();
+    let mut nearest = Nearest::default();
     let mut report = None;
     if Query::parse(query).is_open() {
         match EmbeddingModel::find(memory.outside) {
@@ -82,16 +83,16 @@ pub async fn search(
                     db: memory.db,
                     block,
                 };
-                let nearest = find_nearest(memory.outside, &model, query, &shelf).await?;
-                numbers = nearest.numbers;
-                report = Some(nearest.report);
+                let found = find_nearest(memory.outside, &model, query, &shelf).await?;
+                nearest = found.nearest;
+                report = Some(found.report);
             }
             Err(error) => report = Some(Report::failed(error)),
         }
     }
     let most = usize::try_from(limit).unwrap_or(0);
     Ok(Found {
-        results: entry_search::find(memory.db, block, query, &numbers, most)?,
+        results: entry_search::find(memory.db, block, query, &nearest, most)?,
         vectors: report,
     })
 }
@@ -171,7 +172,7 @@ impl Shelf for Entries<'_> {
         Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
     }
 
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<(i64, String)>> {
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
         let sql = format!(
             "SELECT e.number, {TEXT} {TEXT_CHARS})
                FROM json_each(?1) AS wanted
@@ -182,11 +183,17 @@ impl Shelf for Entries<'_> {
             .db
             .rows(&sql, &[Json::from(numbers).to_string().into()])?;
         rows.iter()
-            .map(|row| Ok((row.integer(0)?, row.text(1)?.to_owned())))
+            .map(|row| {
+                Ok(Text {
+                    number: row.integer(0)?,
+                    stored: row.text(1)?.to_owned(),
+                    speaker: None,
+                })
+            })
             .collect()
     }
 
-    fn keep(&self, number: i64, text: &str, model: &str, vector: &str) -> Result<()> {
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
         let sql = format!(
             "INSERT INTO cf_agents_entry_vectors (number, model, vector)
              SELECT e.number, ?2, ?3
@@ -197,7 +204,12 @@ impl Shelf for Entries<'_> {
                 SET model = excluded.model,
                     vector = excluded.vector"
         );
-        let params = [number.into(), model.into(), vector.into(), text.into()];
+        let params = [
+            text.number.into(),
+            model.into(),
+            vector.into(),
+            text.stored.as_str().into(),
+        ];
         self.db.run(&sql, &params)
     }
 }

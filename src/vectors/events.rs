@@ -4,13 +4,15 @@
 
 use serde_json::Value as Json;
 
-use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Wanted, find_nearest};
+use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, find_nearest};
 use crate::config::load_config;
 use crate::database::{Database, Value, find_row};
 use crate::error::Result;
 use crate::models::embedding::EmbeddingModel;
 use crate::outside::Outside;
+use crate::search::document::find_speaker;
 use crate::search::find::{Hit, Search, find};
+use crate::search::fuse::Nearest;
 use crate::search::index::{place_of, rowid};
 use crate::search::query::Query;
 
@@ -36,7 +38,7 @@ pub async fn search(
 ) -> Result<Found> {
     let by_words = |report| -> Result<Found> {
         Ok(Found {
-            hits: find(db, search, &[])?,
+            hits: find(db, search, &Nearest::default())?,
             vectors: report,
         })
     };
@@ -50,11 +52,17 @@ pub async fn search(
         Err(error) => return by_words(Some(Report::failed(error))),
     };
     let shelf = Events { db, search };
-    let nearest = find_nearest(outside, &model, search.query, &shelf).await?;
-    let places: Vec<(i64, i64)> = nearest.numbers.into_iter().map(place_of).collect();
+    let found = find_nearest(outside, &model, search.query, &shelf).await?;
+    let items = found.nearest.items.into_iter();
+    let nearest = Nearest {
+        items: items
+            .map(|(number, nearness)| (place_of(number), nearness))
+            .collect(),
+        average: found.nearest.average,
+    };
     Ok(Found {
-        hits: find(db, search, &places)?,
-        vectors: Some(nearest.report),
+        hits: find(db, search, &nearest)?,
+        vectors: Some(found.report),
     })
 }
 
@@ -121,9 +129,11 @@ impl Shelf for Events<'_> {
         Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
     }
 
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<(i64, String)>> {
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
         let sql = format!(
-            "SELECT s.number, e.seq, substr(e.content, 1, {TEXT_CHARS})
+            "SELECT s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
+                    iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
+                    iif(octet_length(e.message) <= 8192, e.message, NULL)
                FROM json_each(?1) AS wanted
               CROSS JOIN cf_agents_sessions AS s
                  ON s.number = wanted.value >> 32
@@ -137,14 +147,17 @@ impl Shelf for Events<'_> {
             .rows(&sql, &[Json::from(numbers).to_string().into()])?;
         rows.iter()
             .map(|row| {
-                let number = rowid(row.integer(0)?, row.integer(1)?);
-                Ok((number, row.text(2)?.to_owned()))
+                Ok(Text {
+                    number: rowid(row.integer(0)?, row.integer(1)?),
+                    stored: row.text(2)?.to_owned(),
+                    speaker: find_speaker(row.find_text(3), row.find_text(4)),
+                })
             })
             .collect()
     }
 
-    fn keep(&self, number: i64, text: &str, model: &str, vector: &str) -> Result<()> {
-        let (session, seq) = place_of(number);
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
+        let (session, seq) = place_of(text.number);
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)
              SELECT ?1, ?2, ?3
@@ -159,10 +172,10 @@ impl Shelf for Events<'_> {
                     vector = excluded.vector"
         );
         let params = [
-            number.into(),
+            text.number.into(),
             model.into(),
             vector.into(),
-            text.into(),
+            text.stored.as_str().into(),
             session.into(),
             seq.into(),
         ];

@@ -12,6 +12,7 @@ use crate::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::error::{Code, Error, Result};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::outside::{Outside, in_time};
+use crate::search::fuse::Nearest;
 
 /// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.
 pub const MAX_COMPARED: i64 = 10_000;
@@ -72,11 +73,30 @@ pub trait Shelf {
     /// What comes after `cursor`, at most `wanted.bite` texts.
     fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite>;
 
-    /// The texts of these numbers, [`TEXT_CHARS`] of each; of those still there.
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<(i64, String)>>;
+    /// The texts of these numbers; of those still there.
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>>;
 
-    /// Keeps a vector, if its text still is what it was made of. Part of a transaction.
-    fn keep(&self, number: i64, text: &str, model: &str, vector: &str) -> Result<()>;
+    /// Keeps a vector, if what is stored still says what it was made of. Part of
+    /// a transaction.
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()>;
+}
+
+/// A text on its way to the model.
+pub struct Text {
+    pub number: i64,
+    /// As it is stored: [`TEXT_CHARS`] of it.
+    pub stored: String,
+    /// Who said it, where that is known: a turn of a talk means less without.
+    pub speaker: Option<String>,
+}
+
+impl Text {
+    fn told(&self) -> String {
+        match &self.speaker {
+            Some(speaker) => format!("{speaker}: {}", self.stored),
+            None => self.stored.clone(),
+        }
+    }
 }
 
 /// The vectors that can be compared: of this model, of this length.
@@ -121,10 +141,10 @@ impl Bite {
     }
 }
 
-/// What was found: numbers, nearest first.
+/// What was found, by its numbers.
 #[derive(Default)]
-pub struct Nearest {
-    pub numbers: Vec<i64>,
+pub struct Found {
+    pub nearest: Nearest<i64>,
     pub report: Report,
 }
 
@@ -135,13 +155,13 @@ pub async fn find_nearest(
     model: &EmbeddingModel,
     text: &str,
     shelf: &dyn Shelf,
-) -> Result<Nearest> {
+) -> Result<Found> {
     let query = match embed_query(outside, model, text).await {
         Ok(query) => query,
         Err(error) => {
-            return Ok(Nearest {
+            return Ok(Found {
                 report: Report::failed(error),
-                ..Nearest::default()
+                ..Found::default()
             });
         }
     };
@@ -170,10 +190,18 @@ pub async fn find_nearest(
             }
         }
     }
+    let sum: f64 = found.iter().map(|(nearness, _)| f64::from(*nearness)).sum();
+    let average = sum / found.len().max(1) as f64;
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     found.truncate(MAX_NEAREST);
-    Ok(Nearest {
-        numbers: found.into_iter().map(|(_, number)| number).collect(),
+    let items = found.into_iter();
+    Ok(Found {
+        nearest: Nearest {
+            items: items
+                .map(|(nearness, number)| (number, f64::from(nearness)))
+                .collect(),
+            average,
+        },
         report,
     })
 }
@@ -253,15 +281,15 @@ pub async fn embed_missing(
     patience_ms: i64,
 ) -> Result<Vec<(i64, String)>> {
     let texts = shelf.load_texts(numbers)?;
-    let contents: Vec<String> = texts.iter().map(|(_, text)| text.clone()).collect();
+    let contents: Vec<String> = texts.iter().map(Text::told).collect();
     let vectors = embed_in_time(outside, model, &contents, patience_ms).await?;
     let name = model.name();
     atomically(shelf.db(), || {
         let mut made = Vec::with_capacity(texts.len());
-        for ((number, text), vector) in texts.iter().zip(&vectors) {
+        for (text, vector) in texts.iter().zip(&vectors) {
             let packed = pack(vector);
-            shelf.keep(*number, text, &name, &packed)?;
-            made.push((*number, packed));
+            shelf.keep(text, &name, &packed)?;
+            made.push((text.number, packed));
         }
         Ok(made)
     })
