@@ -14,7 +14,9 @@ use crate::compaction::estimate::Estimate;
 use crate::compaction::estimate::measure;
 use crate::compaction::fixed::{load_fixed, read_fixed};
 use crate::compaction::journal::{Decision, load_journal};
-use crate::compaction::settings::{Own, Settings, change_settings, load_settings};
+#[cfg(test)]
+use crate::compaction::settings::Settings;
+use crate::compaction::settings::{Own, change_settings, load_settings};
 use crate::compaction::summariser::ModelSummariser;
 use crate::database::Text;
 use crate::error::{Error, Result};
