@@ -83,8 +83,18 @@ pub enum Failure {
 /// An object of the bucket.
 pub struct Stored {
     pub bytes: Vec<u8>,
+    /// Names these bytes: others have another.
+    pub etag: String,
     /// Its custom metadata's `description`.
     pub description: Option<String>,
+}
+
+/// What the bucket must hold for an object to be put in its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected<'a> {
+    Anything,
+    Nothing,
+    Etag(&'a str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -125,13 +135,15 @@ pub trait Outside {
         limits: Limits,
     ) -> Later<'a, Result<Option<Stored>, Failure>>;
 
+    /// `false`: the bucket holds something else than expected; nothing was put.
     fn put_object<'a>(
         &'a self,
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         limits: Limits,
-    ) -> Later<'a, Result<(), Failure>>;
+    ) -> Later<'a, Result<bool, Failure>>;
 
     fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>>;
 

@@ -4,8 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use sha2::{Digest, Sha256};
+
 use crate::outside::{
-    Answer, Call, Chunks, Failure, Later, Limits, Listed, Listing, Outside, Stored,
+    Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
 };
 
 /// What a test has somebody outside say.
@@ -59,6 +61,14 @@ pub struct Script {
     /// Objects of the bucket that are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
+    /// Objects that somebody else puts there, one right before each put of ours.
+    pub rivals: RefCell<VecDeque<(String, String)>>,
+}
+
+/// Other bytes have another, and so have the bucket's.
+fn etag(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 struct Rest(VecDeque<Result<Vec<u8>, Failure>>);
@@ -136,6 +146,7 @@ impl Outside for Script {
         Box::pin(async move {
             if let Some(bytes) = self.binaries.borrow().get(key).cloned() {
                 return Ok(Some(Stored {
+                    etag: etag(&bytes),
                     bytes,
                     description: None,
                 }));
@@ -146,6 +157,7 @@ impl Outside for Script {
                     max_bytes: limits.max_bytes,
                 }),
                 Some((content, description)) => Ok(Some(Stored {
+                    etag: etag(content.as_bytes()),
                     bytes: content.into_bytes(),
                     description,
                 })),
@@ -159,12 +171,26 @@ impl Outside for Script {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         _: Limits,
-    ) -> Later<'a, Result<(), Failure>> {
+    ) -> Later<'a, Result<bool, Failure>> {
         Box::pin(async move {
             let description = description.map(str::to_owned);
-            self.with_bucket(|bucket| bucket.insert(key.to_owned(), (content, description)))
-                .map(drop)
+            self.with_bucket(|bucket| {
+                if let Some((key, content)) = self.rivals.borrow_mut().pop_front() {
+                    bucket.insert(key, (content, None));
+                }
+                let there = bucket.get(key).map(|(content, _)| etag(content.as_bytes()));
+                let is_expected = match expected {
+                    Expected::Anything => true,
+                    Expected::Nothing => there.is_none(),
+                    Expected::Etag(etag) => there.as_deref() == Some(etag),
+                };
+                if is_expected {
+                    bucket.insert(key.to_owned(), (content, description));
+                }
+                is_expected
+            })
         })
     }
 

@@ -446,6 +446,7 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
     let scope = Scope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
+        expires_at: i64::MAX,
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),
