@@ -35,6 +35,8 @@ const HOST = "127.0.0.1";
  * - `inspect`: `false` runs the build untouched, without `sql`, `incarnation` and `abort`.
  * - `workers`: more Workers beside it, by name: `{ provider: "export default { … }" }`,
  *   each bound to the Worker under its name in capitals.
+ * - `ai`: the platform's own `Ai` class as `AI`, speaking to the HTTP server at this
+ *   address; `"local"`, as in a local run: the binding is there and can't be served.
  */
 export async function startServer(options = {}) {
   const server = new Server(options, options.storage ?? (await mkdtemp(join(tmpdir(), "session-agent-"))));
@@ -169,12 +171,16 @@ class Server {
   }
 }
 
-async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {} }) {
+async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
   const worker = (name, mainModule, modules, env, exports) => ({
     config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports },
-    // A port of its own, without miniflare's entry between us and the Worker.
-    dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
+    dev: {
+      // A port of its own, without miniflare's entry between us and the Worker.
+      unsafeDirectSockets: [{ host: HOST, port: 0 }],
+      // What `wrangler dev` says where it is logged in: who stands in for the platform.
+      ...(ai !== undefined && ai !== "local" && { remoteProxyConnectionString: new URL(ai) }),
+    },
   });
   const object = { type: "durable-object", worker: WORKER, exportName: CLASS };
   const others = Object.entries(workers);
@@ -192,6 +198,7 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
         SESSION_AGENT: object,
         SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
         ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
+        ...(ai !== undefined && { AI: { type: "ai", dev: { remote: true } } }),
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
       },
       { [CLASS]: { type: "durable-object", storage: "sqlite" } },
