@@ -1,0 +1,82 @@
+// A real language model behind the real Worker: what it is asked, it can answer,
+// and what it answers arrives. The model is small (SmolLM2, 135 million
+// parameters): that it writes is held here, never that it writes well.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { startServer } from "./harness.mjs";
+import { startModel } from "./models.mjs";
+
+const model = await startModel("language_model");
+after(() => model.stop());
+
+/** Sixty messages, as people write them. */
+const CITIES = "Lyon Turin Genoa Pisa Florence Rome Naples Bari Trieste Graz Vienna Brno Prague Dresden Berlin".split(" ");
+const conversation = CITIES.flatMap((city, day) => [
+  ["user_message", `How do we get to ${city}?`],
+  ["agent_message", `By train ${day + 7} at nine; it takes ${day % 4 + 2} hours.`],
+  ["user_message", `And where do we sleep in ${city}?`],
+  ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
+]).map(([action, content]) => ({ action, content }));
+
+/** What a summary may have at most: the contract's bound of a summary, in bytes. */
+const MAX_SUMMARY_BYTES = 64 << 10;
+
+function assertIsSummary(summary) {
+  assert.match(summary, /\p{L}{3}/u);
+  assert.ok(Buffer.byteLength(summary) <= MAX_SUMMARY_BYTES);
+  for (const { content } of conversation) assert.notEqual(summary, content);
+}
+
+describe("a_real_model", { skip: model.skip }, () => {
+  let server;
+  before(async () => {
+    server = await startServer({ vars: { AUTH: "open", MODEL: "openai:smollm2", OPENAI_BASE_URL: model.url } });
+  });
+  after(() => server.stop());
+
+  async function call(operation, input) {
+    const { status, body } = await server.call("traveller", operation, input);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  }
+
+  test("summarises_a_conversation_of_sixty_messages", async () => {
+    await call("createSession", { id: "asked" });
+    const { events } = await call("appendEvents", { sessionId: "asked", events: conversation });
+    await call("configureCompaction", { sessionId: "asked", tailTokenBudget: 0 });
+    const { reason, compaction, tokensBefore, tokensAfter } = await call("compact", { sessionId: "asked" });
+    assert.equal(reason, "compacted");
+    assertIsSummary(compaction.summary);
+    assert.deepEqual([compaction.fromId, compaction.toId], [events[3].id, events[57].id]);
+    assert.ok(tokensAfter < tokensBefore);
+    const { messages } = await call("buildWorkingContext", { sessionId: "asked" });
+    assert.equal(messages.length, 3 + 1 + 2);
+    assert.ok(messages[3].content.includes(compaction.summary));
+  });
+
+  test("summarises_by_itself_what_has_grown_and_no_append_waits_for_it", async () => {
+    await call("createSession", { id: "grown" });
+    await call("configureCompaction", { sessionId: "grown", compactAfter: 500, tailTokenBudget: 0 });
+    const { compactions } = await call("appendEvents", { sessionId: "grown", events: conversation }).then(() =>
+      call("getCompactions", { sessionId: "grown" }),
+    );
+    assert.deepEqual(compactions, [], "the append was answered first");
+    const [compaction] = await eventually(async () => {
+      const { compactions } = await call("getCompactions", { sessionId: "grown" });
+      return compactions.length > 0 ? compactions : null;
+    });
+    assertIsSummary(compaction.summary);
+    const session = await call("getSession", { sessionId: "grown" });
+    assert.equal(session.lastCompactionError ?? null, null);
+  });
+});
+
+/** Asks until there is an answer; the test's own limit ends it. */
+async function eventually(ask) {
+  for (;;) {
+    const answer = await ask();
+    if (answer !== null) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}
