@@ -19,6 +19,7 @@ mod host;
 mod ids;
 mod json;
 mod log;
+mod memory;
 mod messages;
 mod models;
 mod outside;
@@ -26,6 +27,7 @@ mod schema;
 mod search;
 mod sessions;
 mod tokens;
+mod tools;
 mod tree;
 mod working_context;
 

@@ -10,6 +10,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
+use crate::memory;
 use crate::search::index;
 
 /// What a session shows of itself.
@@ -335,6 +336,7 @@ pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
         }
         delete_rows(db, id)?;
         changes::forget_all(db, id)?;
+        memory::forget_session(db, id)?;
         db.run(
             "DELETE FROM cf_agents_sessions WHERE id = ?1",
             &[id.as_str().into()],

@@ -4,6 +4,11 @@
 mod agent;
 mod compaction;
 mod events;
+mod memory_blocks;
+mod memory_entries;
+mod memory_prompt;
+mod memory_skills;
+mod memory_tools;
 mod messages;
 mod operation;
 pub mod route;

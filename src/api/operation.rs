@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json;
+use crate::memory::Memory;
 use crate::outside::{Later, Outside};
 
 /// The agent that a request reached, and on whose behalf it came.
@@ -22,6 +23,20 @@ pub struct Agent<'a> {
     pub caller: &'a Caller,
     pub outside: &'a dyn Outside,
     pub watch: &'a Watch,
+    /// The agents that the request came through, where a block of theirs lives here.
+    pub via: &'a [String],
+}
+
+impl<'a> Agent<'a> {
+    pub fn memory(&self) -> Memory<'a> {
+        Memory {
+            agent: self.name,
+            db: self.db,
+            host: self.host,
+            outside: self.outside,
+            via: self.via,
+        }
+    }
 }
 
 /// What an operation answers.

@@ -6,6 +6,14 @@ use super::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
 use super::events::{AppendEvents, DeleteEvents, LoadEvents};
+use super::memory_blocks::{
+    AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
+    SetBlock,
+};
+use super::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
+use super::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
+use super::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
+use super::memory_tools::{CallTool, GetTools};
 use super::messages::{
     AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
     GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
@@ -17,6 +25,7 @@ use super::sessions::{
 };
 use super::tree::{ForkSession, GetChanges, SetLeaf};
 use super::working_context::{BuildWorkingContext, PersistWorkingContext};
+use crate::memory::definition::DefineBlock;
 
 pub const OPERATIONS: &[Entry] = &[
     entry::<CreateSession>(),
@@ -50,6 +59,30 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<GetCompactions>(),
     entry::<DeleteCompaction>(),
     entry::<EstimateTokens>(),
+    waiting_entry::<DefineBlock>(),
+    entry::<RemoveBlock>(),
+    waiting_entry::<GetBlock>(),
+    waiting_entry::<GetBlocks>(),
+    waiting_entry::<SetBlock>(),
+    waiting_entry::<AppendToBlock>(),
+    waiting_entry::<GetBlockVersions>(),
+    waiting_entry::<RevertBlock>(),
+    entry::<ClearBlocks>(),
+    waiting_entry::<SetEntry>(),
+    waiting_entry::<DeleteEntry>(),
+    waiting_entry::<ListEntries>(),
+    waiting_entry::<SearchContext>(),
+    waiting_entry::<PutSkill>(),
+    waiting_entry::<DeleteSkill>(),
+    waiting_entry::<ListSkills>(),
+    waiting_entry::<LoadSkill>(),
+    entry::<UnloadSkill>(),
+    waiting_entry::<RenderPrompt>(),
+    waiting_entry::<FreezePrompt>(),
+    waiting_entry::<RefreshPrompt>(),
+    waiting_entry::<GetReminder>(),
+    entry::<GetTools>(),
+    waiting_entry::<CallTool>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

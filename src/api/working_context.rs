@@ -17,7 +17,7 @@ use crate::log::append::{Parent, append};
 use crate::models::choice::Provider;
 use crate::models::{ModelRequest, encode_input};
 use crate::tree::leaf::resolve_leaf;
-use crate::working_context::build::{WorkingContext, build_working_context};
+use crate::working_context::build::{Window, WorkingContext, build_working_context};
 use crate::working_context::message::ContextMessage;
 
 /// Builds what one turn sends to a model from the newest events of a branch.
@@ -56,8 +56,13 @@ impl Operation for BuildWorkingContext {
         let mut instructions = load_config(agent.db)?.system_instructions;
         instructions.extend(self.system_instructions);
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        let mut context =
-            build_working_context(agent.db, &self.session_id, leaf, limit, instructions)?;
+        let window = Window {
+            leaf_seq: leaf,
+            limit,
+            system_instructions: instructions,
+            added: Vec::new(),
+        };
+        let mut context = build_working_context(agent.db, &self.session_id, window)?;
         context.model_input = self
             .format
             .map(|provider| model_input(provider, &context))

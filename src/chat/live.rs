@@ -66,7 +66,9 @@ impl Desk {
 
     pub fn end(&self, running: &Running, outcome: TurnOutcome) {
         running.outcome.set(Some(outcome));
-        self.running.borrow_mut().remove(running.session_id.as_str());
+        self.running
+            .borrow_mut()
+            .remove(running.session_id.as_str());
         running.wake();
     }
 

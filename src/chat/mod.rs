@@ -21,17 +21,31 @@
 //!   message is told from its beginning ([`recount`]).
 //! - A socket that asks whether a turn runs is told `resuming`, and hears the
 //!   chunks so far, marked as a replay, only once it has acknowledged. Until then
-//!   live chunks are withheld from it: in another order they would be refused.
+//!   live chunks are withheld from it: in another order they would be refused. So
+//!   it is with the socket that answered a call: it is told `resuming` as soon as
+//!   the turn goes on, and asks by itself too; it acknowledges but one of the two.
+//! - A turn on a socket ends with `done`; the history that is sent for others to
+//!   see what the log made of it comes after. Before it, an onlooker would put
+//!   what it heard over what is stored. Who asked has no need of it, but where the
+//!   turn was a continuation: that client shows two messages until it is told.
 //! - Regenerating cuts the answer off the client's own list first: over HTTP
 //!   `messageId` names it if the caller did; a socket sends the list alone.
 //! - Editing a message sends it again under its old id, as the last of the list.
 
+pub mod accept;
 pub mod answers;
 pub mod chunks;
 pub mod client_tools;
 pub mod frames;
+pub mod kit;
+pub mod live;
 pub mod plan;
 pub mod recount;
+pub mod registered;
 pub mod request;
 pub mod speaker;
+pub mod store;
 pub mod turn;
+
+#[cfg(test)]
+mod recorded;

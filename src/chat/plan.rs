@@ -6,9 +6,12 @@
 //!
 //! Pure: the log's side of the story comes in as [`Stored`].
 
+use std::collections::{HashMap, HashSet};
+
 use super::answers::{Answer, ApprovalAnswer, ClientAnswer};
 use super::request::{ChatMessage, ChatRequest, Role, Trigger};
 use crate::error::{Code, Error, Result};
+use crate::ids::Id;
 use crate::log::MAX_EVENTS;
 
 /// A message of the log that the request names, or the newest of its path.
@@ -82,37 +85,47 @@ impl Accepted<'_> {
     }
 }
 
+/// What the log has, by id: a history of thousands is looked up message by message.
+struct Log<'s> {
+    by_id: HashMap<&'s str, &'s Stored>,
+    newest: Option<&'s Stored>,
+}
+
+impl<'s> Log<'s> {
+    fn new(stored: &'s [Stored]) -> Self {
+        Self {
+            by_id: stored
+                .iter()
+                .map(|stored| (stored.id.as_str(), stored))
+                .collect(),
+            newest: stored.last(),
+        }
+    }
+
+    fn find(&self, id: Option<&Id>) -> Option<&'s Stored> {
+        self.by_id.get(id?.as_str()).copied()
+    }
+}
+
 /// `stored`: those of the request's messages that the log has, and the newest
 /// message of the path that the session follows, in any order but that newest
 /// one last.
 pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<'a>> {
-    let find = |id: &str| stored.iter().find(|stored| stored.id == id);
-    let find_sent = |message: &ChatMessage| message.id.as_ref().and_then(|id| find(id.as_str()));
-
+    let log = Log::new(stored);
     // What stands before a stored message was the client's past already: a
     // message of it that is gone from the log was deleted there.
-    let last_stored = request
+    let past = request
         .messages
         .iter()
-        .rposition(|message| find_sent(message).is_some());
-    let (past, rest) = request
-        .messages
-        .split_at(last_stored.map_or(0, |index| index + 1));
-    let new_user_messages: Vec<&ChatMessage> = rest
-        .iter()
-        .filter(|message| message.role == Role::User)
-        .collect();
-    if new_user_messages.len() > MAX_EVENTS {
-        return Err(Error::invalid(
-            "messages",
-            format!("`messages` must hold at most {MAX_EVENTS} new messages."),
-        ));
-    }
-    let newest_stored = past.last().and_then(find_sent);
+        .rposition(|message| log.find(message.id.as_ref()).is_some())
+        .map_or(0, |index| index + 1);
+    let (past, rest) = request.messages.split_at(past);
+    let newest_known = past.last();
+    let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 
     let mut accepted = Accepted {
         place: Place::AtLeaf,
-        new_user_messages,
+        new_user_messages: new_messages(rest)?,
         edited: None,
         answers: Vec::new(),
         approvals: Vec::new(),
@@ -120,82 +133,77 @@ pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<
     };
     match &request.trigger {
         Trigger::Regenerate { message_id } => {
-            accepted.place = regenerated(
-                message_id.as_ref().map(|id| id.as_str()),
-                newest_stored,
-                &find,
-                !accepted.new_user_messages.is_empty(),
-            )?;
+            let has_new = !accepted.new_user_messages.is_empty();
+            accepted.place = regenerated(message_id.as_ref(), newest_stored, &log, has_new)?;
         }
         Trigger::Submit { message_id } => {
             if let Some(stored) = newest_stored {
                 accepted.place = Place::After(stored.id.clone());
             }
-            accepted.edited = past.last().filter(|message| {
-                rest.is_empty()
-                    && message.id == *message_id
-                    && newest_stored.is_some_and(|stored| stored.is_users)
-            });
-            take_answers(&mut accepted, stored, request);
+            let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
+            accepted.edited = newest_known
+                .filter(|message| is_edited && message_id.is_some() && message.id == *message_id);
+            take_answers(&mut accepted, &log, request);
         }
     }
     Ok(accepted)
 }
 
-fn regenerated<'a>(
-    message_id: Option<&str>,
-    newest_stored: Option<&Stored>,
-    find: &dyn Fn(&str) -> Option<&'a Stored>,
-    has_new: bool,
-) -> Result<Place> {
-    let named = message_id.and_then(find);
-    Ok(match (named, newest_stored) {
-        // What is to be answered was never stored: a send that failed.
-        (_, Some(stored)) if has_new => Place::After(stored.id.clone()),
-        (None, None) if has_new => Place::AtLeaf,
-        (Some(stored), _) | (None, Some(stored)) => {
-            if stored.is_users {
-                Place::After(stored.id.clone())
-            } else {
-                Place::Beside(stored.id.clone())
-            }
-        }
-        (None, None) => match message_id {
-            None => Place::BesideNewest,
-            Some(id) => {
-                return Err(Error::new(
-                    Code::MessageNotFound,
-                    "There is no such message in this session to answer anew. Without `messageId`, the newest answer is meant.",
-                )
-                .with("messageId", id));
-            }
-        },
-    })
+/// The user's messages among those that the log doesn't have, each id once.
+fn new_messages(messages: &[ChatMessage]) -> Result<Vec<&ChatMessage>> {
+    let mut ids = HashSet::new();
+    let new: Vec<&ChatMessage> = messages
+        .iter()
+        .filter(|message| message.role == Role::User)
+        .filter(|message| message.id.as_ref().is_none_or(|id| ids.insert(id)))
+        .collect();
+    if new.len() > MAX_EVENTS {
+        return Err(Error::invalid(
+            "messages",
+            format!("`messages` must hold at most {MAX_EVENTS} new messages."),
+        ));
+    }
+    Ok(new)
 }
 
-fn take_answers(accepted: &mut Accepted<'_>, stored: &[Stored], request: &ChatRequest) {
+fn regenerated(
+    message_id: Option<&Id>,
+    newest_stored: Option<&Stored>,
+    log: &Log<'_>,
+    has_new: bool,
+) -> Result<Place> {
+    match (log.find(message_id).or(newest_stored), newest_stored) {
+        // What is to be answered was never stored: a send that failed.
+        (_, Some(stored)) if has_new => Ok(Place::After(stored.id.clone())),
+        (_, None) if has_new => Ok(Place::AtLeaf),
+        (Some(stored), _) if stored.is_users => Ok(Place::After(stored.id.clone())),
+        (Some(stored), _) => Ok(Place::Beside(stored.id.clone())),
+        (None, _) => match message_id {
+            None => Ok(Place::BesideNewest),
+            Some(id) => Err(Error::new(
+                Code::MessageNotFound,
+                "There is no such message in this session to answer anew. Without `messageId`, the newest answer is meant.",
+            )
+            .with("messageId", id.as_str())),
+        },
+    }
+}
+
+fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatRequest) {
     let mut answered: Vec<&Stored> = Vec::new();
-    let mut given: Vec<String> = Vec::new();
+    let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {
-        let known = message
-            .id
-            .as_ref()
-            .and_then(|id| stored.iter().find(|stored| stored.id == id.as_str()));
         // On a socket a continued message bears an id of the client's own until
         // the history is sent again: then the calls tell which it is.
-        let candidates: &[Stored] = match known {
-            Some(known) => std::slice::from_ref(known),
-            None => stored.last().map_or(&[], std::slice::from_ref),
+        let asking = log.find(message.id.as_ref()).or(log.newest);
+        let Some(asking) = asking.filter(|stored| !stored.open.is_empty()) else {
+            continue;
         };
         for answer in message.answers() {
             let id = answer.tool_call_id().to_owned();
-            let Some(asking) = find_asking(candidates, &answer) else {
-                continue;
-            };
-            if given.contains(&id) {
+            if find_asking(std::slice::from_ref(asking), &answer).is_none() || !given.insert(id) {
                 continue;
             }
-            given.push(id);
             if !answered.iter().any(|stored| stored.id == asking.id) {
                 answered.push(asking);
             }

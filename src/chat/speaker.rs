@@ -5,6 +5,8 @@
 //!
 //! It knows neither the log nor the model; it only holds the order.
 
+mod recall;
+
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
@@ -41,6 +43,8 @@ pub struct Speaker {
     streaming: Vec<(usize, String)>,
     /// Whether a call of this step has its outcome.
     has_outcome: bool,
+    /// Whether this step holds nothing yet.
+    is_bare: bool,
 }
 
 impl Speaker {
@@ -53,6 +57,7 @@ impl Speaker {
             known: earlier_calls,
             streaming: Vec::new(),
             has_outcome: false,
+            is_bare: true,
         }
     }
 
@@ -166,14 +171,18 @@ impl Speaker {
 
     /// The turn was cancelled. It ends inside a step that holds no finished call:
     /// a client that resends by itself once all calls of the last step have their
-    /// outcome would start at once what was just stopped.
+    /// outcome would start at once what was just stopped. It takes note of a step
+    /// with the first part in it alone, so one without a text is put there.
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
-        let is_at_risk = self.is_speaking() && (self.has_outcome || self.place != Place::InStep);
-        let mut out = if is_at_risk {
-            self.start_step()
-        } else {
-            Vec::new()
-        };
+        let mut out = Vec::new();
+        if self.is_speaking() && !self.known.is_empty() {
+            if self.has_outcome || self.place == Place::BetweenSteps {
+                out = self.start_step();
+            }
+            if self.is_bare {
+                self.open(Kind::Text, &mut out);
+            }
+        }
         self.close(&mut out);
         self.end(
             Chunk::Abort {
@@ -210,6 +219,7 @@ impl Speaker {
         if self.place == Place::BetweenSteps {
             self.place = Place::InStep;
             self.has_outcome = false;
+            self.is_bare = true;
             self.streaming.clear();
             out.push(Chunk::StartStep);
         }
@@ -232,22 +242,25 @@ impl Speaker {
         }
         let id = match &self.open {
             Some((_, id)) => id.clone(),
-            None => {
-                let id = format!("p{}", self.blocks);
-                self.blocks += 1;
-                self.open = Some((kind, id.clone()));
-                out.push(match kind {
-                    Kind::Text => Chunk::TextStart { id: id.clone() },
-                    Kind::Reasoning => Chunk::ReasoningStart { id: id.clone() },
-                });
-                id
-            }
+            None => self.open(kind, out),
         };
         let delta = text.to_owned();
         out.push(match kind {
             Kind::Text => Chunk::TextDelta { id, delta },
             Kind::Reasoning => Chunk::ReasoningDelta { id, delta },
         });
+    }
+
+    fn open(&mut self, kind: Kind, out: &mut Vec<Chunk>) -> String {
+        let id = format!("p{}", self.blocks);
+        self.blocks += 1;
+        self.is_bare = false;
+        self.open = Some((kind, id.clone()));
+        out.push(match kind {
+            Kind::Text => Chunk::TextStart { id: id.clone() },
+            Kind::Reasoning => Chunk::ReasoningStart { id: id.clone() },
+        });
+        id
     }
 
     fn close(&mut self, out: &mut Vec<Chunk>) {
@@ -315,6 +328,7 @@ impl Speaker {
     }
 
     fn learn(&mut self, id: &str) {
+        self.is_bare = false;
         if !self.known.iter().any(|known| known == id) {
             self.known.push(id.to_owned());
         }
@@ -342,5 +356,7 @@ pub fn parse_arguments(text: &str) -> Option<JsonObject> {
     json::parse::<JsonObject>(text.as_bytes()).ok()
 }
 
+#[cfg(test)]
+mod random_play;
 #[cfg(test)]
 mod tests;

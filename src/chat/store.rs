@@ -111,7 +111,9 @@ pub fn rewind_chunks(
           ORDER BY part",
         &[session_id.as_str().into()],
     )?;
-    let next = rows.last().map_or(Ok(0), |row| row.integer(0).map(|part| part + 1))?;
+    let next = rows
+        .last()
+        .map_or(Ok(0), |row| row.integer(0).map(|part| part + 1))?;
     let mut chunks = Vec::new();
     for row in &rows {
         chunks.extend(row.text(1)?.lines().map(str::to_owned));

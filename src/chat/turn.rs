@@ -303,6 +303,9 @@ impl Step {
                 let id = call.id.as_str().to_owned();
                 note.approvals.insert(id, approval_id.clone());
             }
+            if call.state == CallState::LeftToClient {
+                note.client_calls.push(call.id.as_str().to_owned());
+            }
             if let Some(text) = &call.bad_arguments {
                 let id = call.id.as_str().to_owned();
                 note.bad_arguments.insert(id, text.clone());

@@ -20,6 +20,7 @@ use crate::api::{Agent, Reply, dispatch, follow_up, get_messages};
 use crate::compaction::auto::Watch;
 use crate::error::{Error, Result};
 use crate::ids::Id;
+use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::schema;
 
 #[wasm_bindgen]
@@ -82,7 +83,7 @@ impl SessionAgent {
         let object = Rc::clone(&self.object);
         self.state.wait_until(async move {
             let db = Sqlite::new(&object.storage);
-            let agent = object.agent(&db, &Caller::Owner);
+            let agent = object.agent(&db, &Caller::Owner, &[]);
             if let Err(error) = follow_up(&agent, &grown).await {
                 http::log(&error);
             }
@@ -96,7 +97,7 @@ enum Answer {
 }
 
 impl Object {
-    fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller) -> Agent<'a> {
+    fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {
         Agent {
             name: &self.name,
             db,
@@ -105,6 +106,7 @@ impl Object {
             caller,
             outside: &self.outside,
             watch: &self.watch,
+            via,
         }
     }
 
@@ -127,9 +129,10 @@ impl Object {
         if let Some(response) = site::serve(&route) {
             return Ok(Answer::Site(response));
         }
+        let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
         let body = http::read_body(request).await?;
         self.migrate(db)?;
-        let agent = self.agent(db, &caller);
+        let agent = self.agent(db, &caller, &via);
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,

@@ -9,7 +9,7 @@ mod scan;
 
 use serde::de::{self, DeserializeOwned};
 
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, nullable};
+pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, nullable};
 
 use crate::error::{Error, Result};
 #[cfg(test)]

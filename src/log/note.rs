@@ -18,6 +18,12 @@ pub struct Note {
     /// With calls: those that wait for the user's approval, and under which name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, String>,
+    /// With calls: those that the client answers.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub client_calls: Vec<String>,
+    /// With calls: what the user decided of one whose result is still to come.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub decided: BTreeMap<String, Approval>,
     /// With a result: what the user decided before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
@@ -38,6 +44,13 @@ pub struct Approval {
 }
 
 impl Note {
+    pub fn parse(json: Option<&str>) -> Option<Self> {
+        json.map_or_else(
+            || Some(Self::default()),
+            |json| serde_json::from_str(json).ok(),
+        )
+    }
+
     /// `None` where there is nothing to note: a plain event pays no byte for it.
     pub fn json(&self) -> Option<String> {
         if *self == Self::default() {

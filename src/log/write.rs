@@ -252,3 +252,19 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])
 }
+
+/// Gives an event another note. Part of a transaction.
+pub fn rewrite_note(
+    db: &dyn Database,
+    session_id: &Id,
+    seq: i64,
+    note: Option<&str>,
+) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_events
+            SET note = ?3
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into(), note.into()],
+    )
+}

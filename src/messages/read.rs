@@ -61,6 +61,20 @@ pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Optio
 
 /// The message that starts with `row`: itself, or the run that it begins.
 pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Message> {
+    let rows = load_run(db, session_id, row)?;
+    let mut gatherer = Gatherer::default();
+    let mut messages = Vec::new();
+    for row in rows.into_iter().rev() {
+        messages.extend(gatherer.take(row)?.into_iter().flatten());
+    }
+    messages.extend(gatherer.finish()?);
+    messages
+        .pop()
+        .ok_or_else(|| Error::storage("a message without rows"))
+}
+
+/// The row, and those that go on with its run, oldest first.
+pub fn load_run(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Vec<EventRow>> {
     let mut rows = vec![row];
     let is_run = rows.first().is_some_and(EventRow::is_run_member);
     while is_run && rows.len() < MAX_RUN_EVENTS {
@@ -75,15 +89,22 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
         }
     }
     rows.truncate(MAX_RUN_EVENTS);
-    let mut gatherer = Gatherer::default();
-    let mut messages = Vec::new();
-    for row in rows.into_iter().rev() {
-        messages.extend(gatherer.take(row)?.into_iter().flatten());
+    Ok(rows)
+}
+
+/// The rows of the message that the event at `seq` belongs to, oldest first.
+pub fn load_message_rows(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<EventRow>> {
+    let mut first = get_event_row(db, session_id, seq)?;
+    let mut passed = 1;
+    while first.is_run_member() && first.parent_seq != 0 && passed < MAX_RUN_EVENTS {
+        let parent = get_event_row(db, session_id, first.parent_seq)?;
+        if !parent.is_run_member() {
+            break;
+        }
+        first = parent;
+        passed += 1;
     }
-    messages.extend(gatherer.finish()?);
-    messages
-        .pop()
-        .ok_or_else(|| Error::storage("a message without rows"))
+    load_run(db, session_id, first)
 }
 
 /// The rows right after `seq` that go on with its run, at most a bite.

@@ -93,11 +93,8 @@ impl EventRow {
         self.content.len() + length(&self.tool) + length(&self.message)
     }
 
-    fn note(&self) -> Result<Note> {
-        match &self.note {
-            Some(note) => serde_json::from_str(note).map_err(|_| self.damaged()),
-            None => Ok(Note::default()),
-        }
+    pub fn note(&self) -> Result<Note> {
+        Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
     }
 
     fn damaged(&self) -> Error {
@@ -326,15 +323,14 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         {
             parts.push(Part::Tool(ToolPart {
                 kind: format!("tool-{}", call.name),
-                state: if note.approvals.contains_key(&call.id) {
+                state: if note.decided.contains_key(&call.id) {
+                    "approval-responded"
+                } else if note.approvals.contains_key(&call.id) {
                     "approval-requested"
                 } else {
                     "input-available"
                 },
-                approval: note
-                    .approvals
-                    .remove(&call.id)
-                    .map(|id| PartApproval::Asked { id }),
+                approval: approval_of(&mut note, &call.id),
                 raw_input: note.bad_arguments.remove(&call.id),
                 tool_call_id: call.id,
                 input: call.arguments,
@@ -351,6 +347,12 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         last_seq: last.seq,
         parent_seq: first.parent_seq,
     })
+}
+
+fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
+    let decided = note.decided.remove(call_id).map(PartApproval::Decided);
+    let asked = note.approvals.remove(call_id);
+    decided.or_else(|| asked.map(|id| PartApproval::Asked { id }))
 }
 
 /// Puts a result into the part of its call; one whose call is not in the run
@@ -372,7 +374,7 @@ fn add_result<'a>(
     };
     let asked = parts.iter().position(|part| {
         matches!(part, Part::Tool(part) if part.tool_call_id == id
-            && matches!(part.state, "input-available" | "approval-requested"))
+            && matches!(part.state, "input-available" | "approval-requested" | "approval-responded"))
     });
     let index = match asked {
         Some(index) => index,

@@ -56,6 +56,8 @@ pub struct Script {
     pub calls: RefCell<Vec<Call>>,
     /// Model and input of every call of Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
+    /// Objects of the bucket that are no text.
+    pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
 }
 
@@ -132,6 +134,12 @@ impl Outside for Script {
         limits: Limits,
     ) -> Later<'a, Result<Option<Stored>, Failure>> {
         Box::pin(async move {
+            if let Some(bytes) = self.binaries.borrow().get(key).cloned() {
+                return Ok(Some(Stored {
+                    bytes,
+                    description: None,
+                }));
+            }
             let stored = self.with_bucket(|bucket| bucket.get(key).cloned())?;
             match stored {
                 Some((content, _)) if content.len() > limits.max_bytes => Err(Failure::TooLarge {

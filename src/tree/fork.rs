@@ -10,6 +10,7 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::log::tip::get_tip;
+use crate::memory::copy::copy_session;
 use crate::search::build::add_session;
 use crate::search::index;
 use crate::sessions::{NewSession, create_session, get_session};
@@ -77,6 +78,7 @@ pub fn fork_session(
             copied = get_tip(db, &id)?.newest_seq;
         }
         overlays::copy(db, fork.session_id, &segments, &id)?;
+        copy_session(db, fork.session_id, &id)?;
         if let Some(place) = index::find_place(db, id.as_str())? {
             add_session(db, &id, &place)?;
         }

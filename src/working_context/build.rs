@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::documents::find_documents;
 use super::file::File;
 use super::message::{ContextMessage, from_overlay, from_row};
 use super::truncate::shorten_older;
@@ -11,6 +12,7 @@ use crate::error::Result;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::log::load::MAX_READ_BYTES;
+use crate::memory::skills::loaded::load_context_documents;
 use crate::messages::history::{Item, Start, walk_items};
 use crate::tokens;
 use crate::tree::path::Step;
@@ -19,7 +21,8 @@ use crate::tree::path::Step;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingContext {
-    /// The agent's, then those given.
+    /// The agent's, then those given, then documents that were loaded and stand
+    /// in no message.
     pub system_instructions: Vec<String>,
     /// Oldest first; no tool call without its result, no result without its call.
     pub messages: Vec<ContextMessage>,
@@ -31,14 +34,29 @@ pub struct WorkingContext {
     pub model_input: Option<JsonObject>,
 }
 
-/// The context that the newest `limit` events up to `leaf_seq` make.
+/// What a context is built from.
+pub struct Window {
+    /// The event that it ends with; `None`: there is none.
+    pub leaf_seq: Option<i64>,
+    /// Events, at most.
+    pub limit: usize,
+    pub system_instructions: Vec<String>,
+    /// What a turn has said so far and the log doesn't have yet.
+    pub added: Vec<ContextMessage>,
+}
+
+/// The context that the newest events up to a leaf make.
 pub fn build_working_context(
     db: &dyn Database,
     session_id: &Id,
-    leaf_seq: Option<i64>,
-    limit: usize,
-    system_instructions: Vec<String>,
+    window: Window,
 ) -> Result<WorkingContext> {
+    let Window {
+        leaf_seq,
+        limit,
+        mut system_instructions,
+        added,
+    } = window;
     let mut items = Vec::new();
     let mut bytes = 0;
     if let Some(leaf_seq) = leaf_seq {
@@ -72,8 +90,17 @@ pub fn build_working_context(
         };
         placed.extend(messages.into_iter().map(|message| Placed { seq, message }));
     }
+    let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
+    placed.extend(
+        (next_seq..)
+            .zip(added)
+            .map(|(seq, message)| Placed { seq, message }),
+    );
     let mut placed = close_pairs(placed);
+    let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
+    system_instructions.append(&mut documents.instructions);
     shorten_older(&mut placed);
+    documents.place(&mut placed);
     let messages: Vec<ContextMessage> = placed.into_iter().map(|placed| placed.message).collect();
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions

@@ -3,6 +3,7 @@
 //! written back.
 
 pub mod build;
+mod documents;
 pub mod file;
 pub mod message;
 mod truncate;

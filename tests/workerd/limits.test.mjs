@@ -25,6 +25,15 @@ const REQUESTS = {
   "a page of changes": (n) => ["getChanges", { sessionId: "s", limit: n }],
   "a page of sessions": (n) => ["listSessions", { limit: n }],
   "results of a search": (n) => ["search", { query: "x", limit: n }],
+  "a block's label": (n) => ["getBlock", { label: text(n) }],
+  "a block's description": (n) => ["defineBlock", { label: "b", kind: "writable", description: text(n) }],
+  "a block's budget": (n) => ["defineBlock", { label: "b", kind: "writable", maxTokens: n }],
+  "a block's text": (n) => ["defineBlock", { label: "b", kind: "writable", defaultContent: text(n) }],
+  "an entry": (n) => ["setEntry", { label: "entries", key: "k", content: text(n) }],
+  "a document": (n) => ["putSkill", { label: "documents", key: "k", content: text(n) }],
+  "a key": (n) => ["setEntry", { label: "entries", key: text(n), content: "x" }],
+  "a page of entries": (n) => ["listEntries", { label: "entries", limit: n }],
+  "a page of documents": (n) => ["listSkills", { label: "documents", limit: n }],
   // The body and its `metadata` are the first two.
   "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
   "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
@@ -49,6 +58,8 @@ async function outcome(what, n) {
     for (const half of [Math.floor(n / 2), Math.ceil(n / 2)]) await call(agent, "appendEvents", { sessionId: "s", events: [user(text(half))] });
     return codeOf(await call(agent, "loadEvents", { sessionId: "s" }));
   }
+  await call(agent, "defineBlock", { label: "entries", kind: "searchable" });
+  await call(agent, "defineBlock", { label: "documents", kind: "loadable" });
   assert.ok(what in REQUESTS, `a request for \`${what}\``);
   return codeOf(await call(agent, ...REQUESTS[what](n)));
 }
@@ -61,8 +72,8 @@ function codeOf({ status, body }) {
   return status === 200 ? "ok" : body.error.code;
 }
 
-/** `200 characters`, `33 MiB`, `1,000`. */
+/** `200 characters`, `33 MiB`, `64 KiB`, `1,000`. */
 function numberIn(most) {
   const [, digits, unit] = most.match(/^([\d,]+)(?: (\w+))?/);
-  return Number(digits.replaceAll(",", "")) * (unit === "MiB" ? 2 ** 20 : 1);
+  return Number(digits.replaceAll(",", "")) * ({ MiB: 2 ** 20, KiB: 2 ** 10 }[unit] ?? 1);
 }

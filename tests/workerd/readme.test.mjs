@@ -3,7 +3,7 @@
 // reader.mjs.
 
 import assert from "node:assert/strict";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -85,6 +85,10 @@ test("the_table_of_operations_is_the_api_documents", async () => {
 test("the_table_of_configuration_is_what_the_worker_reads", async () => {
   const edge = await Promise.all(["mod", "object", "router"].map((name) => readFile(fromRoot(`src/edge/${name}.rs`), "utf8")));
   const read = [...edge.join("\n").matchAll(/\.(?:secret|var|durable_object|service|ai|bucket)\("(\w+)"\)/g)];
+  const sources = await readdir(fromRoot("src"), { recursive: true });
+  for (const file of sources.filter((file) => file.endsWith(".rs") && !/tests|testing/.test(file))) {
+    read.push(...(await readFile(fromRoot(`src/${file}`), "utf8")).matchAll(/find_setting\("(\w+)"\)/g));
+  }
   const settings = (await readFile(fromRoot("wrangler.toml"), "utf8")).replaceAll(/^#.*$/gm, "");
   const bound = [...settings.matchAll(/^(?:binding|name) = "([A-Z_]+)"/gm)];
   assert.ok(read.length >= 3 && bound.length >= 3);

@@ -44,6 +44,7 @@ fn carried_over(rows: &str) -> Alice {
     let db = documents_object(rows);
     schema::migrate(&db, &FixedHost::default()).unwrap();
     Alice {
+        via: Vec::new(),
         db,
         host: FixedHost::default(),
         policy: Policy::default(),

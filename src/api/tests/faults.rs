@@ -27,6 +27,39 @@ fn furnished() -> Alice {
     alice.ok("configureAgent", json!({"maxSteps": 5}));
     let compaction = json!({"sessionId": "s", "summary": "x", "fromId": said[1], "toId": "b1"});
     alice.ok("addCompaction", compaction);
+    for session in [json!(null), json!("s")] {
+        for (label, kind) in [
+            ("memory", "writable"),
+            ("kb", "searchable"),
+            ("skills", "loadable"),
+        ] {
+            alice.ok(
+                "defineBlock",
+                json!({"sessionId": session, "label": label, "kind": kind, "whenChanged": "remind"}),
+            );
+        }
+        for (operation, body) in [
+            ("setBlock", json!({"label": "memory", "content": "a"})),
+            (
+                "setEntry",
+                json!({"label": "kb", "key": "k", "content": "c"}),
+            ),
+            (
+                "putSkill",
+                json!({"label": "skills", "key": "k", "content": "c"}),
+            ),
+        ] {
+            let mut body = body;
+            body["sessionId"] = session.clone();
+            alice.ok(operation, body);
+        }
+    }
+    alice.ok(
+        "loadSkill",
+        json!({"sessionId": "s", "label": "skills", "key": "k"}),
+    );
+    alice.ok("freezePrompt", json!({"sessionId": "s"}));
+    alice.ok("setBlock", json!({"label": "memory", "content": "b"}));
     alice
 }
 
@@ -141,6 +174,54 @@ fn sweep(furnished: fn() -> Alice) {
         (
             "deleteCompaction",
             json!({"sessionId": "s", "compactionId": compaction}),
+        ),
+        (
+            "defineBlock",
+            json!({"label": "new", "kind": "readonly", "defaultContent": "d"}),
+        ),
+        (
+            "defineBlock",
+            json!({"label": "memory", "kind": "writable", "maxTokens": 9}),
+        ),
+        ("removeBlock", json!({"label": "kb", "purge": true})),
+        ("setBlock", json!({"label": "memory", "content": "c"})),
+        (
+            "appendToBlock",
+            json!({"sessionId": "s", "label": "memory", "content": "c"}),
+        ),
+        ("revertBlock", json!({"label": "memory", "version": 1})),
+        ("clearBlocks", json!({})),
+        (
+            "setEntry",
+            json!({"label": "kb", "key": "new", "content": "c"}),
+        ),
+        (
+            "setEntry",
+            json!({"label": "kb", "key": "k", "content": "other"}),
+        ),
+        ("deleteEntry", json!({"label": "kb", "key": "k"})),
+        (
+            "putSkill",
+            json!({"label": "skills", "key": "k", "content": "other"}),
+        ),
+        ("deleteSkill", json!({"label": "skills", "key": "k"})),
+        (
+            "loadSkill",
+            json!({"sessionId": "t", "label": "skills", "key": "k"}),
+        ),
+        (
+            "unloadSkill",
+            json!({"sessionId": "s", "label": "skills", "key": "k"}),
+        ),
+        ("freezePrompt", json!({})),
+        ("refreshPrompt", json!({"sessionId": "t"})),
+        (
+            "callTool",
+            json!({"sessionId": "s", "name": "set_context", "arguments": {"label": "memory", "content": "t"}}),
+        ),
+        (
+            "callTool",
+            json!({"name": "set_context", "arguments": {"label": "skills", "content": "t", "metadata": {"title": "T"}}}),
         ),
         ("destroy", json!({"confirm": "alice"})),
     ];

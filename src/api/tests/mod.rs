@@ -6,6 +6,12 @@ mod compaction;
 mod config;
 mod events;
 mod faults;
+mod memory_agents;
+mod memory_blocks;
+mod memory_bucket;
+mod memory_docs;
+mod memory_nonsense;
+mod memory_services;
 mod messages;
 mod nonsense;
 mod random_play;
@@ -30,6 +36,8 @@ struct Alice {
     caller: Caller,
     outside: Script,
     watch: Watch,
+    /// The agents that its requests came through.
+    via: Vec<String>,
 }
 
 impl Default for Alice {
@@ -41,6 +49,7 @@ impl Default for Alice {
             caller: Caller::Owner,
             outside: Script::default(),
             watch: Watch::default(),
+            via: Vec::new(),
         }
     }
 }
@@ -66,6 +75,7 @@ impl Alice {
             caller: &self.caller,
             outside: &self.outside,
             watch: &self.watch,
+            via: &self.via,
         };
         let reply = wait_for(dispatch(&agent, operation, body))?;
         Ok(serde_json::from_str(&reply.body.into_string()).unwrap())

@@ -129,6 +129,12 @@ fn a_send_that_failed_is_made_up_for_by_the_next() {
 }
 
 #[test]
+fn a_message_that_is_sent_twice_is_taken_once() {
+    let request = sent(&[user("u1"), user("u1")]);
+    assert_eq!(new_ids(&plan(&[], &request).unwrap()), ["u1"]);
+}
+
+#[test]
 fn nothing_new_is_a_continuation() {
     let request = sent(&[user("u1")]);
     let accepted = plan(&[users("u1")], &request).unwrap();

@@ -242,13 +242,38 @@ fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
     speaker.output("c", raw(&json!(1)));
     assert_eq!(
         told(&speaker.abort(None)),
-        ["finish-step", "start-step", "abort"]
+        [
+            "finish-step",
+            "start-step",
+            "text-start p0",
+            "text-end p0",
+            "abort"
+        ]
     );
     let mut speaker = started();
     say(&mut speaker, &[call(0, "c", "{}")]);
     speaker.output("c", raw(&json!(1)));
     speaker.finish_step();
-    assert_eq!(told(&speaker.abort(None)), ["start-step", "abort"]);
+    assert_eq!(
+        told(&speaker.abort(None)),
+        ["start-step", "text-start p0", "text-end p0", "abort"]
+    );
+}
+
+#[test]
+fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
+    let mut speaker = started();
+    say(&mut speaker, &[call(0, "c", "{}")]);
+    speaker.output("c", raw(&json!(1)));
+    speaker.start_step();
+    assert_eq!(
+        told(&speaker.abort(None)),
+        ["text-start p0", "text-end p0", "abort"]
+    );
+    // Where no call was made there is nothing to send again.
+    let mut speaker = started();
+    speaker.start_step();
+    assert_eq!(told(&speaker.abort(None)), ["abort"]);
 }
 
 #[test]

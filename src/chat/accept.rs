@@ -1,0 +1,441 @@
+//! From a chat request to a turn: what of the request goes into the log, and
+//! where the answer will stand. One transaction, committed before any model is
+//! called.
+
+use std::collections::HashSet;
+
+use super::answers::{DECLINED, Outcome};
+use super::plan::{Accepted, Awaits, OpenCall, Place, Stored, plan};
+use super::request::{ChatMessage, ChatRequest};
+use super::store::{has_turn, insert_turn};
+use super::turn::{Call, CallState, Step, Turn, result_event};
+use crate::config::{Config, load_config};
+use crate::database::{Database, atomically};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::log::append::{Parent, append};
+use crate::log::event::{NewEvent, ToolCall};
+use crate::log::find::find_seqs;
+use crate::log::note::{Approval, Note};
+use crate::log::tip::get_tip;
+use crate::log::write::rewrite_note;
+use crate::messages::append::append_message;
+use crate::messages::change::update_message;
+use crate::messages::parse::{Source, parse_message};
+use crate::messages::read::{get_event_row, load_message_rows};
+use crate::messages::view::EventRow;
+use crate::models::Usage;
+use crate::sessions::{NewSession, create_session, session_exists};
+
+/// Messages of a request that are looked up at once, newest first. A client sends
+/// all that it shows; what stands before a message that is stored is past.
+const LOOKUP: usize = 64;
+
+pub struct Start {
+    /// `None`: calls still wait for the client, and the model can't go on.
+    pub turn: Option<Turn>,
+    /// The assistant's message that was answered or will be written.
+    pub message_id: String,
+    /// Whether the log took anything that other clients have to hear of.
+    pub has_changed: bool,
+}
+
+/// The log's side of what a request names.
+struct Known {
+    stored: Stored,
+    rows: Vec<EventRow>,
+}
+
+pub struct Accepting<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub agent_name: &'a str,
+    pub session_id: &'a Id,
+}
+
+impl Accepting<'_> {
+    /// `turn_id`: by which the client knows the turn.
+    pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<Start> {
+        atomically(self.db, || {
+            if !session_exists(self.db, self.session_id)? {
+                self.create_session()?;
+            }
+            if has_turn(self.db, self.session_id)? {
+                return Err(turn_in_progress());
+            }
+            let config = load_config(self.db)?;
+            let known = self.load_known(request)?;
+            let stored: Vec<Stored> = known.iter().map(|known| known.stored.clone()).collect();
+            let accepted = plan(&stored, request)?;
+            self.take(request, turn_id, &config, &known, &accepted)
+        })
+    }
+
+    fn create_session(&self) -> Result<()> {
+        let new = NewSession {
+            id: Some(self.session_id.clone()),
+            name: None,
+            metadata: None,
+            parent_session_id: None,
+        };
+        create_session(self.db, self.host, self.agent_name, &new).map(drop)
+    }
+
+    /// The newest stored messages among those that the request names, and the
+    /// newest of the path that the session follows, which is last.
+    fn load_known(&self, request: &ChatRequest) -> Result<Vec<Known>> {
+        let mut ids: Vec<&Id> = request.message_ids().collect();
+        ids.reverse();
+        let mut seqs: Vec<i64> = Vec::new();
+        for some in ids.chunks(LOOKUP) {
+            let found = find_seqs(self.db, self.session_id, some.iter().copied())?;
+            let is_known = !found.is_empty();
+            seqs.extend(found.into_values());
+            if is_known {
+                break;
+            }
+        }
+        seqs.sort_unstable();
+        let leaf = get_tip(self.db, self.session_id)?.leaf;
+        seqs.extend(leaf.map(|leaf| leaf.seq));
+        let mut known: Vec<Known> = Vec::new();
+        for seq in seqs {
+            let rows = load_message_rows(self.db, self.session_id, seq)?;
+            let Some(first) = rows.first() else {
+                continue;
+            };
+            let id = first.id.clone();
+            known.retain(|known| known.stored.id != id);
+            known.push(Known {
+                stored: Stored {
+                    is_users: first.action == "user_message",
+                    open: open_calls(&rows)?,
+                    id,
+                },
+                rows,
+            });
+        }
+        Ok(known)
+    }
+
+    fn take(
+        &self,
+        request: &ChatRequest,
+        turn_id: &str,
+        config: &Config,
+        known: &[Known],
+        accepted: &Accepted<'_>,
+    ) -> Result<Start> {
+        let find = |id: &str| known.iter().find(|known| known.stored.id == id);
+        let has_changed = !accepted.is_continuation();
+        if let Some(message) = accepted.edited {
+            let message = self.parse(message, config)?;
+            update_message(self.db, self.host, self.session_id, &message)?;
+        }
+        let approved = self.take_answers(accepted, known)?;
+        let mut parent = self.parent(&accepted.place, known)?;
+        for message in &accepted.new_user_messages {
+            let message = self.parse(message, config)?;
+            let after = match &parent {
+                Some(id) => Parent::After(id.clone()),
+                None => Parent::Root,
+            };
+            let appended =
+                append_message(self.db, self.host, self.session_id, message, &after, None)?;
+            parent = Some(Id::parse(appended.message.id).map_err(Error::storage)?);
+        }
+        let continued = match &accepted.place {
+            Place::Within(id) => find(id),
+            Place::AtLeaf if accepted.is_continuation() => {
+                known.last().filter(|known| !known.stored.is_users)
+            }
+            _ => None,
+        };
+        let continued =
+            continued.filter(|known| known.rows.last().is_some_and(EventRow::is_run_member));
+        if let Some(known) = continued {
+            parent = self.last_id(&known.stored.id)?;
+        }
+        if parent.is_none() && accepted.is_continuation() {
+            return Err(Error::invalid(
+                "messages",
+                "There is nothing to answer: send a user's message in `message` or `messages`.",
+            ));
+        }
+        let message_id = match continued {
+            Some(known) => known.stored.id.clone(),
+            None => {
+                let seq = get_tip(self.db, self.session_id)?.last_seq() + 1;
+                Id::mint_event(self.host, seq).as_str().to_owned()
+            }
+        };
+        if !accepted.still_open.is_empty() && accepted.new_user_messages.is_empty() {
+            return Ok(Start {
+                turn: None,
+                message_id,
+                has_changed,
+            });
+        }
+        let turn = Turn {
+            id: turn_id.to_owned(),
+            session_id: self.session_id.clone(),
+            message_id: message_id.clone(),
+            is_continuation: continued.is_some(),
+            parent_id: parent,
+            max_steps: usize::try_from(config.max_steps).unwrap_or(1),
+            model: request
+                .model
+                .as_ref()
+                .map(|model| model.as_str().to_owned()),
+            system_instructions: request.system_instructions.clone(),
+            client_tools: request.client_tools.clone(),
+            steps: approved,
+            usage: Usage::default(),
+        };
+        insert_turn(self.db, &turn)?;
+        Ok(Start {
+            turn: Some(turn),
+            message_id,
+            has_changed,
+        })
+    }
+
+    fn parse(
+        &self,
+        message: &ChatMessage,
+        config: &Config,
+    ) -> Result<crate::messages::parse::NewMessage> {
+        parse_message(
+            &message.text,
+            Source::Client,
+            &config.reserved_metadata_keys,
+        )
+    }
+
+    /// The event that the answer, or the first new message, follows.
+    fn parent(&self, place: &Place, known: &[Known]) -> Result<Option<Id>> {
+        let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
+        match place {
+            Place::AtLeaf => self.leaf_id(),
+            Place::After(id) | Place::Within(id) => self.last_id(id),
+            Place::Beside(id) => self.above(find(id)),
+            Place::BesideNewest => match known.last() {
+                Some(known) if !known.stored.is_users => self.above(Some(known)),
+                _ => self.leaf_id(),
+            },
+        }
+    }
+
+    fn leaf_id(&self) -> Result<Option<Id>> {
+        let leaf = get_tip(self.db, self.session_id)?.leaf;
+        leaf.map(|leaf| Id::parse(leaf.id).map_err(Error::storage))
+            .transpose()
+    }
+
+    /// The newest event of a message as it stands now.
+    fn last_id(&self, message_id: &str) -> Result<Option<Id>> {
+        let id = Id::parse(message_id.to_owned()).map_err(Error::storage)?;
+        let found = find_seqs(self.db, self.session_id, std::iter::once(&id))?;
+        let Some(seq) = found.get(message_id) else {
+            return self.leaf_id();
+        };
+        let rows = load_message_rows(self.db, self.session_id, *seq)?;
+        let last = rows.last().map(|row| Id::parse(row.id.clone()));
+        last.transpose().map_err(Error::storage)
+    }
+
+    /// The event right above a message; `None`: it is a root.
+    fn above(&self, known: Option<&Known>) -> Result<Option<Id>> {
+        let first = known.and_then(|known| known.rows.first());
+        let Some(first) = first.filter(|first| first.parent_seq != 0) else {
+            return Ok(None);
+        };
+        let parent = get_event_row(self.db, self.session_id, first.parent_seq)?;
+        Id::parse(parent.id).map(Some).map_err(Error::storage)
+    }
+
+    /// Writes what was answered. Gives the calls that may be made now, as a step:
+    /// those that were approved, once nothing of their message waits any more.
+    fn take_answers(&self, accepted: &Accepted<'_>, known: &[Known]) -> Result<Vec<Step>> {
+        let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
+        let mut answered: Vec<&Known> = Vec::new();
+        for answer in &accepted.answers {
+            let Some(known) = find(&answer.message_id) else {
+                continue;
+            };
+            let call = find_call(&known.rows, answer.answer.tool_call_id.as_str())?;
+            let (content, is_error, is_json) = match &answer.answer.outcome {
+                Outcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
+                    Ok(text) => (text, false, false),
+                    Err(_) => (json.get().to_owned(), false, true),
+                },
+                Outcome::Error(text) => (text.clone(), true, false),
+            };
+            let note = Note {
+                is_json,
+                ..Note::default()
+            };
+            self.append_within(
+                known,
+                result_event(call.id, call.name, content, is_error, note),
+            )?;
+            answered.push(known);
+        }
+        for answer in &accepted.approvals {
+            let Some(known) = find(&answer.message_id) else {
+                continue;
+            };
+            self.take_approval(known, &answer.answer)?;
+            answered.push(known);
+        }
+        let mut ready = Vec::new();
+        let mut seen = HashSet::new();
+        for known in answered {
+            if !accepted.still_open.is_empty() || !seen.insert(&known.stored.id) {
+                continue;
+            }
+            ready.extend(self.load_approved(known)?);
+        }
+        if ready.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(vec![Step {
+            calls: ready,
+            is_logged: true,
+            ..Step::default()
+        }])
+    }
+
+    fn append_within(&self, known: &Known, event: NewEvent) -> Result<()> {
+        let last = self
+            .last_id(&known.stored.id)?
+            .map_or(Parent::Leaf, Parent::After);
+        append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
+    }
+
+    fn take_approval(&self, known: &Known, answer: &super::answers::ApprovalAnswer) -> Result<()> {
+        let call_id = answer.tool_call_id.as_str();
+        for row in &known.rows {
+            // As it stands now: an answer before this one may have changed it.
+            let row = get_event_row(self.db, self.session_id, row.seq)?;
+            let mut note = row.note()?;
+            let Some(approval_id) = note.approvals.get(call_id).cloned() else {
+                continue;
+            };
+            let approval = Approval {
+                id: approval_id,
+                approved: answer.approved,
+                reason: answer.reason.clone(),
+            };
+            if answer.approved {
+                note.decided.insert(call_id.to_owned(), approval);
+                return rewrite_note(self.db, self.session_id, row.seq, note.json().as_deref());
+            }
+            let call = find_call(&known.rows, call_id)?;
+            let content = match &answer.reason {
+                Some(reason) => format!("{DECLINED} They said: {reason}"),
+                None => DECLINED.to_owned(),
+            };
+            let note = Note {
+                approval: Some(approval),
+                ..Note::default()
+            };
+            return self
+                .append_within(known, result_event(call.id, call.name, content, true, note));
+        }
+        Ok(())
+    }
+
+    /// The approved calls of a message whose results are still to come.
+    fn load_approved(&self, known: &Known) -> Result<Vec<Call>> {
+        let mut calls = Vec::new();
+        for row in &known.rows {
+            let row = get_event_row(self.db, self.session_id, row.seq)?;
+            for (call_id, approval) in row.note()?.decided {
+                let call = find_call(&known.rows, &call_id)?;
+                calls.push(Call {
+                    id: call.id,
+                    name: call.name,
+                    arguments: call.arguments,
+                    bad_arguments: None,
+                    state: CallState::Waiting,
+                    approval: Some(approval),
+                });
+            }
+        }
+        let answered = answered_calls(&known.rows)?;
+        calls.retain(|call| !answered.contains(call.id.as_str()));
+        Ok(calls)
+    }
+}
+
+pub fn turn_in_progress() -> Error {
+    Error::new(
+        Code::TurnInProgress,
+        "A turn of this session is running. Wait for its end, or stop it with `cancelTurn`.",
+    )
+}
+
+/// The calls of a message that wait for the client or the user.
+fn open_calls(rows: &[EventRow]) -> Result<Vec<OpenCall>> {
+    let answered = answered_calls(rows)?;
+    let mut open = Vec::new();
+    for row in rows.iter().filter(|row| row.is_run_member()) {
+        let note = row.note()?;
+        let outputs = note.client_calls.iter().map(|id| (id, Awaits::Output));
+        let approvals = note
+            .approvals
+            .iter()
+            .filter(|(id, _)| !note.decided.contains_key(*id))
+            .map(|(id, approval_id)| {
+                let approval_id = approval_id.clone();
+                (id, Awaits::Approval { approval_id })
+            });
+        open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
+            (!answered.contains(id)).then(|| OpenCall {
+                tool_call_id: id.clone(),
+                awaits,
+            })
+        }));
+    }
+    Ok(open)
+}
+
+fn answered_calls(rows: &[EventRow]) -> Result<HashSet<String>> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answered {
+        tool_call_id: Option<String>,
+    }
+    let mut answered = HashSet::new();
+    for row in rows.iter().filter(|row| row.action == "tool_result") {
+        let tool = row.tool.as_deref().unwrap_or("{}");
+        let tool: Answered =
+            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
+        answered.extend(tool.tool_call_id);
+    }
+    Ok(answered)
+}
+
+fn find_call(rows: &[EventRow], call_id: &str) -> Result<ToolCall> {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Called {
+        tool_calls: Option<Vec<ToolCall>>,
+    }
+    for row in rows {
+        let Some(tool) = row.tool.as_deref() else {
+            continue;
+        };
+        let called: Called =
+            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
+        let mut calls = called.tool_calls.into_iter().flatten();
+        if let Some(call) = calls.find(|call| call.id.as_str() == call_id) {
+            return Ok(call);
+        }
+    }
+    Err(Error::storage(
+        "a call that was noted is not in its message",
+    ))
+}

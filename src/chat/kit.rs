@@ -1,0 +1,110 @@
+//! The tools of one turn: those of the memory, those that were registered, those
+//! that the client brought. A name means the first of these that has it: a
+//! client can't put its tool in place of the agent's.
+
+use super::registered::{RegisteredTool, load_tools};
+use super::turn::{Call, CallState, Runner, Turn};
+use crate::config::Config;
+use crate::error::Result;
+use crate::models::ToolDefinition;
+use crate::tools::{self, Toolbox, is_ours};
+
+/// What all outputs of one turn may have together: the turn is stored while it
+/// runs, and a row holds 2 MB.
+pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
+
+pub struct Kit<'a> {
+    toolbox: Toolbox<'a>,
+    registered: Vec<RegisteredTool>,
+    pub definitions: Vec<ToolDefinition>,
+    /// Of the client's, by name.
+    clients: Vec<String>,
+}
+
+impl<'a> Kit<'a> {
+    pub fn load(toolbox: Toolbox<'a>, turn: &Turn) -> Result<Self> {
+        let mut definitions = tools::load_tools(&toolbox)?;
+        let registered = load_tools(toolbox.memory.db)?;
+        for tool in &registered {
+            push_new(&mut definitions, tool.definition.clone());
+        }
+        let mut clients = Vec::new();
+        for tool in &turn.client_tools {
+            if !is_ours(&tool.name) && push_new(&mut definitions, tool.clone()) {
+                clients.push(tool.name.clone());
+            }
+        }
+        Ok(Self {
+            toolbox,
+            registered,
+            definitions,
+            clients,
+        })
+    }
+
+    pub fn config(&self) -> &Config {
+        self.toolbox.config
+    }
+
+    pub fn runner(&self, name: &str) -> Runner {
+        if !self.definitions.iter().any(|tool| tool.name == name) {
+            let names: Vec<&str> = self
+                .definitions
+                .iter()
+                .map(|tool| tool.name.as_str())
+                .collect();
+            return Runner::Nobody(if names.is_empty() {
+                "There is no such tool; there are none here.".to_owned()
+            } else {
+                format!("There is no such tool. There are: {}.", names.join(", "))
+            });
+        }
+        if self.clients.iter().any(|client| client == name) {
+            return Runner::Client;
+        }
+        let registered = self.find_registered(name);
+        if registered.is_some_and(|tool| tool.needs_approval) {
+            return Runner::ServerAfterApproval;
+        }
+        Runner::Server
+    }
+
+    fn find_registered(&self, name: &str) -> Option<&RegisteredTool> {
+        self.registered
+            .iter()
+            .find(|tool| tool.definition.name == name && !is_ours(name))
+    }
+
+    /// Makes a call. A failure is data that the model reads.
+    pub async fn run(&self, turn: &Turn, call: &Call) -> CallState {
+        let memory = &self.toolbox.memory;
+        let name = call.name.as_str();
+        if let Some(tool) = self.find_registered(name) {
+            return tool
+                .call(
+                    memory.outside,
+                    memory.agent,
+                    &turn.session_id,
+                    &call.arguments,
+                )
+                .await;
+        }
+        match tools::run(&self.toolbox, name, call.arguments.as_str()).await {
+            Ok(outcome) if outcome.is_error => CallState::failed(outcome.output),
+            Ok(outcome) => CallState::Done {
+                output: outcome.output,
+                is_json: false,
+            },
+            Err(error) => CallState::failed(error.message),
+        }
+    }
+}
+
+/// Whether the name was free.
+fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
+    let is_new = !definitions.iter().any(|known| known.name == tool.name);
+    if is_new {
+        definitions.push(tool);
+    }
+    is_new
+}

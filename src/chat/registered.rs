@@ -1,0 +1,336 @@
+//! Tools that the operator registered: a service binding or an address that is
+//! asked with a POST, and whose answer, whatever it is, the model reads.
+
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::turn::CallState;
+use crate::database::{Database, Row, atomically, find_row};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::json::JsonObject;
+use crate::models::ToolDefinition;
+use crate::outside::{Call, Limits, Outside, Place, read_all};
+
+/// Tools of one agent: every one goes with every model call.
+pub const MAX_TOOLS: i64 = 128;
+
+/// What a tool may answer, and how long it may say nothing.
+pub const LIMITS: Limits = Limits {
+    silence_ms: 30_000,
+    max_bytes: 256 << 10,
+};
+
+/// The setting that lists the origins that `url` tools may have, by commas or spaces.
+pub const ORIGINS_SETTING: &str = "TOOL_ORIGINS";
+
+/// Where a tool is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum At {
+    Service(String),
+    Url(String),
+}
+
+#[derive(Clone, Debug)]
+pub struct RegisteredTool {
+    pub definition: ToolDefinition,
+    pub at: At,
+    pub needs_approval: bool,
+}
+
+/// As `listTools` shows it.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema.
+    #[cfg_attr(test, schemars(with = "JsonObject"))]
+    pub parameters: Box<RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    pub needs_approval: bool,
+}
+
+impl RegisteredTool {
+    pub fn show(self) -> ShownTool {
+        let (service, url) = match self.at {
+            At::Service(binding) => (Some(binding), None),
+            At::Url(url) => (None, Some(url)),
+        };
+        ShownTool {
+            name: self.definition.name,
+            description: self.definition.description,
+            parameters: self.definition.parameters,
+            service,
+            url,
+            needs_approval: self.needs_approval,
+        }
+    }
+
+    fn from_row(row: &Row) -> Result<Self> {
+        let name = row.text(0)?;
+        let damaged = || Error::corrupt_row(name, "tool");
+        let at = match (row.find_text(3), row.find_text(4)) {
+            (Some(binding), _) => At::Service(binding.to_owned()),
+            (None, Some(url)) => At::Url(url.to_owned()),
+            (None, None) => return Err(damaged()),
+        };
+        Ok(Self {
+            definition: ToolDefinition {
+                name: name.to_owned(),
+                description: row.text(1)?.to_owned(),
+                parameters: RawValue::from_string(row.text(2)?.to_owned())
+                    .map_err(|_| damaged())?,
+            },
+            at,
+            needs_approval: row.integer(5)? == 1,
+        })
+    }
+
+    /// Calls it. What goes wrong is told to the model.
+    pub async fn call(
+        &self,
+        outside: &dyn Outside,
+        agent_name: &str,
+        session_id: &Id,
+        arguments: &JsonObject,
+    ) -> CallState {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Asked<'a> {
+            name: &'a str,
+            arguments: &'a JsonObject,
+            agent: &'a str,
+            session_id: &'a str,
+        }
+        let name = &self.definition.name;
+        let place = match &self.at {
+            At::Service(binding) => Place::Service {
+                binding: binding.clone(),
+                path: String::new(),
+            },
+            // The list may have become shorter since it was defined.
+            At::Url(url) => match check_url(outside, url) {
+                Ok(()) => Place::Url(url.clone()),
+                Err(error) => return CallState::failed(error.message),
+            },
+        };
+        let asked = Asked {
+            name,
+            arguments,
+            agent: agent_name,
+            session_id: session_id.as_str(),
+        };
+        let Ok(body) = serde_json::to_string(&asked) else {
+            return CallState::failed(format!("The call of `{name}` could not be written."));
+        };
+        let call = Call {
+            place,
+            headers: Vec::new(),
+            body,
+            limits: LIMITS,
+        };
+        let answer = async {
+            let mut answer = outside.send(call).await?;
+            let bytes = read_all(answer.body.as_mut()).await?;
+            Ok((answer.status, answer.content_type, bytes))
+        };
+        match answer.await {
+            Ok((status, content_type, bytes)) => read_answer(name, status, &content_type, bytes),
+            Err(failure) => {
+                let failure: crate::outside::Failure = failure;
+                CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
+            }
+        }
+    }
+}
+
+fn read_answer(name: &str, status: u16, content_type: &str, bytes: Vec<u8>) -> CallState {
+    let Ok(text) = String::from_utf8(bytes) else {
+        return CallState::failed(format!("`{name}` answered with bytes that are no text."));
+    };
+    if !(200..300).contains(&status) {
+        let said = text.trim();
+        let end = (0..=said.len().min(2_000))
+            .rev()
+            .find(|end| said.is_char_boundary(*end));
+        let said = said.get(..end.unwrap_or(0)).unwrap_or_default();
+        return CallState::failed(format!("`{name}` failed with status {status}: {said}"));
+    }
+    let is_json = content_type == "application/json" || content_type.ends_with("+json");
+    if is_json && serde_json::from_str::<&RawValue>(&text).is_ok() {
+        // A string's JSON is that string.
+        return match serde_json::from_str::<String>(&text) {
+            Ok(output) => done(output, false),
+            Err(_) => done(text, true),
+        };
+    }
+    done(text, false)
+}
+
+fn done(output: String, is_json: bool) -> CallState {
+    CallState::Done { output, is_json }
+}
+
+/// Whether this Worker's operator lets tools be at this address.
+pub fn check_url(outside: &dyn Outside, url: &str) -> Result<()> {
+    let refused = |message: String| Error::new(Code::Forbidden, message).with("field", "url");
+    let Some(origin) = origin_of(url) else {
+        return Err(Error::invalid(
+            "url",
+            "`url` must be an `https:` address without user or fragment; `http:` only of this machine.",
+        ));
+    };
+    let allowed = outside.find_setting(ORIGINS_SETTING).unwrap_or_default();
+    let is_allowed = allowed
+        .split([',', ' '])
+        .filter_map(origin_of)
+        .any(|allowed| allowed == origin);
+    if is_allowed {
+        return Ok(());
+    }
+    Err(refused(format!(
+        "Tools may not be at {origin}. Its origin has to be in the variable `{ORIGINS_SETTING}`."
+    )))
+}
+
+/// `https://host:port` in lower case, the default port left out. `None`: no
+/// address that a tool may have.
+fn origin_of(url: &str) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let scheme = scheme.to_ascii_lowercase();
+    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+    let (authority, after) = rest.split_at(end);
+    let authority = authority.to_ascii_lowercase();
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
+    if authority.is_empty() || !authority.chars().all(is_plain) {
+        return None;
+    }
+    let is_clean = |c: char| c.is_ascii_graphic() && !matches!(c, '\\' | '#');
+    if !after.chars().all(is_clean) || url.len() > 2_000 {
+        return None;
+    }
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.chars().all(|c| c.is_ascii_digit()) => host,
+        _ => &authority,
+    };
+    let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
+    let default_port = match scheme.as_str() {
+        "https" => ":443",
+        "http" if is_here => ":80",
+        _ => return None,
+    };
+    let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
+    Some(format!("{scheme}://{authority}"))
+}
+
+const COLUMNS: &str = "name, description, parameters, service, url, needs_approval";
+
+pub fn load_tools(db: &dyn Database) -> Result<Vec<RegisteredTool>> {
+    let sql = format!("SELECT {COLUMNS} FROM cf_agents_tools ORDER BY name LIMIT {MAX_TOOLS}");
+    let rows = db.rows(&sql, &[])?;
+    rows.iter().map(RegisteredTool::from_row).collect()
+}
+
+/// Defines a tool, or defines it anew.
+pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) -> Result<()> {
+    let (service, url) = match &tool.at {
+        At::Service(binding) => (Some(binding.as_str()), None),
+        At::Url(url) => (None, Some(url.as_str())),
+    };
+    atomically(db, || {
+        let sql = "SELECT count(*) FROM cf_agents_tools WHERE name <> ?1";
+        let others = find_row(db, sql, &[tool.definition.name.as_str().into()])?;
+        if others.map_or(Ok(0), |row| row.integer(0))? >= MAX_TOOLS {
+            return Err(Error::invalid(
+                "name",
+                format!("An agent has at most {MAX_TOOLS} tools. `removeTool` removes one."),
+            ));
+        }
+        db.run(
+            "INSERT INTO cf_agents_tools (name, description, parameters, service, url, needs_approval, defined_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                 ON CONFLICT (name) DO UPDATE
+                SET description = excluded.description,
+                    parameters = excluded.parameters,
+                    service = excluded.service,
+                    url = excluded.url,
+                    needs_approval = excluded.needs_approval,
+                    defined_at = excluded.defined_at",
+            &[
+                tool.definition.name.as_str().into(),
+                tool.definition.description.as_str().into(),
+                tool.definition.parameters.get().into(),
+                service.into(),
+                url.into(),
+                tool.needs_approval.into(),
+                host.now_ms().into(),
+            ],
+        )
+    })
+}
+
+pub fn remove_tool(db: &dyn Database, name: &str) -> Result<bool> {
+    let rows = db.rows(
+        "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
+        &[name.into()],
+    )?;
+    Ok(!rows.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port_and_nothing_clever() {
+        for (url, expected) in [
+            ("https://a.example/x?y=1", Some("https://a.example")),
+            ("HTTPS://A.Example:443", Some("https://a.example")),
+            ("https://a.example:8443/", Some("https://a.example:8443")),
+            ("http://127.0.0.1:80/x", Some("http://127.0.0.1")),
+            ("http://localhost:3000/x", Some("http://localhost:3000")),
+            ("http://a.example/", None),
+            ("https://user@a.example/", None),
+            ("https://a.example\\@b.example/", None),
+            ("https://a.example/#x", None),
+            ("https://a.example/ x", None),
+            ("https:///x", None),
+            ("file:///etc/passwd", None),
+            ("a.example", None),
+        ] {
+            assert_eq!(origin_of(url).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn an_answer_is_text_or_json_and_a_failure_is_told() {
+        let read = |status, kind, body: &str| read_answer("t", status, kind, body.into());
+        assert_eq!(read(200, "text/plain", "{}"), done("{}".to_owned(), false));
+        assert_eq!(
+            read(200, "application/json", "{\"a\":1.0}"),
+            done("{\"a\":1.0}".to_owned(), true)
+        );
+        assert_eq!(
+            read(200, "application/json", "\"a\\n\""),
+            done("a\n".to_owned(), false)
+        );
+        assert_eq!(
+            read(200, "application/json", "{"),
+            done("{".to_owned(), false)
+        );
+        assert_eq!(
+            read(500, "text/plain", " no \n"),
+            CallState::failed("`t` failed with status 500: no")
+        );
+        assert!(matches!(
+            read_answer("t", 200, "", vec![0xFF]),
+            CallState::Failed { .. }
+        ));
+    }
+}

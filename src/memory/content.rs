@@ -1,0 +1,233 @@
+//! A block's own text and its versions. The newest version is the content: a
+//! write is one row, and what it replaced stays for a while.
+
+use serde::{Deserialize, Serialize};
+
+use super::Writer;
+use super::definition::Definition;
+use super::label::Label;
+use crate::database::{Database, Row, Value, find_row};
+use crate::error::{Code, Error, Result};
+use crate::host::Host;
+use crate::tokens;
+
+/// Bytes of a block's text: it goes with every model call, and fits in a row.
+pub const MAX_CONTENT_BYTES: usize = 1 << 20;
+
+/// Versions of a block that are kept, and their bytes: the newest is kept in any case.
+pub const MAX_VERSIONS: i64 = 50;
+const MAX_VERSIONS_BYTES: i64 = 8 << 20;
+
+/// Characters of a reason.
+const MAX_REASON_CHARS: usize = 500;
+
+/// A write of a block's content.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Version {
+    pub version: i64,
+    pub content: String,
+    pub tokens: i64,
+    /// `tool`: a model wrote it; `operation`: a caller.
+    pub written_by: String,
+    /// In which it was written.
+    pub session_id: Option<String>,
+    pub turn_id: Option<String>,
+    pub reason: Option<String>,
+    pub written_at: i64,
+}
+
+/// What is to be written.
+pub struct NewVersion<'a> {
+    pub content: &'a str,
+    pub reason: Option<&'a str>,
+    pub writer: Writer<'a>,
+}
+
+pub fn check_content(field: &str, content: &str) -> Result<()> {
+    if content.len() > MAX_CONTENT_BYTES {
+        return Err(Error::payload_too_large(
+            &format!("`{field}`"),
+            MAX_CONTENT_BYTES,
+            content.len(),
+        )
+        .with("field", field));
+    }
+    Ok(())
+}
+
+/// Holds a text against its block's budget; gives its tokens.
+pub fn check_budget(label: &Label, max_tokens: Option<i64>, content: &str) -> Result<i64> {
+    let count = tokens::estimate(content);
+    match max_tokens {
+        Some(max_tokens) if count > max_tokens => Err(Error::new(
+            Code::BlockOverBudget,
+            format!(
+                "Block `{label}` would hold {count} tokens; its budget is {max_tokens}. Nothing was written: shorten it and write it again."
+            ),
+        )
+        .with("label", label.as_str())
+        .with("tokens", count)
+        .with("maxTokens", max_tokens)),
+        _ => Ok(count),
+    }
+}
+
+pub fn check_reason(reason: Option<&str>) -> Result<()> {
+    match reason {
+        Some(reason) if reason.chars().count() > MAX_REASON_CHARS => Err(Error::invalid(
+            "reason",
+            format!("`reason` must have at most {MAX_REASON_CHARS} characters."),
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses a write that was made knowing another version than the newest.
+pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Result<()> {
+    match expected {
+        Some(expected) if expected != version => Err(Error::new(
+            Code::VersionConflict,
+            format!(
+                "Block `{label}` is at version {version}, not at the one expected. Read it, and write again what you want to keep."
+            ),
+        )
+        .with("label", label.as_str())
+        .with("expectedVersion", expected)
+        .with("version", version)),
+        _ => Ok(()),
+    }
+}
+
+const COLUMNS: &str = "version, content, written_by, session_id, turn_id, reason, written_at";
+
+fn to_version(row: &Row) -> Result<Version> {
+    let text = |column| row.find_text(column).map(str::to_owned);
+    let content = row.text(1)?.to_owned();
+    Ok(Version {
+        version: row.integer(0)?,
+        tokens: tokens::estimate(&content),
+        content,
+        written_by: row.text(2)?.to_owned(),
+        session_id: text(3),
+        turn_id: text(4),
+        reason: text(5),
+        written_at: row.integer(6)?,
+    })
+}
+
+fn place(block: &Definition) -> [Value; 2] {
+    [block.scope.as_str().into(), block.label.key().into()]
+}
+
+/// The newest version; `None`: it was never written.
+pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Version>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+          ORDER BY version DESC
+          LIMIT 1"
+    );
+    let row = find_row(db, &sql, &place(block))?;
+    row.as_ref().map(to_version).transpose()
+}
+
+pub fn find_version(
+    db: &dyn Database,
+    block: &Definition,
+    version: i64,
+) -> Result<Option<Version>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version = ?3"
+    );
+    let [scope, key] = place(block);
+    let row = find_row(db, &sql, &[scope, key, version.into()])?;
+    row.as_ref().map(to_version).transpose()
+}
+
+/// The newest versions, newest first.
+pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+          ORDER BY version DESC
+          LIMIT ?3"
+    );
+    let [scope, key] = place(block);
+    let rows = db.rows(&sql, &[scope, key, limit.into()])?;
+    rows.iter().map(to_version).collect()
+}
+
+/// Writes the version after `newest`, and lets go of the oldest. Part of a transaction.
+pub fn write_version(
+    db: &dyn Database,
+    host: &dyn Host,
+    block: &Definition,
+    newest: i64,
+    new: &NewVersion<'_>,
+) -> Result<Version> {
+    let version = Version {
+        version: newest + 1,
+        content: new.content.to_owned(),
+        tokens: tokens::estimate(new.content),
+        written_by: if new.writer.is_tool {
+            "tool"
+        } else {
+            "operation"
+        }
+        .to_owned(),
+        session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
+        turn_id: new.writer.turn_id.map(str::to_owned),
+        reason: new.reason.map(str::to_owned),
+        written_at: host.now_ms(),
+    };
+    let [scope, key] = place(block);
+    db.run(
+        "INSERT INTO cf_agents_block_versions
+                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        &[
+            scope,
+            key,
+            version.version.into(),
+            new.content.into(),
+            version.written_by.as_str().into(),
+            version.session_id.as_deref().into(),
+            new.writer.turn_id.into(),
+            new.reason.into(),
+            version.written_at.into(),
+        ],
+    )?;
+    let [scope, key] = place(block);
+    db.run(
+        "DELETE FROM cf_agents_block_versions
+          WHERE scope = ?1
+            AND key = ?2
+            AND version < ?3
+            AND (version <= ?3 - ?4
+                 OR version <= (SELECT max(version)
+                                  FROM (SELECT version,
+                                               sum(octet_length(content)) OVER (ORDER BY version DESC) AS bytes
+                                          FROM cf_agents_block_versions
+                                         WHERE scope = ?1
+                                           AND key = ?2)
+                                 WHERE bytes > ?5))",
+        &[
+            scope,
+            key,
+            version.version.into(),
+            MAX_VERSIONS.into(),
+            MAX_VERSIONS_BYTES.into(),
+        ],
+    )?;
+    Ok(version)
+}

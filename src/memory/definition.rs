@@ -1,0 +1,178 @@
+//! What a block is: its kind, its budget, where it lives. Parsed and checked
+//! here, whether it came by an operation or stands in the configuration.
+
+use serde::{Deserialize, Deserializer, Serialize};
+
+use super::content::{check_budget, check_content};
+use super::label::Label;
+use super::source::{Home, Source};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::bounded;
+
+const MAX_DESCRIPTION_CHARS: usize = 1_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// The model reads it and can't change it.
+    Readonly,
+    /// A scratchpad that the model keeps, always in the prompt.
+    Writable,
+    /// Entries that the model finds by searching.
+    Searchable,
+    /// Documents that the model loads whole, by their keys.
+    Loadable,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Readonly => "readonly",
+            Kind::Writable => "writable",
+            Kind::Searchable => "searchable",
+            Kind::Loadable => "loadable",
+        }
+    }
+
+    pub fn parse(name: &str) -> Option<Self> {
+        [
+            Kind::Readonly,
+            Kind::Writable,
+            Kind::Searchable,
+            Kind::Loadable,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+
+    /// Whether it holds one text, which stands in the prompt.
+    pub fn has_content(self) -> bool {
+        matches!(self, Kind::Readonly | Kind::Writable)
+    }
+}
+
+/// What a conversation is told of a block that changed after its prompt was frozen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum WhenChanged {
+    /// Nothing, until the prompt is refreshed.
+    #[default]
+    Wait,
+    /// `getReminder` says what it holds now.
+    Remind,
+}
+
+/// Tokens that a block may hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transparent))]
+pub struct Budget(#[cfg_attr(test, schemars(range(min = 1, max = 1_000_000)))] pub i64);
+
+impl<'de> Deserialize<'de> for Budget {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bounded(deserializer, 1..=1_000_000).map(Self)
+    }
+}
+
+/// Defines a block, or defines it anew: then it keeps its content.
+///
+/// A `source` puts the content somewhere else than into this agent, and needs
+/// the Worker's secret.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DefineBlock {
+    /// The session that it belongs to. Left out: the agent.
+    pub session_id: Option<Id>,
+    pub label: Label,
+    pub kind: Kind,
+    /// One line, shown in the block's header.
+    pub description: Option<String>,
+    pub max_tokens: Option<Budget>,
+    /// What a readonly block says, and a writable one before it was written.
+    pub default_content: Option<String>,
+    pub source: Option<Source>,
+    #[serde(default)]
+    pub when_changed: WhenChanged,
+}
+
+/// A block, defined and checked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Definition {
+    /// As it stands in rows: a session's id, or nothing for the agent's.
+    pub scope: String,
+    pub label: Label,
+    pub kind: Kind,
+    pub description: Option<String>,
+    pub max_tokens: Option<i64>,
+    pub default_content: Option<String>,
+    pub source: Option<Source>,
+    pub when_changed: WhenChanged,
+    /// `None`: it stands in the deployed configuration.
+    pub defined_at: Option<i64>,
+}
+
+impl DefineBlock {
+    pub fn into_definition(self, own_name: &str) -> Result<Definition> {
+        if let Some(description) = &self.description {
+            check_description("description", description)?;
+        }
+        if let Some(source) = &self.source {
+            source.check(self.kind, own_name)?;
+        }
+        let max_tokens = self.max_tokens.map(|budget| budget.0);
+        if let Some(content) = &self.default_content {
+            check_content("defaultContent", content)?;
+            check_budget(&self.label, max_tokens, content)?;
+        }
+        let nothing = |text: &String| !text.is_empty();
+        Ok(Definition {
+            scope: self
+                .session_id
+                .map_or_else(String::new, |id| id.as_str().to_owned()),
+            label: self.label,
+            kind: self.kind,
+            description: self.description.filter(nothing),
+            max_tokens,
+            default_content: self.default_content.filter(nothing),
+            source: self.source,
+            when_changed: self.when_changed,
+            defined_at: None,
+        })
+    }
+}
+
+impl Definition {
+    pub fn home(&self) -> Home<'_> {
+        self.source.as_ref().map_or(Home::Object, Source::home)
+    }
+
+    pub fn is_sessions(&self) -> bool {
+        !self.scope.is_empty()
+    }
+
+    pub fn default_content(&self) -> &str {
+        self.default_content.as_deref().unwrap_or_default()
+    }
+}
+
+/// Descriptions stand in a header's line, or in a listing's.
+pub fn check_description(field: &str, text: &str) -> Result<()> {
+    let is_line = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
+    if !text.chars().all(is_line) {
+        return Err(Error::invalid(
+            field,
+            format!("`{field}` must be a single line, without control characters."),
+        ));
+    }
+    if text.chars().count() > MAX_DESCRIPTION_CHARS {
+        return Err(Error::invalid(
+            field,
+            format!("`{field}` must have at most {MAX_DESCRIPTION_CHARS} characters."),
+        ));
+    }
+    Ok(())
+}

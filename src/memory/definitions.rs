@@ -1,0 +1,317 @@
+//! Which blocks there are: those of the deployed configuration, and those that
+//! operations defined, which win. Defining anew never costs what a block holds.
+
+use super::block::{Block, Held, hold_here, read_or_omit};
+use super::configured;
+use super::content::find_newest;
+use super::definition::{Definition, Kind, WhenChanged};
+use super::label::Label;
+use super::source::{Home, Source};
+use super::{Memory, Scope};
+use crate::database::{Database, Row, atomically, find_row};
+use crate::error::{Code, Error, Result};
+
+/// Blocks of an agent, and of a session.
+const MAX_BLOCKS: i64 = 100;
+
+const COLUMNS: &str = "scope, label, kind, description, max_tokens, default_content, source,
+                when_changed, defined_at, is_removed";
+
+fn to_definition(row: &Row) -> Result<Definition> {
+    let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
+    let source = row
+        .find_text(6)
+        .map(serde_json::from_str::<Source>)
+        .transpose()
+        .map_err(|_| damaged())?;
+    Ok(Definition {
+        scope: row.text(0)?.to_owned(),
+        label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
+        kind: Kind::parse(row.text(2)?).ok_or_else(damaged)?,
+        description: row.find_text(3).map(str::to_owned),
+        max_tokens: row.find_integer(4),
+        default_content: row.find_text(5).map(str::to_owned),
+        source,
+        when_changed: match row.text(7)? {
+            "remind" => WhenChanged::Remind,
+            _ => WhenChanged::Wait,
+        },
+        defined_at: Some(row.integer(8)?),
+    })
+}
+
+fn is_removed(row: &Row) -> bool {
+    row.find_integer(9) == Some(1)
+}
+
+/// All blocks of a scope: the deployed ones in their order, then the others in
+/// the order of their definition.
+pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, key
+           FROM cf_agents_blocks
+          WHERE scope = ?1
+          ORDER BY number
+          LIMIT ?2"
+    );
+    let mut rows = memory
+        .db
+        .rows(&sql, &[scope.column().into(), (2 * MAX_BLOCKS).into()])?;
+    let mut blocks = Vec::new();
+    if scope == Scope::Agent {
+        for block in configured::load(memory).blocks {
+            let key = block.label.key();
+            match rows.iter().position(|row| row.find_text(10) == Some(&key)) {
+                None => blocks.push(block),
+                Some(index) => {
+                    let row = rows.remove(index);
+                    if !is_removed(&row) {
+                        blocks.push(to_definition(&row)?);
+                    }
+                }
+            }
+        }
+    }
+    for row in rows.iter().filter(|row| !is_removed(row)) {
+        blocks.push(to_definition(row)?);
+    }
+    Ok(blocks)
+}
+
+pub fn find_definition(
+    memory: &Memory<'_>,
+    scope: Scope<'_>,
+    label: &Label,
+) -> Result<Option<Definition>> {
+    find_in(memory, scope.column(), label)
+}
+
+fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
+    match find_row_of(memory.db, scope, label)? {
+        Some(row) if is_removed(&row) => Ok(None),
+        Some(row) => to_definition(&row).map(Some),
+        None => Ok(find_configured(memory, scope, label)),
+    }
+}
+
+pub fn get_definition(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Result<Definition> {
+    find_definition(memory, scope, label)?.ok_or_else(|| block_not_found(label))
+}
+
+pub fn block_not_found(label: &Label) -> Error {
+    Error::new(
+        Code::BlockNotFound,
+        format!(
+            "There is no block `{label}` here. `defineBlock` makes one; `getBlocks` shows those there are. A session's blocks are named with its `sessionId`."
+        ),
+    )
+    .with("label", label.as_str())
+}
+
+fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<Row>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_blocks
+          WHERE scope = ?1
+            AND key = ?2"
+    );
+    find_row(db, &sql, &[scope.into(), label.key().into()])
+}
+
+fn find_configured(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
+    let key = label.key();
+    let deployed = if scope == Scope::Agent.column() {
+        configured::load(memory).blocks
+    } else {
+        Vec::new()
+    };
+    deployed.into_iter().find(|block| block.label.key() == key)
+}
+
+/// Defines a block, or defines it anew. `may_reach_out`: the caller may say
+/// where a block lives.
+pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool) -> Result<Block> {
+    let (block, held) = write_definition(memory, block, may_reach_out)?;
+    match held {
+        Some(held) => Ok(Block::new(&block, held)),
+        None => read_or_omit(memory, &block).await,
+    }
+}
+
+/// The block, and what it holds if it lives here.
+fn write_definition(
+    memory: &Memory<'_>,
+    mut block: Definition,
+    may_reach_out: bool,
+) -> Result<(Definition, Option<Held>)> {
+    if let Some(binding) = block.home().binding()
+        && !memory.outside.is_bound(binding)
+    {
+        return Err(crate::outside::Failure::not_configured(binding));
+    }
+    atomically(memory.db, || {
+        let before = find_in(memory, &block.scope, &block.label)?;
+        let had_source = before
+            .as_ref()
+            .is_some_and(|before| before.source.is_some());
+        if (block.source.is_some() || had_source) && !may_reach_out {
+            return Err(Error::new(
+                Code::Forbidden,
+                "Where a block lives is said with the Worker's secret; a minted token is not enough. Leave `source` out: the block lives in this agent.",
+            ));
+        }
+        let defined_at = before.as_ref().and_then(|before| before.defined_at);
+        block.defined_at = defined_at;
+        // An agent may define its blocks at every start: what is so already writes no row.
+        if defined_at.is_none() || before.as_ref() != Some(&block) {
+            if find_row_of(memory.db, &block.scope, &block.label)?.is_none() {
+                check_room(memory.db, &block.scope)?;
+            }
+            check_kind(memory.db, &block)?;
+            block.defined_at = Some(memory.host.now_ms());
+            write(memory.db, &block)?;
+        }
+        let held = match block.home() {
+            Home::Object => Some(hold_here(memory, &block)?),
+            _ => None,
+        };
+        Ok((block, held))
+    })
+}
+
+fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
+    let sql = "SELECT count(*) FROM cf_agents_blocks WHERE scope = ?1";
+    let count = find_row(db, sql, &[scope.into()])?.map_or(Ok(0), |row| row.integer(0))?;
+    if count >= MAX_BLOCKS {
+        return Err(Error::invalid(
+            "label",
+            format!(
+                "There are {MAX_BLOCKS} blocks already, and no room for more. Remove one first."
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a kind under which what the label holds could not be read any more.
+fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
+    let holds = |table: &str, column: &str| -> Result<bool> {
+        let sql = format!("SELECT 1 FROM {table} WHERE scope = ?1 AND {column} = ?2 LIMIT 1");
+        let params = [block.scope.as_str().into(), block.label.key().into()];
+        Ok(find_row(db, &sql, &params)?.is_some())
+    };
+    let lost = if !block.kind.has_content() && holds("cf_agents_block_versions", "key")? {
+        "a text"
+    } else if block.kind != Kind::Searchable && holds("cf_agents_entries", "block")? {
+        "entries"
+    } else if block.kind != Kind::Loadable && holds("cf_agents_skills", "block")? {
+        "documents"
+    } else {
+        return Ok(());
+    };
+    Err(Error::invalid(
+        "kind",
+        format!(
+            "Block `{}` holds {lost}, which a {} block can't show. Nothing was changed: keep its `kind`, or remove it with `purge` first.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+fn write(db: &dyn Database, block: &Definition) -> Result<()> {
+    let source = block
+        .source
+        .as_ref()
+        .map(serde_json::to_string)
+        .transpose()
+        .map_err(|error| Error::storage(error.to_string()))?;
+    let when_changed = match block.when_changed {
+        WhenChanged::Wait => "wait",
+        WhenChanged::Remind => "remind",
+    };
+    db.run(
+        "INSERT INTO cf_agents_blocks
+                (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (scope, key) DO UPDATE
+            SET label = excluded.label,
+                kind = excluded.kind,
+                description = excluded.description,
+                max_tokens = excluded.max_tokens,
+                default_content = excluded.default_content,
+                source = excluded.source,
+                when_changed = excluded.when_changed,
+                is_removed = 0,
+                defined_at = excluded.defined_at",
+        &[
+            block.scope.as_str().into(),
+            block.label.key().into(),
+            block.label.as_str().into(),
+            block.kind.name().into(),
+            block.description.as_deref().into(),
+            block.max_tokens.into(),
+            block.default_content.as_deref().into(),
+            source.into(),
+            when_changed.into(),
+            block.defined_at.into(),
+        ],
+    )
+}
+
+/// Takes a block away; `false` if there is none. What it holds here stays for a
+/// block of the same label, unless it is purged; what it holds elsewhere always stays.
+pub fn remove(memory: &Memory<'_>, scope: Scope<'_>, label: &Label, purge: bool) -> Result<bool> {
+    atomically(memory.db, || {
+        let was_there = find_definition(memory, scope, label)?;
+        match find_configured(memory, scope.column(), label) {
+            // A row that hides it, else it would be back at once.
+            Some(deployed) if was_there.is_some() => {
+                let defined_at = Some(memory.host.now_ms());
+                write(
+                    memory.db,
+                    &Definition {
+                        defined_at,
+                        ..deployed
+                    },
+                )?;
+                memory.db.run(
+                    "UPDATE cf_agents_blocks SET is_removed = 1 WHERE scope = ?1 AND key = ?2",
+                    &[scope.column().into(), label.key().into()],
+                )?;
+            }
+            Some(_) => {}
+            None => memory.db.run(
+                "DELETE FROM cf_agents_blocks WHERE scope = ?1 AND key = ?2",
+                &[scope.column().into(), label.key().into()],
+            )?,
+        }
+        let purged = purge && purge_content(memory.db, scope, label)?;
+        Ok(was_there.is_some() || purged)
+    })
+}
+
+fn purge_content(db: &dyn Database, scope: Scope<'_>, label: &Label) -> Result<bool> {
+    let place = [scope.column().into(), label.key().into()];
+    db.run(
+        "DELETE FROM cf_agents_entries_search
+          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
+        &place,
+    )?;
+    let mut purged = false;
+    for (table, column) in [
+        ("cf_agents_block_versions", "key"),
+        ("cf_agents_entries", "block"),
+        ("cf_agents_skills", "block"),
+        ("cf_agents_skill_listings", "block"),
+    ] {
+        let sql = format!("DELETE FROM {table} WHERE scope = ?1 AND {column} = ?2 RETURNING 1");
+        purged |= !db.rows(&sql, &place)?.is_empty();
+    }
+    Ok(purged)
+}
+
+/// The version that a block's text is at; 0: never written.
+pub fn version_of(db: &dyn Database, block: &Definition) -> Result<i64> {
+    Ok(find_newest(db, block)?.map_or(0, |newest| newest.version))
+}

@@ -1,0 +1,326 @@
+//! Entries of a searchable block: a key, a title, a text. What is written here
+//! is in the index with the same statement's transaction.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::Memory;
+use super::definition::{Definition, Kind, check_description};
+use super::entry_search::{index_entry, unindex_entry};
+use super::homes::agent::{self, Elsewhere};
+use super::homes::service;
+use super::source::{Home, check_key};
+use crate::database::{Database, Row, Value, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+/// Bytes of an entry's text: a chunk of knowledge, not a file.
+pub const MAX_ENTRY_BYTES: usize = 64 << 10;
+
+/// Entries of one block.
+const MAX_ENTRIES: i64 = 10_000;
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Entry {
+    pub key: String,
+    pub title: Option<String>,
+    pub content: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct EntryPage {
+    pub entries: Vec<Entry>,
+    /// Where the page ended; `null` on the last one.
+    pub cursor: Option<String>,
+}
+
+pub fn check_searchable(block: &Definition) -> Result<()> {
+    if block.kind == Kind::Searchable {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "label",
+        format!(
+            "Block `{}` is {}; only a searchable block has entries.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+fn check(key: &str, title: Option<&str>, content: &str) -> Result<()> {
+    check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
+    if let Some(title) = title {
+        check_description("title", title)?;
+    }
+    if content.len() > MAX_ENTRY_BYTES {
+        let error = Error::payload_too_large("`content`", MAX_ENTRY_BYTES, content.len());
+        return Err(error.with("field", "content"));
+    }
+    Ok(())
+}
+
+/// Writes an entry; one of this key is replaced.
+pub async fn set(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    title: Option<&str>,
+    content: &str,
+) -> Result<Entry> {
+    check_searchable(block)?;
+    check(key, title, content)?;
+    match block.home() {
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"key": key, "title": title, "content": content});
+            agent::call(memory, block, home, "setEntry", input).await
+        }
+        Home::Service { binding } => {
+            let fields: [(&str, Json); 3] = [
+                ("key", key.into()),
+                ("title", title.into()),
+                ("content", content.into()),
+            ];
+            service::set(memory, block, binding, &fields).await?;
+            let now_ms = memory.host.now_ms();
+            Ok(Entry {
+                key: key.to_owned(),
+                title: title.map(str::to_owned),
+                content: content.to_owned(),
+                created_at: now_ms,
+                updated_at: now_ms,
+            })
+        }
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+            write(memory.db, memory.host, block, key, title, content)
+        }
+    }
+}
+
+fn write(
+    db: &dyn Database,
+    host: &dyn Host,
+    block: &Definition,
+    key: &str,
+    title: Option<&str>,
+    content: &str,
+) -> Result<Entry> {
+    atomically(db, || {
+        let before = find_numbered(db, block, key)?;
+        let now_ms = host.now_ms();
+        let mut entry = Entry {
+            key: key.to_owned(),
+            title: title.map(str::to_owned),
+            content: content.to_owned(),
+            created_at: now_ms,
+            updated_at: now_ms,
+        };
+        let number = match before {
+            Some((_, before)) if before.title == entry.title && before.content == entry.content => {
+                return Ok(before);
+            }
+            Some((number, before)) => {
+                entry.created_at = before.created_at;
+                db.run(
+                    "UPDATE cf_agents_entries
+                        SET title = ?2,
+                            content = ?3,
+                            updated_at = ?4
+                      WHERE number = ?1",
+                    &[number.into(), title.into(), content.into(), now_ms.into()],
+                )?;
+                unindex_entry(db, number)?;
+                number
+            }
+            None => insert(db, block, &entry)?,
+        };
+        index_entry(db, number, &entry)?;
+        Ok(entry)
+    })
+}
+
+fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
+    let newest = find_row(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
+    let number = newest.and_then(|row| row.find_integer(0)).unwrap_or(0) + 1;
+    // As long as the numbers are few there can't be too many entries: no need to count.
+    if number > MAX_ENTRIES && count(db, block)? >= MAX_ENTRIES {
+        return Err(Error::invalid(
+            "key",
+            format!(
+                "Block `{}` holds {MAX_ENTRIES} entries already. Delete some first.",
+                block.label
+            ),
+        ));
+    }
+    db.run(
+        "INSERT INTO cf_agents_entries
+                (number, scope, block, key, title, content, created_at, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+        &[
+            number.into(),
+            block.scope.as_str().into(),
+            block.label.key().into(),
+            entry.key.as_str().into(),
+            entry.title.as_deref().into(),
+            entry.content.as_str().into(),
+            entry.created_at.into(),
+        ],
+    )?;
+    Ok(number)
+}
+
+pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
+    let row = find_row(
+        db,
+        "SELECT count(*)
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2",
+        &[block.scope.as_str().into(), block.label.key().into()],
+    )?;
+    row.map_or(Ok(0), |row| row.integer(0))
+}
+
+const COLUMNS: &str = "number, key, title, content, created_at, updated_at";
+
+fn to_entry(row: &Row) -> Result<Entry> {
+    Ok(Entry {
+        key: row.text(1)?.to_owned(),
+        title: row.find_text(2).map(str::to_owned),
+        content: row.text(3)?.to_owned(),
+        created_at: row.integer(4)?,
+        updated_at: row.integer(5)?,
+    })
+}
+
+fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<(i64, Entry)>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3"
+    );
+    let params = [
+        block.scope.as_str().into(),
+        block.label.key().into(),
+        key.into(),
+    ];
+    find_row(db, &sql, &params)?
+        .map(|row| Ok((row.integer(0)?, to_entry(&row)?)))
+        .transpose()
+}
+
+pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
+    let sql = format!("SELECT {COLUMNS} FROM cf_agents_entries WHERE number = ?1");
+    find_row(db, &sql, &[number.into()])?
+        .map(|row| to_entry(&row))
+        .transpose()
+}
+
+/// The entry's own text, where it lives in this object.
+pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
+    Ok(find_numbered(db, block, key)?.map(|(_, entry)| entry))
+}
+
+/// `false`: there was none.
+pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
+    check_searchable(block)?;
+    match block.home() {
+        Home::Agent { name, label } => {
+            #[derive(Deserialize)]
+            struct WasDeleted {
+                deleted: bool,
+            }
+            let home = Elsewhere { name, label };
+            let input = json!({"key": key});
+            let outcome: Result<WasDeleted> =
+                agent::call(memory, block, home, "deleteEntry", input).await;
+            outcome.map(|outcome| outcome.deleted)
+        }
+        Home::Service { binding } => Err(kept_by(block, binding)),
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+            let db = memory.db;
+            atomically(db, || {
+                let Some((number, _)) = find_numbered(db, block, key)? else {
+                    return Ok(false);
+                };
+                unindex_entry(db, number)?;
+                db.run(
+                    "DELETE FROM cf_agents_entries WHERE number = ?1",
+                    &[number.into()],
+                )?;
+                Ok(true)
+            })
+        }
+    }
+}
+
+fn kept_by(block: &Definition, binding: &str) -> Error {
+    Error::invalid(
+        "label",
+        format!(
+            "The entries of `{}` are kept by the service `{binding}`: here they can be searched and set, not listed or deleted.",
+            block.label
+        ),
+    )
+}
+
+/// A page of entries, in the order of their keys.
+pub async fn list(
+    memory: &Memory<'_>,
+    block: &Definition,
+    limit: i64,
+    cursor: Option<&str>,
+) -> Result<EntryPage> {
+    check_searchable(block)?;
+    match block.home() {
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"limit": limit, "cursor": cursor});
+            agent::call(memory, block, home, "listEntries", input).await
+        }
+        Home::Service { binding } => Err(kept_by(block, binding)),
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+            load_page(memory.db, block, limit, cursor)
+        }
+    }
+}
+
+fn load_page(
+    db: &dyn Database,
+    block: &Definition,
+    limit: i64,
+    after: Option<&str>,
+) -> Result<EntryPage> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key > ?3
+          ORDER BY key
+          LIMIT ?4"
+    );
+    let params: [Value; 4] = [
+        block.scope.as_str().into(),
+        block.label.key().into(),
+        after.unwrap_or_default().into(),
+        (limit + 1).into(),
+    ];
+    let rows = db.rows(&sql, &params)?;
+    let mut entries = rows.iter().map(to_entry).collect::<Result<Vec<_>>>()?;
+    let has_more = entries.len() as i64 > limit;
+    entries.truncate(usize::try_from(limit).unwrap_or(0));
+    let cursor = entries
+        .last()
+        .filter(|_| has_more)
+        .map(|last| last.key.clone());
+    Ok(EntryPage { entries, cursor })
+}

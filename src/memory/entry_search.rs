@@ -1,0 +1,235 @@
+//! The index over entries, and finding in it: the words, stems and ranking of
+//! the log's search, over another table.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value as Json, json};
+
+use super::Memory;
+use super::definition::Definition;
+use super::entries::{Entry, check_searchable};
+use super::homes::agent::{self, Elsewhere};
+use super::homes::service;
+use super::source::Home;
+use crate::database::{Database, Row, Value};
+use crate::error::Result;
+use crate::search::document::EVERY_DOCUMENT;
+use crate::search::query::Query;
+use crate::search::rank::{Candidate, Term, rarity, scores};
+use crate::search::snippet::snippet;
+use crate::search::stem::stem;
+use crate::search::words::words;
+
+/// Candidates whose texts are looked at.
+const MAX_CANDIDATES: i64 = 200;
+
+/// An entry that was found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundEntry {
+    pub key: Option<String>,
+    pub title: Option<String>,
+    pub content: String,
+    /// The words that were found between `<mark>` and `</mark>`.
+    pub snippet: String,
+    /// To compare results of one search by, and nothing else.
+    pub score: f64,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundEntries {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+}
+
+/// Puts an entry into the index. Part of the transaction that writes it.
+pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
+    let text = text_of(entry.title.as_deref(), &entry.content);
+    let words = words(&text);
+    let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
+    let mut about = about(&entry.key, entry.title.as_deref());
+    about.push(EVERY_DOCUMENT.to_owned());
+    db.run(
+        "INSERT INTO cf_agents_entries_search (rowid, stems, words, about)
+         VALUES (?1, ?2, ?3, ?4)",
+        &[
+            number.into(),
+            stems.join(" ").into(),
+            words.join(" ").into(),
+            about.join(" ").into(),
+        ],
+    )
+}
+
+pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
+        &[number.into()],
+    )
+}
+
+fn text_of(title: Option<&str>, content: &str) -> String {
+    match title {
+        Some(title) => format!("{title}\n{content}"),
+        None => content.to_owned(),
+    }
+}
+
+/// Stems of what the entry is called: they count beside its text.
+fn about(key: &str, title: Option<&str>) -> Vec<String> {
+    let mut found = words(key);
+    found.extend(words(title.unwrap_or_default()));
+    found.iter().map(|word| stem(word)).collect()
+}
+
+/// The entries that a query finds, best first, wherever the block lives.
+pub async fn search(
+    memory: &Memory<'_>,
+    block: &Definition,
+    query: &str,
+    limit: i64,
+) -> Result<Vec<FoundEntry>> {
+    check_searchable(block)?;
+    let most = usize::try_from(limit).unwrap_or(0);
+    match block.home() {
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"query": query, "limit": limit});
+            let found: Result<FoundEntries> =
+                agent::call(memory, block, home, "searchContext", input).await;
+            found.map(|found| found.results)
+        }
+        Home::Service { binding } => {
+            let told = service::search(memory, block, binding, query, limit).await?;
+            Ok(read_told(told, query, most))
+        }
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+            find(memory.db, block, query, most)
+        }
+    }
+}
+
+fn read_told(told: service::ToldResults, query: &str, most: usize) -> Vec<FoundEntry> {
+    let query = Query::parse(query);
+    let stems = query.terms();
+    let own_words = told.content.filter(|content| !content.is_empty());
+    let own_words = own_words.map(|content| service::ToldResult {
+        key: None,
+        title: None,
+        content,
+        score: None,
+    });
+    own_words
+        .into_iter()
+        .chain(told.results.unwrap_or_default())
+        .take(most)
+        .map(|result| FoundEntry {
+            snippet: snippet(&result.content, &stems, &query.prefixes),
+            key: result.key,
+            title: result.title,
+            content: result.content,
+            score: result.score.unwrap_or(0.0),
+        })
+        .collect()
+}
+
+fn find(
+    db: &dyn Database,
+    block: &Definition,
+    query: &str,
+    most: usize,
+) -> Result<Vec<FoundEntry>> {
+    let query = Query::parse(query);
+    if query.is_empty() {
+        return Ok(Vec::new());
+    }
+    let params: [Value; 4] = [
+        query.to_fts().into(),
+        block.scope.as_str().into(),
+        block.label.key().into(),
+        MAX_CANDIDATES.into(),
+    ];
+    let rows = db.rows(
+        "SELECT e.number, e.key, e.title, e.content, e.updated_at,
+                -bm25(cf_agents_entries_search, 1.0, 0.4, 0.7)
+           FROM cf_agents_entries_search AS found
+          CROSS JOIN cf_agents_entries AS e
+             ON e.number = found.rowid
+          WHERE cf_agents_entries_search MATCH ?1
+            AND e.scope = ?2
+            AND e.block = ?3
+          ORDER BY 6 DESC
+          LIMIT ?4",
+        &params,
+    )?;
+    let terms = load_terms(db, &query)?;
+    let candidates = rows
+        .iter()
+        .map(|row| to_candidate(row, &query))
+        .collect::<Result<Vec<_>>>()?;
+    let scores = scores(&candidates, &terms);
+    let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
+    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let stems = query.terms();
+    ranked
+        .into_iter()
+        .take(most)
+        .map(|(score, row)| {
+            let content = row.text(3)?.to_owned();
+            Ok(FoundEntry {
+                key: row.find_text(1).map(str::to_owned),
+                title: row.find_text(2).map(str::to_owned),
+                snippet: snippet(&content, &stems, &query.prefixes),
+                content,
+                score: (score * 10_000.0).round() / 10_000.0,
+            })
+        })
+        .collect()
+}
+
+fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {
+    let title = row.find_text(2);
+    let found = words(&text_of(title, row.text(3)?));
+    let is_begun = |prefix: &&String| found.iter().any(|word| word.starts_with(prefix.as_str()));
+    Ok(Candidate {
+        // Entries are no dialogue: each stands alone, and none lends to another.
+        session: row.integer(0)?,
+        seq: 0,
+        stems: found.iter().map(|word| stem(word)).collect(),
+        about: about(row.text(1)?, title),
+        other_hits: query.prefixes.iter().filter(is_begun).count(),
+        is_question: false,
+        created_at: row.integer(4)?,
+        index_score: match row.0.get(5) {
+            Some(Value::Real(score)) => *score,
+            _ => 0.0,
+        },
+    })
+}
+
+fn load_terms(db: &dyn Database, query: &Query) -> Result<Vec<Term>> {
+    let stems = query.terms();
+    let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
+    wanted.push(EVERY_DOCUMENT);
+    let rows = db.rows(
+        "SELECT wanted.value, found.doc
+           FROM json_each(?1) AS wanted
+          CROSS JOIN cf_agents_entries_search_words AS found
+             ON found.term = wanted.value",
+        &[Json::from(wanted).to_string().into()],
+    )?;
+    let mut counts = HashMap::new();
+    for row in &rows {
+        counts.insert(row.text(0)?.to_owned(), row.integer(1)?);
+    }
+    let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
+    Ok(stems
+        .into_iter()
+        .map(|stem| Term {
+            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
+            stem,
+        })
+        .collect())
+}

@@ -1,0 +1,165 @@
+//! The frozen prompt: the same bytes with every call of a conversation, so that
+//! a provider's prefix cache stays warm, until somebody refreshes it. What
+//! changed meanwhile can be said in a reminder instead.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::block::Block;
+use super::definition::WhenChanged;
+use super::prompt::{Format, render, render_section};
+use super::view::{load_view, read_blocks, read_view};
+use super::{Memory, Scope};
+use crate::database::{Database, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::host::Host;
+
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct FrozenPrompt {
+    pub prompt: String,
+    /// SHA-256 of the prompt, in hex.
+    pub hash: String,
+    pub frozen_at: i64,
+}
+
+/// The frozen prompt; at the first call it is rendered and kept.
+pub async fn freeze(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPrompt> {
+    if let Some((frozen, _)) = find(memory.db, scope)? {
+        return Ok(frozen);
+    }
+    let blocks = read_view(memory, scope).await?;
+    atomically(memory.db, || {
+        // Another call may have frozen it while this one asked outside.
+        match find(memory.db, scope)? {
+            Some((frozen, _)) => Ok(frozen),
+            None => keep(memory.db, memory.host, scope, &blocks),
+        }
+    })
+}
+
+/// The prompt that is frozen already, if one is.
+pub fn find_frozen(db: &dyn Database, scope: Scope<'_>) -> Result<Option<FrozenPrompt>> {
+    Ok(find(db, scope)?.map(|(frozen, _)| frozen))
+}
+
+/// Renders the prompt anew and keeps it. One that is the same stays as it is.
+pub async fn refresh(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPrompt> {
+    let blocks = read_view(memory, scope).await?;
+    atomically(memory.db, || {
+        let prompt = render(&blocks, Format::Text);
+        match find(memory.db, scope)? {
+            Some((frozen, sections))
+                if frozen.prompt == prompt && sections == hash_sections(&blocks) =>
+            {
+                Ok(frozen)
+            }
+            _ => keep(memory.db, memory.host, scope, &blocks),
+        }
+    })
+}
+
+fn find(
+    db: &dyn Database,
+    scope: Scope<'_>,
+) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
+    let sql = "SELECT prompt, hash, sections, frozen_at
+                 FROM cf_agents_prompts
+                WHERE scope = ?1";
+    let Some(row) = find_row(db, sql, &[scope.column().into()])? else {
+        return Ok(None);
+    };
+    let frozen = FrozenPrompt {
+        prompt: row.text(0)?.to_owned(),
+        hash: row.text(1)?.to_owned(),
+        frozen_at: row.integer(3)?,
+    };
+    let sections = serde_json::from_str(row.text(2)?).unwrap_or_default();
+    Ok(Some((frozen, sections)))
+}
+
+fn keep(
+    db: &dyn Database,
+    host: &dyn Host,
+    scope: Scope<'_>,
+    blocks: &[Block],
+) -> Result<FrozenPrompt> {
+    let prompt = render(blocks, Format::Text);
+    let frozen = FrozenPrompt {
+        hash: hash(&prompt),
+        prompt,
+        frozen_at: host.now_ms(),
+    };
+    let sections = serde_json::to_string(&hash_sections(blocks))
+        .map_err(|error| Error::storage(error.to_string()))?;
+    db.run(
+        "INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
+         VALUES (?1, ?2, ?3, ?4, ?5)
+             ON CONFLICT (scope) DO UPDATE
+            SET prompt = excluded.prompt,
+                hash = excluded.hash,
+                sections = excluded.sections,
+                frozen_at = excluded.frozen_at",
+        &[
+            scope.column().into(),
+            frozen.prompt.as_str().into(),
+            frozen.hash.as_str().into(),
+            sections.into(),
+            frozen.frozen_at.into(),
+        ],
+    )?;
+    Ok(frozen)
+}
+
+fn hash(text: &str) -> String {
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+/// What each block that reminds says, by its label in lower case.
+fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
+    blocks
+        .iter()
+        .filter(|block| block.when_changed == WhenChanged::Remind)
+        .map(|block| (block.label.to_lowercase(), hash(&section_of(block))))
+        .collect()
+}
+
+fn section_of(block: &Block) -> String {
+    render_section(block, Format::Text).unwrap_or_default()
+}
+
+/// What blocks that remind hold now, where the frozen prompt says otherwise.
+/// `None`: nothing changed, or no prompt is frozen yet.
+pub async fn find_reminder(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Option<String>> {
+    let Some((_, frozen)) = find(memory.db, scope)? else {
+        return Ok(None);
+    };
+    let mut reminding = load_view(memory, scope)?;
+    reminding.retain(|block| block.when_changed == WhenChanged::Remind);
+    let mut changed = Vec::new();
+    for block in read_blocks(memory, &reminding).await? {
+        let section = section_of(&block);
+        let was = frozen.get(&block.label.to_lowercase());
+        // A home that is away has changed nothing.
+        if block.unavailable.is_some() || was == Some(&hash(&section)) {
+            continue;
+        }
+        changed.push(match section.as_str() {
+            "" => format!("{} is empty now.", block.label.to_uppercase()),
+            section => section.to_owned(),
+        });
+    }
+    if changed.is_empty() {
+        return Ok(None);
+    }
+    Ok(Some(format!(
+        "These blocks have changed since your instructions were written. What stands here holds now.\n\n{}",
+        changed.join("\n\n")
+    )))
+}

@@ -1,0 +1,189 @@
+//! Another agent as a home: its own operations, called with this Worker's
+//! secret. Every call says which agents it came through, so that two that name
+//! each other find out instead of asking in circles.
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use super::{DETAIL, ask, unavailable};
+use crate::error::{Code, Error, Result};
+use crate::memory::Memory;
+use crate::memory::definition::Definition;
+use crate::memory::label::Label;
+use crate::outside::Place;
+
+/// Carries the names of the agents that a call came through: a JSON array, in base64url.
+pub const VIA_HEADER: &str = "x-session-agent-via";
+
+/// Agents that a call may come through.
+const MAX_VIA: usize = 4;
+
+/// Reads [`VIA_HEADER`]. What can't be read is nobody's: the header guards
+/// against circles, not against callers.
+pub fn parse_via(header: Option<&str>) -> Vec<String> {
+    header
+        .and_then(|header| URL_SAFE_NO_PAD.decode(header).ok())
+        .and_then(|json| serde_json::from_slice(&json).ok())
+        .unwrap_or_default()
+}
+
+/// Another agent, and the block there that a block of ours stands for.
+#[derive(Clone, Copy)]
+pub struct Elsewhere<'a> {
+    pub name: &'a str,
+    pub label: Option<&'a Label>,
+}
+
+/// Runs an operation of the home on its block. A block that isn't there yet is
+/// defined as ours is, once something is to be written.
+pub async fn call<T: DeserializeOwned>(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: Elsewhere<'_>,
+    operation: &str,
+    input: Value,
+) -> Result<T> {
+    let outcome = send(memory, block, home, operation, &input).await;
+    let answer = match outcome {
+        Err(error) if error.code == Code::BlockNotFound => {
+            let definition = json!({
+                "kind": block.kind,
+                "description": block.description,
+                "maxTokens": block.max_tokens,
+                "defaultContent": block.default_content,
+            });
+            send(memory, block, home, "defineBlock", &definition).await?;
+            send(memory, block, home, operation, &input).await?
+        }
+        outcome => outcome?,
+    };
+    serde_json::from_value(answer)
+        .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
+}
+
+fn name_of(home: Elsewhere<'_>) -> String {
+    format!("Agent `{}`", home.name)
+}
+
+async fn send(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: Elsewhere<'_>,
+    operation: &str,
+    input: &Value,
+) -> Result<Value> {
+    let who = name_of(home);
+    let mut via = memory.via.to_vec();
+    via.push(memory.agent.to_owned());
+    check_way(&via, home.name)?;
+    let mut body = input.as_object().cloned().unwrap_or_else(Map::new);
+    let label = home.label.unwrap_or(&block.label);
+    body.insert("label".to_owned(), label.as_str().into());
+    let mut headers = vec![(
+        VIA_HEADER.to_owned(),
+        URL_SAFE_NO_PAD.encode(Value::from(via).to_string()),
+    )];
+    if let Some(secret) = memory.outside.find_setting("SESSION_AGENT_TOKEN") {
+        headers.push(("authorization".to_owned(), format!("Bearer {secret}")));
+    }
+    let place = Place::Agent {
+        name: home.name.to_owned(),
+        operation: operation.to_owned(),
+    };
+    let heard = ask(memory, &who, place, headers, Value::from(body).to_string()).await?;
+    let answer: Value = serde_json::from_str(&heard.body)
+        .map_err(|_| unavailable(&who, "its answer is not JSON"))?;
+    if heard.status == 200 {
+        return Ok(answer);
+    }
+    Err(read_error(&who, &answer))
+}
+
+fn check_way(via: &[String], next: &str) -> Result<()> {
+    let way = || {
+        let mut names: Vec<&str> = via.iter().map(String::as_str).collect();
+        names.push(next);
+        names.join(" → ")
+    };
+    let message = if via.iter().any(|name| name == next) {
+        format!(
+            "This block's home leads back to where it began: {}. Define one of these blocks without a `source`.",
+            way()
+        )
+    } else if via.len() > MAX_VIA {
+        format!(
+            "This block's home is more than {MAX_VIA} agents away: {}. Name the last one as its home.",
+            way()
+        )
+    } else {
+        return Ok(());
+    };
+    // For a prompt the same as a home that is away.
+    Err(Error::invalid("source", message.clone()).with(DETAIL, message))
+}
+
+/// An error of the home's that the caller can do something about is the
+/// caller's; any other says that the home is away.
+fn read_error(who: &str, answer: &Value) -> Error {
+    let error = answer.get("error");
+    let text = |name: &str| {
+        error
+            .and_then(|error| error.get(name))
+            .and_then(Value::as_str)
+    };
+    let code = match text("code") {
+        Some("invalid_request") => Code::InvalidRequest,
+        Some("block_read_only") => Code::BlockReadOnly,
+        Some("block_not_found") => Code::BlockNotFound,
+        Some("skill_not_found") => Code::SkillNotFound,
+        Some("version_conflict") => Code::VersionConflict,
+        Some("block_over_budget") => Code::BlockOverBudget,
+        Some("payload_too_large") => Code::PayloadTooLarge,
+        Some("unauthorized") => {
+            return unavailable(who, "it did not let this agent in");
+        }
+        _ => return unavailable(who, "it answered with an error"),
+    };
+    let details = error.and_then(|error| error.get("details"));
+    Error {
+        details: details
+            .and_then(Value::as_object)
+            .cloned()
+            .unwrap_or_default(),
+        ..Error::new(code, text("message").unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_way_that_comes_back_or_goes_too_far_is_refused_and_shown() {
+        let via = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| (*name).to_owned())
+                .collect::<Vec<_>>()
+        };
+        assert!(check_way(&via(&["alice"]), "bob").is_ok());
+        let error = check_way(&via(&["alice", "bob"]), "alice").unwrap_err();
+        assert!(
+            error.message.contains("alice → bob → alice"),
+            "{}",
+            error.message
+        );
+        assert!(check_way(&via(&["a", "b", "c", "d"]), "e").is_ok());
+        assert!(check_way(&via(&["a", "b", "c", "d", "e"]), "f").is_err());
+    }
+
+    #[test]
+    fn the_header_is_read_as_it_is_written_and_nonsense_is_nobody() {
+        let header = URL_SAFE_NO_PAD.encode(r#"["alice","b ö"]"#);
+        assert_eq!(parse_via(Some(&header)), ["alice", "b ö"]);
+        assert!(parse_via(Some("%%%")).is_empty());
+        assert!(parse_via(None).is_empty());
+    }
+}

@@ -1,0 +1,169 @@
+//! The bucket as a home: one object that is a block's text, or the documents
+//! under a prefix. A document is an object `{prefix}{key}`, or a folder that
+//! holds a `SKILL.md`.
+
+use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, failed};
+use crate::error::{Code, Error, Result};
+use crate::memory::Memory;
+use crate::memory::skills::front_matter::FrontMatter;
+use crate::memory::skills::{Skill, clip_description};
+use crate::memory::source::check_key;
+use crate::outside::Failure;
+
+const WHO: &str = "The bucket";
+
+/// Documents of one listing, and the pages that it may take.
+const MAX_LISTED: usize = 1_000;
+const MAX_PAGES: usize = 4;
+const PAGE: u32 = 500;
+
+/// Documents without a description that are opened to look for one.
+const MAX_OPENED: usize = 20;
+
+const FOLDER_FILE: &str = "/SKILL.md";
+
+/// The text of an object; `None`: there is none.
+pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<(String, Option<String>)>> {
+    let stored = memory.outside.get_object(key, LIMITS).await;
+    let stored = match stored {
+        Ok(Some(stored)) if stored.bytes.len() <= MAX_ANSWER_BYTES => stored,
+        Ok(None) => return Ok(None),
+        Ok(Some(_)) | Err(Failure::TooLarge { .. }) => {
+            let message = format!(
+                "The object in the bucket is larger than {MAX_ANSWER_BYTES} bytes. Cut it into several."
+            );
+            return Err(unusable(Code::PayloadTooLarge, message).with("limit", MAX_ANSWER_BYTES));
+        }
+        Err(failure) => return Err(failed(WHO, &failure)),
+    };
+    let text = String::from_utf8(stored.bytes).map_err(|_| {
+        let message = "The object in the bucket is not UTF-8 text; only text goes to a model.";
+        unusable(Code::InvalidRequest, message.to_owned()).with("field", "key")
+    })?;
+    Ok(Some((text, stored.description)))
+}
+
+/// An object that is there and can't be used: the caller's to mend, and for a
+/// prompt the same as a home that is away.
+fn unusable(code: Code, message: String) -> Error {
+    Error::new(code, message.clone()).with(DETAIL, message)
+}
+
+pub async fn put_text(
+    memory: &Memory<'_>,
+    key: &str,
+    content: &str,
+    description: Option<&str>,
+) -> Result<()> {
+    memory
+        .outside
+        .put_object(key, content.to_owned(), description, LIMITS)
+        .await
+        .map_err(|failure| failed(WHO, &failure))
+}
+
+/// A document: where it stands, and what it says.
+pub struct Found {
+    pub object_key: String,
+    pub content: String,
+    pub description: Option<String>,
+}
+
+pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<Found>> {
+    check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
+    for object_key in [
+        format!("{prefix}{key}"),
+        format!("{prefix}{key}{FOLDER_FILE}"),
+    ] {
+        if let Some((content, description)) = get_text(memory, &object_key).await? {
+            return Ok(Some(Found {
+                object_key,
+                content,
+                description,
+            }));
+        }
+    }
+    Ok(None)
+}
+
+pub async fn delete_document(memory: &Memory<'_>, object_key: &str) -> Result<()> {
+    memory
+        .outside
+        .delete_object(object_key, LIMITS)
+        .await
+        .map_err(|failure| failed(WHO, &failure))
+}
+
+/// The documents under a prefix, in the order of their keys.
+pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Skill>> {
+    let mut objects = Vec::new();
+    let mut cursor: Option<String> = None;
+    for _ in 0..MAX_PAGES {
+        let page = memory
+            .outside
+            .list_objects(prefix, cursor.as_deref(), PAGE, LIMITS)
+            .await
+            .map_err(|failure| failed(WHO, &failure))?;
+        objects.extend(page.objects);
+        cursor = page.cursor;
+        if cursor.is_none() || objects.len() >= MAX_LISTED {
+            break;
+        }
+    }
+    let folders: Vec<String> = objects
+        .iter()
+        .filter_map(|object| object.key.strip_suffix(FOLDER_FILE))
+        .map(|folder| format!("{folder}/"))
+        .collect();
+    let mut skills = Vec::new();
+    let mut opened = 0;
+    for object in objects {
+        let Some(name) = object.key.strip_prefix(prefix) else {
+            continue;
+        };
+        let folder = name.strip_suffix(FOLDER_FILE);
+        // What lies beside a SKILL.md belongs to it.
+        let is_beside =
+            folder.is_none() && folders.iter().any(|folder| object.key.starts_with(folder));
+        let key = folder.unwrap_or(name);
+        if is_beside || key.ends_with('/') || check_key(key).is_err() {
+            continue;
+        }
+        let mut description = object.description.as_deref().map(clip_description);
+        if description.is_none() && key_is_markdown(name) && opened < MAX_OPENED {
+            opened += 1;
+            description = describe(memory, &object.key).await?;
+        }
+        skills.push(Skill {
+            key: key.to_owned(),
+            description: description.filter(|text| !text.is_empty()),
+            bytes: Some(object.bytes),
+            updated_at: None,
+        });
+        if skills.len() >= MAX_LISTED {
+            break;
+        }
+    }
+    skills.sort_by(|a, b| a.key.cmp(&b.key));
+    skills.dedup_by(|a, b| a.key == b.key);
+    Ok(skills)
+}
+
+fn key_is_markdown(name: &str) -> bool {
+    name.ends_with(".md")
+}
+
+/// What a document's front matter says of it. One that can't be read is listed
+/// without; loading it says what is wrong.
+async fn describe(memory: &Memory<'_>, object_key: &str) -> Result<Option<String>> {
+    match get_text(memory, object_key).await {
+        Ok(text) => Ok(text.and_then(|(text, _)| {
+            FrontMatter::read(&text)
+                .description
+                .as_deref()
+                .map(clip_description)
+        })),
+        Err(error) if super::find_unavailable(&error).is_some() => Ok(None),
+        Err(error) => Err(error),
+    }
+}

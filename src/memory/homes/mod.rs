@@ -1,0 +1,114 @@
+//! Homes outside this object. Each is asked within bounds, and what is wrong
+//! with its answer becomes one of two things: an error of the contract that the
+//! home itself gave, or that it is unavailable, and why.
+
+pub mod agent;
+pub mod bucket;
+pub mod service;
+
+use super::Memory;
+use crate::error::{Code, Error, Result};
+use crate::outside::{Answer, Call, Failure, Limits, Place};
+
+/// How long a home may say nothing, and how long all of its answer may take.
+pub const PATIENCE_MS: i64 = 10_000;
+
+/// Bytes of an answer, and of an object of the bucket.
+pub const MAX_ANSWER_BYTES: usize = 1 << 20;
+
+pub const LIMITS: Limits = Limits {
+    silence_ms: PATIENCE_MS,
+    max_bytes: MAX_ANSWER_BYTES,
+};
+
+const DETAIL: &str = "unavailable";
+
+/// A home that gave no usable answer. `who` begins the sentence, `reason` ends it.
+pub fn unavailable(who: &str, reason: &str) -> Error {
+    Error {
+        message: format!(
+            "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
+        ),
+        ..Error::storage(reason)
+    }
+    .with(DETAIL, format!("{who}: {reason}"))
+}
+
+/// Why the block's home gave nothing, if that is what went wrong.
+pub fn find_unavailable(error: &Error) -> Option<&str> {
+    error.details.get(DETAIL)?.as_str()
+}
+
+/// As [`find_unavailable`]; a home that isn't configured is away, too.
+pub fn why_away(error: &Error) -> Option<String> {
+    match find_unavailable(error) {
+        Some(reason) => Some(reason.to_owned()),
+        None if error.code == Code::NotConfigured => Some(error.message.clone()),
+        None => None,
+    }
+}
+
+fn failed(who: &str, failure: &Failure) -> Error {
+    match failure {
+        Failure::NotConfigured { binding } => Failure::not_configured(binding),
+        failure => unavailable(who, &failure.reason()),
+    }
+}
+
+/// What a home answered: a status, and a body that is text within bounds.
+struct Heard {
+    status: u16,
+    body: String,
+}
+
+/// Asks a home and hears it out.
+async fn ask(
+    memory: &Memory<'_>,
+    who: &str,
+    place: Place,
+    headers: Vec<(String, String)>,
+    body: String,
+) -> Result<Heard> {
+    let call = Call {
+        place,
+        headers,
+        body,
+        limits: LIMITS,
+    };
+    let begun_ms = memory.host.now_ms();
+    let answer = memory
+        .outside
+        .send(call)
+        .await
+        .map_err(|failure| failed(who, &failure))?;
+    let status = answer.status;
+    let bytes = hear(memory, answer, begun_ms)
+        .await
+        .map_err(|failure| failed(who, &failure))?;
+    let body =
+        String::from_utf8(bytes).map_err(|_| unavailable(who, "its answer is not UTF-8 text"))?;
+    Ok(Heard { status, body })
+}
+
+/// The body, chunk by chunk: one that keeps dripping is cut off as well.
+async fn hear(
+    memory: &Memory<'_>,
+    mut answer: Answer<'_>,
+    begun_ms: i64,
+) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = answer.body.next().await? {
+        if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
+            return Err(Failure::TooLarge {
+                max_bytes: MAX_ANSWER_BYTES,
+            });
+        }
+        bytes.extend_from_slice(&chunk);
+        if memory.host.now_ms() - begun_ms > PATIENCE_MS {
+            return Err(Failure::TimedOut {
+                silence_ms: PATIENCE_MS,
+            });
+        }
+    }
+    Ok(bytes)
+}

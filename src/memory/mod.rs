@@ -1,0 +1,105 @@
+//! Context memory: labelled blocks that become the system prompt. A block is
+//! what its definition says; its content lives in one of four homes (this
+//! object, the bucket, another agent, a service), and whoever reads or writes
+//! it need not know which.
+//!
+//! The rule it protects: a home that is away costs its block's content in the
+//! prompt, never the prompt; and what a model or a stranger writes can't become
+//! more of the prompt than its block.
+
+pub mod block;
+pub mod configured;
+pub mod content;
+pub mod copy;
+pub mod definition;
+pub mod definitions;
+pub mod entries;
+pub mod entry_search;
+pub mod frozen;
+pub mod homes;
+pub mod label;
+pub mod prompt;
+pub mod skills;
+pub mod source;
+pub mod view;
+pub mod write;
+
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::outside::Outside;
+use crate::sessions::session_exists;
+
+/// An agent's memory, and what it takes to reach all of it.
+#[derive(Clone, Copy)]
+pub struct Memory<'a> {
+    /// The agent's name.
+    pub agent: &'a str,
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub outside: &'a dyn Outside,
+    /// The agents that this request came through, the first first: a block of
+    /// theirs lives here.
+    pub via: &'a [String],
+}
+
+/// Whose a block is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope<'a> {
+    Agent,
+    Session(&'a Id),
+}
+
+impl<'a> Scope<'a> {
+    /// The session's, which must exist; the agent's where none is named.
+    pub fn get(db: &dyn Database, session_id: Option<&'a Id>) -> Result<Self> {
+        match session_id {
+            None => Ok(Scope::Agent),
+            Some(id) if session_exists(db, id)? => Ok(Scope::Session(id)),
+            Some(id) => Err(Error::session_not_found(id.as_str())),
+        }
+    }
+
+    /// As it stands in a row.
+    pub fn column(self) -> &'a str {
+        match self {
+            Scope::Agent => "",
+            Scope::Session(id) => id.as_str(),
+        }
+    }
+}
+
+/// On whose account something is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Writer<'a> {
+    /// A model wrote it, through a tool.
+    pub is_tool: bool,
+    /// In which session.
+    pub session_id: Option<&'a Id>,
+    pub turn_id: Option<&'a str>,
+}
+
+/// Deletes all memory of a session. Part of the transaction that deletes it.
+pub fn forget_session(db: &dyn Database, id: &Id) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_entries_search
+          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)",
+        &[id.as_str().into()],
+    )?;
+    for table in [
+        "cf_agents_blocks",
+        "cf_agents_block_versions",
+        "cf_agents_entries",
+        "cf_agents_skills",
+        "cf_agents_skill_listings",
+        "cf_agents_prompts",
+    ] {
+        let sql = format!("DELETE FROM {table} WHERE scope = ?1");
+        db.run(&sql, &[id.as_str().into()])?;
+    }
+    db.run(
+        "DELETE FROM cf_agents_loaded_skills WHERE session_id = ?1",
+        &[id.as_str().into()],
+    )
+}

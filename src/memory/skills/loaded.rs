@@ -1,0 +1,116 @@
+//! Which documents are in a session's context. Kept as they were when they were
+//! loaded: a document that changes meanwhile changes no conversation.
+
+use crate::database::{Database, Row, Value, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::host::Host;
+use crate::ids::Id;
+use crate::memory::label::Label;
+
+/// Documents that a session may have loaded at once.
+const MAX_LOADED: i64 = 32;
+
+/// A document that a session has loaded, or had.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoadedSkill {
+    pub label: String,
+    pub key: String,
+    /// `None`: it was unloaded.
+    pub content: Option<String>,
+}
+
+fn place(session_id: &Id, label: &Label, key: &str) -> [Value; 3] {
+    [session_id.as_str().into(), label.key().into(), key.into()]
+}
+
+/// All documents that a session has loaded or unloaded, the longest there first.
+pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<LoadedSkill>> {
+    let rows = db.rows(
+        "SELECT label, key, content
+           FROM cf_agents_loaded_skills
+          WHERE session_id = ?1
+          ORDER BY loaded_at, block, key",
+        &[session_id.as_str().into()],
+    )?;
+    let to_skill = |row: &Row| {
+        Ok(LoadedSkill {
+            label: row.text(0)?.to_owned(),
+            key: row.text(1)?.to_owned(),
+            content: row.find_text(2).map(str::to_owned),
+        })
+    };
+    rows.iter().map(to_skill).collect()
+}
+
+/// Puts a document into a session's context; `false`: it is there, as it is.
+pub fn load(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    label: &Label,
+    key: &str,
+    content: &str,
+) -> Result<bool> {
+    atomically(db, || {
+        let [session, block, skill] = place(session_id, label, key);
+        let row = find_row(
+            db,
+            "SELECT count(content),
+                    sum(block = ?2 AND key = ?3 AND content = ?4)
+               FROM cf_agents_loaded_skills
+              WHERE session_id = ?1",
+            &[session, block, skill, content.into()],
+        )?;
+        let count = |column| {
+            row.as_ref()
+                .and_then(|row| row.find_integer(column))
+                .unwrap_or(0)
+        };
+        if count(1) > 0 {
+            return Ok(false);
+        }
+        if count(0) >= MAX_LOADED {
+            return Err(Error::invalid(
+                "key",
+                format!(
+                    "This session has {MAX_LOADED} documents loaded. Unload one that is done with first."
+                ),
+            ));
+        }
+        let [session, block, skill] = place(session_id, label, key);
+        db.run(
+            "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                 ON CONFLICT (session_id, block, key) DO UPDATE
+                SET label = excluded.label,
+                    content = excluded.content,
+                    loaded_at = excluded.loaded_at",
+            &[
+                session,
+                block,
+                skill,
+                label.as_str().into(),
+                content.into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        Ok(true)
+    })
+}
+
+/// Takes a document out of a session's context; `false`: it wasn't in it.
+pub fn unload(db: &dyn Database, session_id: &Id, label: &Label, key: &str) -> Result<bool> {
+    atomically(db, || {
+        let unloaded = db.rows(
+            "UPDATE cf_agents_loaded_skills
+                SET content = NULL
+              WHERE session_id = ?1
+                AND block = ?2
+                AND key = ?3
+                AND content IS NOT NULL
+          RETURNING 1",
+            &place(session_id, label, key),
+        )?;
+        Ok(!unloaded.is_empty())
+    })
+}

@@ -1,0 +1,366 @@
+//! Skills: documents of loadable blocks. The prompt lists their keys; a model
+//! loads one whole when it needs it, and unloads it when it is done.
+
+pub mod front_matter;
+pub mod loaded;
+mod stored;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use self::front_matter::FrontMatter;
+use super::Memory;
+use super::definition::{Definition, Kind};
+use super::homes::agent::{self, Elsewhere};
+use super::homes::{bucket, service};
+use super::source::{Home, check_key};
+use crate::database::Database;
+use crate::error::{Code, Error, Result};
+
+/// Bytes of a document: more than that crowds out the conversation.
+pub const MAX_SKILL_BYTES: usize = 256 << 10;
+
+/// Characters of a description in a listing.
+const MAX_DESCRIPTION_CHARS: usize = 500;
+
+/// Bytes of a listing in the prompt.
+const MAX_LISTING_BYTES: usize = 32 << 10;
+
+/// How long a listing of the bucket is believed.
+const LISTING_MS: i64 = 60_000;
+
+/// A document, as it is listed.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Skill {
+    pub key: String,
+    pub description: Option<String>,
+    /// Of its content, where that is known.
+    pub bytes: Option<i64>,
+    pub updated_at: Option<i64>,
+}
+
+/// A document, whole.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    pub key: String,
+    pub description: Option<String>,
+    pub content: String,
+}
+
+/// A page of documents, as another agent answers it.
+#[derive(Deserialize)]
+struct Page {
+    skills: Vec<Skill>,
+}
+
+/// One line of at most [`MAX_DESCRIPTION_CHARS`].
+pub fn clip_description(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
+        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
+        None => line,
+    }
+}
+
+pub fn check_loadable(block: &Definition) -> Result<()> {
+    if block.kind == Kind::Loadable {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "label",
+        format!(
+            "Block `{}` is {}; only a loadable block has documents.",
+            block.label,
+            block.kind.name()
+        ),
+    ))
+}
+
+fn check_content(content: &str) -> Result<()> {
+    if content.len() > MAX_SKILL_BYTES {
+        let message = Error::payload_too_large("The document", MAX_SKILL_BYTES, content.len());
+        return Err(message.with("field", "content"));
+    }
+    Ok(())
+}
+
+fn check_skill_key(key: &str) -> Result<()> {
+    check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))
+}
+
+pub fn skill_not_found(block: &Definition, key: &str) -> Error {
+    let key: String = key.chars().take(200).collect();
+    Error::new(
+        Code::SkillNotFound,
+        format!(
+            "Block `{}` has no document `{key}`. `listSkills` shows those there are.",
+            block.label
+        ),
+    )
+    .with("label", block.label.as_str())
+    .with("key", key)
+}
+
+/// All documents of a block, in the order of their keys.
+pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<Listing> {
+    check_loadable(block)?;
+    let skills = match block.home() {
+        Home::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"limit": stored::MAX_SKILLS});
+            let page: Result<Page> = agent::call(memory, block, home, "listSkills", input).await;
+            page?.skills
+        }
+        Home::Service { binding } => {
+            let told = service::get(memory, block, binding).await?;
+            match told.skills {
+                Some(skills) => read_told(skills),
+                None => return Ok(Listing::Told(told.content.unwrap_or_default())),
+            }
+        }
+        Home::Object | Home::Bucket { .. } => stored::load_skills(memory.db, block)?,
+    };
+    Ok(Listing::Skills(skills))
+}
+
+/// The documents of a block that lives in this object.
+pub fn list_here(db: &dyn Database, block: &Definition) -> Result<Listing> {
+    stored::load_skills(db, block).map(Listing::Skills)
+}
+
+/// What a block's home says that it holds.
+pub enum Listing {
+    Skills(Vec<Skill>),
+    /// A service's own words.
+    Told(String),
+}
+
+impl Listing {
+    /// As it stands in the prompt.
+    pub fn render(&self) -> String {
+        let skills = match self {
+            Listing::Told(text) if text.trim().is_empty() => &Vec::new(),
+            Listing::Told(text) => return cut_listing(text),
+            Listing::Skills(skills) => skills,
+        };
+        if skills.is_empty() {
+            return "No documents yet.".to_owned();
+        }
+        let mut text = String::new();
+        for (index, skill) in skills.iter().enumerate() {
+            let line = match &skill.description {
+                Some(description) => format!("- {}: {description}", skill.key),
+                None => format!("- {}", skill.key),
+            };
+            if text.len() + line.len() > MAX_LISTING_BYTES {
+                text.push_str(&format!("\n… and {} more", skills.len() - index));
+                break;
+            }
+            if index > 0 {
+                text.push('\n');
+            }
+            text.push_str(&line);
+        }
+        text
+    }
+
+    pub fn into_skills(self) -> Vec<Skill> {
+        match self {
+            Listing::Skills(skills) => skills,
+            Listing::Told(_) => Vec::new(),
+        }
+    }
+}
+
+fn cut_listing(text: &str) -> String {
+    let cut = text.floor_char_boundary(MAX_LISTING_BYTES);
+    let kept = text.get(..cut).unwrap_or_default();
+    if cut < text.len() {
+        format!("{kept}\n… and more")
+    } else {
+        kept.to_owned()
+    }
+}
+
+fn read_told(told: Vec<service::ToldSkill>) -> Vec<Skill> {
+    let mut skills: Vec<Skill> = told
+        .into_iter()
+        .filter(|skill| check_key(&skill.key).is_ok())
+        .map(|skill| Skill {
+            key: skill.key,
+            description: skill.description.as_deref().map(clip_description),
+            bytes: None,
+            updated_at: None,
+        })
+        .take(stored::MAX_SKILLS)
+        .collect();
+    skills.sort_by(|a, b| a.key.cmp(&b.key));
+    skills
+}
+
+async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> Result<Vec<Skill>> {
+    let now_ms = memory.host.now_ms();
+    if let Some(skills) = stored::find_listing(memory.db, block, prefix, now_ms - LISTING_MS)? {
+        return Ok(skills);
+    }
+    let skills = bucket::list_documents(memory, prefix).await?;
+    stored::write_listing(memory.db, block, prefix, &skills, now_ms)?;
+    Ok(skills)
+}
+
+/// A document, whole.
+pub async fn get_document(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Document> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    let found = match block.home() {
+        Home::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
+            .await?
+            .map(|found| (found.content, found.description)),
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"key": key});
+            let found: Result<Document> =
+                agent::call(memory, block, home, "loadSkill", input).await;
+            let found = found?;
+            Some((found.content, found.description))
+        }
+        Home::Service { binding } => service::load(memory, block, binding, key)
+            .await?
+            .map(|told| (told.content, told.description)),
+        Home::Object | Home::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
+    };
+    let (content, description) = found.ok_or_else(|| skill_not_found(block, key))?;
+    check_content(&content)?;
+    let description = description.or_else(|| FrontMatter::read(&content).description);
+    Ok(Document {
+        key: key.to_owned(),
+        description: description.as_deref().map(clip_description),
+        content,
+    })
+}
+
+/// Writes a document. Without a `description`, its front matter's is listed.
+pub async fn put(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    content: &str,
+    description: Option<&str>,
+) -> Result<Skill> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    check_content(content)?;
+    let own = FrontMatter::read(content).description;
+    let description = description.map(clip_description);
+    let skill = Skill {
+        key: key.to_owned(),
+        description: description
+            .clone()
+            .or_else(|| own.as_deref().map(clip_description)),
+        bytes: Some(content.len() as i64),
+        updated_at: Some(memory.host.now_ms()),
+    };
+    match block.home() {
+        Home::BucketPrefix { prefix } => {
+            let object_key = bucket::find_document(memory, prefix, key)
+                .await
+                .ok()
+                .flatten()
+                .map_or_else(|| format!("{prefix}{key}"), |found| found.object_key);
+            bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
+            stored::forget_listing(memory.db, block)?;
+        }
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"key": key, "content": content, "description": description});
+            return agent::call(memory, block, home, "putSkill", input).await;
+        }
+        Home::Service { binding } => {
+            let fields: [(&str, Value); 3] = [
+                ("key", key.into()),
+                ("content", content.into()),
+                ("description", description.into()),
+            ];
+            service::set(memory, block, binding, &fields).await?;
+        }
+        Home::Object | Home::Bucket { .. } => {
+            stored::write_skill(memory.db, block, &skill, content)?
+        }
+    }
+    Ok(skill)
+}
+
+/// `false`: there was none.
+pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
+    check_loadable(block)?;
+    check_skill_key(key)?;
+    match block.home() {
+        Home::BucketPrefix { prefix } => {
+            let Some(found) = bucket::find_document(memory, prefix, key).await? else {
+                return Ok(false);
+            };
+            bucket::delete_document(memory, &found.object_key).await?;
+            stored::forget_listing(memory.db, block)?;
+            Ok(true)
+        }
+        Home::Agent { name, label } => {
+            #[derive(Deserialize)]
+            struct WasDeleted {
+                deleted: bool,
+            }
+            let home = Elsewhere { name, label };
+            let input = json!({"key": key});
+            let outcome: Result<WasDeleted> =
+                agent::call(memory, block, home, "deleteSkill", input).await;
+            outcome.map(|outcome| outcome.deleted)
+        }
+        Home::Service { binding } => Err(Error::invalid(
+            "label",
+            format!(
+                "The documents of `{}` are kept by the service `{binding}`: delete them there.",
+                block.label
+            ),
+        )),
+        Home::Object | Home::Bucket { .. } => stored::delete_skill(memory.db, block, key),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn skill(key: &str, description: Option<&str>) -> Skill {
+        Skill {
+            key: key.to_owned(),
+            description: description.map(str::to_owned),
+            bytes: None,
+            updated_at: None,
+        }
+    }
+
+    #[test]
+    fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
+        assert_eq!(Listing::Skills(Vec::new()).render(), "No documents yet.");
+        assert_eq!(Listing::Told(" ".to_owned()).render(), "No documents yet.");
+        let listing = Listing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
+        assert_eq!(listing.render(), "- a: First\n- b");
+        let long = Listing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
+        assert!(long.len() < MAX_LISTING_BYTES + 100);
+        assert!(
+            long.ends_with("\n… and 8 more"),
+            "{}",
+            long.lines().last().unwrap()
+        );
+    }
+
+    #[test]
+    fn a_description_is_one_line_of_bounded_length() {
+        assert_eq!(clip_description(" a\n b\tc "), "a b c");
+        assert_eq!(clip_description(&"é".repeat(600)).chars().count(), 501);
+    }
+}

@@ -1,0 +1,57 @@
+//! What one session sees of its agent's memory: the agent's blocks, then its
+//! own. A block of its own hides the agent's of the same label.
+//!
+//! The rule it protects: reading many blocks takes bounded time, however many
+//! of their homes are away.
+
+use super::block::{Block, Held, read_or_omit};
+use super::definition::Definition;
+use super::definitions::{find_definition, get_definition, load_definitions};
+use super::homes::PATIENCE_MS;
+use super::label::Label;
+use super::source::Home;
+use super::{Memory, Scope};
+use crate::error::Result;
+
+/// How long all homes of many blocks together are waited for.
+const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
+
+pub fn load_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition>> {
+    let mut blocks = load_definitions(memory, Scope::Agent)?;
+    if let Scope::Session(_) = scope {
+        let own = load_definitions(memory, scope)?;
+        blocks.retain(|block| !own.iter().any(|own| own.label.key() == block.label.key()));
+        blocks.extend(own);
+    }
+    Ok(blocks)
+}
+
+/// The session's block of this label, or the agent's.
+pub fn get_in_view(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Result<Definition> {
+    if let Scope::Session(_) = scope
+        && let Some(own) = find_definition(memory, scope, label)?
+    {
+        return Ok(own);
+    }
+    get_definition(memory, Scope::Agent, label)
+}
+
+/// What a scope sees, read from every home.
+pub async fn read_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Block>> {
+    read_blocks(memory, &load_view(memory, scope)?).await
+}
+
+/// The blocks, read from their homes. One that is away is left out and said to be.
+pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
+    let begun_ms = memory.host.now_ms();
+    let mut read = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
+        read.push(if is_late && block.home() != Home::Object {
+            Block::new(block, Held::away("other homes took too long".to_owned()))
+        } else {
+            read_or_omit(memory, block).await?
+        });
+    }
+    Ok(read)
+}

@@ -1,0 +1,305 @@
+//! Writing a block's text: who may, within which budget, knowing which version.
+//! In this object a write is one transaction; elsewhere the home decides, and
+//! what was written is recorded here afterwards.
+
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::block::{Block, Held, newest_of, read};
+use super::content::{
+    NewVersion, Version, check_budget, check_content, check_reason, check_version, find_version,
+    load_versions, write_version,
+};
+use super::definition::{Definition, Kind};
+use super::definitions::{load_definitions, version_of};
+use super::homes::agent::{self, Elsewhere};
+use super::homes::{bucket, service};
+use super::source::Home;
+use super::{Memory, Scope, Writer};
+use crate::database::atomically;
+use crate::error::{Code, Error, Result};
+
+/// A text on its way into a block.
+#[derive(Clone, Copy)]
+pub struct Text<'a> {
+    pub content: &'a str,
+    pub placement: Placement,
+    pub expected_version: Option<i64>,
+    pub reason: Option<&'a str>,
+    pub writer: Writer<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Placement {
+    /// In place of what is there.
+    Whole,
+    /// Right after it.
+    Appended,
+    /// After it, on a line of its own.
+    AppendedLine,
+}
+
+impl Text<'_> {
+    fn after(&self, before: &str) -> String {
+        match self.placement {
+            Placement::Whole => self.content.to_owned(),
+            Placement::AppendedLine if !before.is_empty() && !before.ends_with('\n') => {
+                format!("{before}\n{}", self.content)
+            }
+            Placement::Appended | Placement::AppendedLine => format!("{before}{}", self.content),
+        }
+    }
+}
+
+fn check_writable(block: &Definition) -> Result<()> {
+    match block.kind {
+        Kind::Writable => Ok(()),
+        Kind::Readonly => Err(Error::new(
+            Code::BlockReadOnly,
+            format!(
+                "Block `{}` is readonly. Its text is the `defaultContent` of its definition; where it has a `source`, it is changed there.",
+                block.label
+            ),
+        )
+        .with("label", block.label.as_str())),
+        Kind::Searchable => Err(Error::invalid(
+            "label",
+            format!("Block `{}` is searchable: write its entries with `setEntry`.", block.label),
+        )),
+        Kind::Loadable => Err(Error::invalid(
+            "label",
+            format!("Block `{}` is loadable: write its documents with `putSkill`.", block.label),
+        )),
+    }
+}
+
+/// Writes a text. One that changes nothing writes no row.
+pub async fn write(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> Result<Block> {
+    check_writable(block)?;
+    check_content("content", text.content)?;
+    check_reason(text.reason)?;
+    let held = match block.home() {
+        Home::Object | Home::BucketPrefix { .. } => write_here(memory, block, text)?,
+        Home::Bucket { key } => {
+            let before = match bucket::get_text(memory, key).await? {
+                Some((content, _)) => content,
+                None => block.default_content().to_owned(),
+            };
+            let after = prepare(memory, block, text, &before)?;
+            if after != before {
+                bucket::put_text(memory, key, &after, None).await?;
+            }
+            record(memory, block, &after, &before, text)?
+        }
+        Home::Service { binding } => {
+            let before = service::get(memory, block, binding).await?.content;
+            let before = before.unwrap_or_else(|| block.default_content().to_owned());
+            let after = prepare(memory, block, text, &before)?;
+            if after != before {
+                let fields = [("content", after.as_str().into())];
+                service::set(memory, block, binding, &fields).await?;
+            }
+            record(memory, block, &after, &before, text)?
+        }
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            write_elsewhere(memory, block, home, text).await?
+        }
+    };
+    Ok(Block::new(block, held))
+}
+
+fn write_here(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> Result<Held> {
+    atomically(memory.db, || {
+        let before = newest_of(memory, block)?;
+        let after = prepare(memory, block, text, &before.content)?;
+        if after == before.content {
+            return Ok(before);
+        }
+        let new = new_version(&after, text);
+        write_version(memory.db, memory.host, block, before.version, &new).map(to_held)
+    })
+}
+
+/// What the block would hold, if it may.
+fn prepare(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &Text<'_>,
+    before: &str,
+) -> Result<String> {
+    check_version(
+        &block.label,
+        text.expected_version,
+        version_of(memory.db, block)?,
+    )?;
+    let after = text.after(before);
+    check_content("content", &after)?;
+    check_budget(&block.label, block.max_tokens, &after)?;
+    Ok(after)
+}
+
+/// Keeps a version of what was written outside.
+fn record(
+    memory: &Memory<'_>,
+    block: &Definition,
+    after: &str,
+    before: &str,
+    text: &Text<'_>,
+) -> Result<Held> {
+    atomically(memory.db, || {
+        let newest = newest_of(memory, block)?;
+        if after == before {
+            return Ok(Held {
+                content: after.to_owned(),
+                ..newest
+            });
+        }
+        let new = new_version(after, text);
+        write_version(memory.db, memory.host, block, newest.version, &new).map(to_held)
+    })
+}
+
+fn new_version<'a>(content: &'a str, text: &Text<'a>) -> NewVersion<'a> {
+    NewVersion {
+        content,
+        reason: text.reason,
+        writer: text.writer,
+    }
+}
+
+fn to_held(version: Version) -> Held {
+    Held {
+        content: version.content,
+        version: version.version,
+        updated_at: Some(version.written_at),
+        unavailable: None,
+    }
+}
+
+async fn write_elsewhere(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: Elsewhere<'_>,
+    text: &Text<'_>,
+) -> Result<Held> {
+    let (operation, content) = match text.placement {
+        Placement::Whole => ("setBlock", text.content.to_owned()),
+        Placement::Appended => ("appendToBlock", text.content.to_owned()),
+        Placement::AppendedLine => {
+            let before = read(memory, block).await?.content;
+            // What stands there may be another's by now: only the line's break hangs on it.
+            let after = text.after(&before);
+            let added = after.get(before.len()..).unwrap_or(text.content);
+            ("appendToBlock", added.to_owned())
+        }
+    };
+    if text.placement == Placement::Whole {
+        check_budget(&block.label, block.max_tokens, text.content)?;
+    }
+    let input = json!({
+        "content": content,
+        "expectedVersion": text.expected_version,
+        "reason": text.reason,
+    });
+    let written: Block = agent::call(memory, block, home, operation, input).await?;
+    Ok(Held {
+        content: written.content,
+        version: written.version,
+        updated_at: written.updated_at,
+        unavailable: written.unavailable,
+    })
+}
+
+/// The versions of a block.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Versions {
+    /// Newest first.
+    pub versions: Vec<Version>,
+}
+
+pub async fn read_versions(
+    memory: &Memory<'_>,
+    block: &Definition,
+    limit: i64,
+) -> Result<Versions> {
+    if let Home::Agent { name, label } = block.home() {
+        let home = Elsewhere { name, label };
+        let input = json!({"limit": limit});
+        return agent::call(memory, block, home, "getBlockVersions", input).await;
+    }
+    Ok(Versions {
+        versions: load_versions(memory.db, block, limit)?,
+    })
+}
+
+/// Writes an old version's text anew; 0 is the default content.
+pub async fn revert(
+    memory: &Memory<'_>,
+    block: &Definition,
+    version: i64,
+    writer: Writer<'_>,
+) -> Result<Block> {
+    check_writable(block)?;
+    if let Home::Agent { name, label } = block.home() {
+        let home = Elsewhere { name, label };
+        let input = json!({"version": version});
+        let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+        let held = Held {
+            content: written.content,
+            version: written.version,
+            updated_at: written.updated_at,
+            unavailable: written.unavailable,
+        };
+        return Ok(Block::new(block, held));
+    }
+    let content = match version {
+        0 => block.default_content().to_owned(),
+        version => find_version(memory.db, block, version)?
+            .ok_or_else(|| {
+                Error::invalid(
+                    "version",
+                    format!(
+                        "Block `{}` has no version {version} any more, or never had. `getBlockVersions` shows those there are.",
+                        block.label
+                    ),
+                )
+            })?
+            .content,
+    };
+    let text = Text {
+        content: &content,
+        placement: Placement::Whole,
+        expected_version: None,
+        reason: Some(&format!("Back to version {version}.")),
+        writer,
+    };
+    write(memory, block, &text).await
+}
+
+/// Puts the writable blocks that live here back to their default content; gives
+/// how many were something else. What other agents, services and the bucket
+/// keep is not this agent's alone, and stays.
+pub fn clear(memory: &Memory<'_>, scope: Scope<'_>, writer: Writer<'_>) -> Result<i64> {
+    atomically(memory.db, || {
+        let mut cleared = 0;
+        for block in load_definitions(memory, scope)? {
+            if block.kind != Kind::Writable || block.home() != Home::Object {
+                continue;
+            }
+            let before = newest_of(memory, &block)?;
+            if before.content == block.default_content() {
+                continue;
+            }
+            let new = NewVersion {
+                content: block.default_content(),
+                reason: Some("Cleared."),
+                writer,
+            };
+            write_version(memory.db, memory.host, &block, before.version, &new)?;
+            cleared += 1;
+        }
+        Ok(cleared)
+    })
+}

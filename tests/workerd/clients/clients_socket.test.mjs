@@ -1,0 +1,302 @@
+// The `agents` package's own clients over a WebSocket: `AgentClient`, and
+// `useAgentChat` in React, against the built Worker and a model that says what
+// the test tells it to.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { after, afterEach, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { AgentClient } from "agents/client";
+import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
+import { openTab } from "./tab.mjs";
+import { callTool, gate, refuse, say } from "../model_server.mjs";
+
+const { server, model, stop } = await startChatServer();
+const opened = [];
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((client) => client.close()));
+  assert.equal(model.left, 0, "an answer of the model's was never asked for");
+});
+after(stop);
+
+const PLACE = {
+  name: "place",
+  description: "Where the user is.",
+  parameters: { type: "object", properties: {} },
+};
+
+const PAY = {
+  name: "pay",
+  description: "Pays an amount.",
+  parameters: { type: "object", properties: { amount: { type: "number" } }, required: ["amount"] },
+  service: "TOOLS",
+  needsApproval: true,
+};
+
+function connect(name, options = {}) {
+  const client = new AgentClient({ agent: "SessionAgent", name, host: new URL(server.url).host, protocol: "ws", ...options });
+  opened.push(client);
+  return client;
+}
+
+async function open(name, options) {
+  const tab = await openTab(server, name, options);
+  opened.push(tab);
+  return tab;
+}
+
+const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
+
+/** Until the tab is at rest and shows these messages. */
+async function shows(tab, expected) {
+  await tab.reaches((tab) => isReady(tab) && JSON.stringify(tab.messages.map(told)) === JSON.stringify(expected));
+}
+
+function lastOf(list) {
+  return list.at(-1);
+}
+
+function lastAsked() {
+  return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
+}
+
+test("a_client_is_told_whom_it_reached_and_calls_operations", async () => {
+  const client = connect("rpc");
+  await client.ready;
+  assert.deepEqual([client.name, client.agent], ["rpc", "session-agent"]);
+  const { id } = await client.call("createSession", [{ name: "by socket" }]);
+  assert.equal((await client.stub.getSession({ sessionId: id })).name, "by socket");
+  assert.equal((await call(server, "rpc", "getSession", { sessionId: id })).name, "by socket");
+  assert.equal((await client.call("listSessions")).sessions.length, 1);
+});
+
+test("a_call_that_fails_says_why_and_leaves_the_socket_as_it_was", async () => {
+  const client = connect("rpc-errors");
+  await assert.rejects(client.call("createSesion"), /no such operation.*createSession/is);
+  await assert.rejects(client.call("getHistory", [{}]), /sessionId/);
+  await assert.rejects(client.call("createSession", [{}, {}]), /one object/);
+  assert.deepEqual((await client.call("listSessions")).sessions, []);
+});
+
+test("frames_that_are_none_are_let_pass", async () => {
+  const client = connect("nonsense");
+  await client.ready;
+  for (const frame of ["", "{", "null", "[]", '{"type":"cf_agent_from_the_future"}', "x".repeat(100_000), new Uint8Array([1, 2])]) {
+    client.send(frame);
+  }
+  assert.deepEqual((await client.call("listSessions")).sessions, []);
+});
+
+test("a_socket_outlives_the_objects_eviction", async () => {
+  const client = connect("evicted");
+  await client.ready;
+  await client.call("createSession", [{ id: "s" }]);
+  await server.evict("evicted", { webSockets: "hibernate" });
+  assert.equal((await client.call("getSession", [{ sessionId: "s" }])).id, "s");
+});
+
+test("a_page_shows_and_speaks_of_what_its_token_is_for", async () => {
+  const token = "the secret of this test, long enough";
+  const locked = await startChatServer({ token });
+  after(locked.stop);
+  const authorization = { authorization: `Bearer ${token}` };
+  const scope = { sessionId: "mine", expiresIn: 60 };
+  const minted = await call(locked.server, "locked", "mintToken", scope, authorization);
+  const query = { token: minted.token, sessionId: "mine" };
+  const tab = await openTab(locked.server, "locked", { query });
+  opened.push(tab);
+  locked.model.next(say("Come in."));
+  await tab.chat.sendMessage({ text: "Knock." });
+  await shows(tab, [["user", "Knock."], ["assistant", "Come in."]]);
+  await assert.rejects(tab.agent.call("getHistory", [{ sessionId: "another" }]), /token/i);
+  await tab.close();
+  const again = await openTab(locked.server, "locked", { query });
+  opened.push(again);
+  await shows(again, [["user", "Knock."], ["assistant", "Come in."]]);
+});
+
+test("a_message_is_answered_in_every_tab", async () => {
+  const here = await open("tabs");
+  const there = await open("tabs");
+  model.next(say("Hello ", "there."));
+  await here.chat.sendMessage({ text: "Hi!" });
+  const expected = [["user", "Hi!"], ["assistant", "Hello there."]];
+  await shows(here, expected);
+  await shows(there, expected);
+  assert.deepEqual(there.messages.map(({ id }) => id), here.messages.map(({ id }) => id));
+  assert.deepEqual(await history(server, "tabs", "default"), expected);
+});
+
+test("the_other_tab_sees_the_answer_while_it_is_being_said", async () => {
+  const here = await open("onlooker");
+  const there = await open("onlooker");
+  const rest = gate();
+  model.next(say("Once ", rest, "upon a time."));
+  const sent = here.chat.sendMessage({ text: "Tell me." });
+  await there.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Once ");
+  assert.equal(textOf(there.messages[0]), "Tell me.");
+  rest.open();
+  await sent;
+  await shows(there, [["user", "Tell me."], ["assistant", "Once upon a time."]]);
+});
+
+test("a_tab_that_is_opened_later_shows_the_history_and_goes_on", async () => {
+  const before = await open("later");
+  model.next(say("One."));
+  await before.chat.sendMessage({ text: "1?" });
+  await before.close();
+  const tab = await open("later");
+  await shows(tab, [["user", "1?"], ["assistant", "One."]]);
+  model.next(say("Two."));
+  await tab.chat.sendMessage({ text: "2?" });
+  await shows(tab, [["user", "1?"], ["assistant", "One."], ["user", "2?"], ["assistant", "Two."]]);
+  assert.deepEqual(lastAsked().map(({ role, content }) => [role, content]), [
+    ["user", "1?"],
+    ["assistant", "One."],
+    ["user", "2?"],
+  ]);
+});
+
+test("a_tab_speaks_of_the_session_in_its_address", async () => {
+  const tab = await open("sessions", { query: { sessionId: "mine" } });
+  const other = await open("sessions");
+  model.next(say("Yours."));
+  await tab.chat.sendMessage({ text: "Whose?" });
+  await shows(tab, [["user", "Whose?"], ["assistant", "Yours."]]);
+  assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(told));
+  assert.deepEqual(other.messages, []);
+  // In one page the hook asks for an agent's history once, whatever the query says.
+  await Promise.all([tab.close(), other.close()]);
+  const again = await open("sessions", { query: { sessionId: "mine" } });
+  await shows(again, tab.messages.map(told));
+});
+
+test("a_client_tool_is_run_by_the_page_and_the_turn_goes_on_in_the_same_message", async () => {
+  const tab = await open("place", {
+    tools: { place: { ...PLACE, execute: () => {} } },
+    onToolCall: ({ toolCall, addToolOutput }) => {
+      addToolOutput({ toolCallId: toolCall.toolCallId, output: { city: "Rome" } });
+    },
+  });
+  const asked = model.requests.length;
+  model.next(callTool("place", {}, "c1"), say("You are in Rome."));
+  await tab.chat.sendMessage({ text: "Where am I?" });
+  await shows(tab, [["user", "Where am I?"], ["assistant", "You are in Rome."]]);
+  await tab.reaches(({ messages }) => callsIn(messages[1]).length === 1);
+  const [part] = callsIn(tab.messages[1]);
+  assert.deepEqual([part.state, part.output], ["output-available", { city: "Rome" }]);
+  const result = lastOf(lastAsked());
+  assert.deepEqual([result.role, result.tool_call_id, JSON.parse(result.content)], ["tool", "c1", { city: "Rome" }]);
+  assert.equal(model.requests.length - asked, 2);
+});
+
+for (const [name, approved] of [["approved", true], ["declined", false]]) {
+  test(`a_call_that_needs_approval_and_is_${name}`, async () => {
+    await call(server, name, "defineTool", PAY);
+    const tab = await open(name);
+    model.next(callTool("pay", { amount: 5 }, "c1"), say(approved ? "Paid." : "Not paid."));
+    await tab.chat.sendMessage({ text: "Pay 5." });
+    await tab.reaches((tab) => isReady(tab) && callsIn(lastOf(tab.messages))[0]?.state === "approval-requested");
+    tab.chat.addToolApprovalResponse({ id: callsIn(lastOf(tab.messages))[0].approval.id, approved });
+    const outcome = approved ? { state: "output-available", output: { paid: 5 } } : { state: "output-denied" };
+    await tab.reaches(({ messages }) => {
+      const [part] = callsIn(lastOf(messages));
+      return part?.state === outcome.state && isDeepStrictEqual(part.output, outcome.output);
+    });
+    await shows(tab, [["user", "Pay 5."], ["assistant", approved ? "Paid." : "Not paid."]]);
+    assert.deepEqual([lastOf(lastAsked()).role, lastOf(lastAsked()).tool_call_id], ["tool", "c1"]);
+  });
+}
+
+test("stopping_cancels_the_turn_and_keeps_what_was_said", async () => {
+  const tab = await open("stopped");
+  const never = gate();
+  model.next(say("Half a ", never, "sentence."));
+  const sent = tab.chat.sendMessage({ text: "Go." });
+  await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Half a ");
+  await tab.chat.stop();
+  await sent;
+  const expected = [["user", "Go."], ["assistant", "Half a "]];
+  await shows(tab, expected);
+  await tab.close();
+  const later = await open("stopped");
+  await shows(later, expected);
+});
+
+test("regenerating_answers_beside_the_old_answer_in_every_tab", async () => {
+  const here = await open("again");
+  const there = await open("again");
+  model.next(say("First."), say("Second."));
+  await here.chat.sendMessage({ text: "Say it." });
+  await shows(there, [["user", "Say it."], ["assistant", "First."]]);
+  await here.chat.regenerate();
+  const expected = [["user", "Say it."], ["assistant", "Second."]];
+  await shows(here, expected);
+  await shows(there, expected);
+  const [user] = here.messages;
+  const { messages } = await call(server, "again", "getBranches", { sessionId: "default", messageId: user.id });
+  assert.deepEqual(messages.map(textOf).sort(), ["First.", "Second."]);
+});
+
+test("a_page_that_is_loaded_again_resumes_the_running_turn_whole", async () => {
+  const before = await open("resumed");
+  const rest = gate();
+  model.next(say("Before, ", rest, "and after."));
+  void before.chat.sendMessage({ text: "Go." });
+  await before.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Before, ");
+  await before.close();
+  const tab = await open("resumed");
+  await tab.reaches(({ chat, messages }) => chat.isStreaming && textOf(lastOf(messages)) === "Before, ");
+  rest.open();
+  await shows(tab, [["user", "Go."], ["assistant", "Before, and after."]]);
+});
+
+test("a_socket_that_breaks_in_a_turn_picks_it_up_again", async () => {
+  const tab = await open("broken");
+  const rest = gate();
+  model.next(say("Before, ", rest, "and after."));
+  void tab.chat.sendMessage({ text: "Go." });
+  await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Before, ");
+  const closed = once(tab.agent, "close");
+  tab.agent.reconnect();
+  await closed;
+  await tab.reaches(({ chat, messages }) => chat.isStreaming && textOf(lastOf(messages)) === "Before, ");
+  rest.open();
+  await shows(tab, [["user", "Go."], ["assistant", "Before, and after."]]);
+});
+
+test("a_cleared_history_is_gone_in_every_tab_and_in_the_log", async () => {
+  const here = await open("cleared");
+  const there = await open("cleared");
+  model.next(say("Hello."));
+  await here.chat.sendMessage({ text: "Hi!" });
+  await shows(there, [["user", "Hi!"], ["assistant", "Hello."]]);
+  here.chat.clearHistory();
+  await shows(here, []);
+  await shows(there, []);
+  assert.deepEqual(await history(server, "cleared", "default"), []);
+});
+
+test("a_second_turn_at_once_is_refused_and_disturbs_nothing", async () => {
+  const here = await open("busy");
+  const there = await open("busy");
+  const rest = gate();
+  model.next(say("Slow", rest, "ly."));
+  const sent = here.chat.sendMessage({ text: "Go." });
+  await here.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Slow");
+  await there.chat.sendMessage({ text: "Me too!" });
+  await there.reaches(({ chat }) => chat.status === "error");
+  assert.match(there.chat.error.message, /turn/i);
+  rest.open();
+  await sent;
+  await shows(here, [["user", "Go."], ["assistant", "Slowly."]]);
+});
+
+test("a_model_that_refuses_is_an_error_of_the_chat_and_the_message_is_not_lost", async () => {
+  const tab = await open("refused");
+  model.next(refuse(400, "No such model."));
+  await tab.chat.sendMessage({ text: "Hi?" });
+  await tab.reaches(({ chat }) => chat.status === "error");
+  assert.match(tab.chat.error.message, /model/i);
+  assert.deepEqual(await history(server, "refused", "default"), [["user", "Hi?"]]);
+});

@@ -1,0 +1,183 @@
+// A model that says what the test tells it to: an OpenAI-compatible endpoint on
+// this machine, streaming as the real ones do, which remembers what it was asked.
+//
+//   const model = await startModel();
+//   after(() => model.stop());
+//   const server = await startServer({
+//     vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+//     secrets: { OPENAI_API_KEY: "a key" },
+//   });
+//   model.next(say("Hello ", "there."), callTool("place", { near: "Rome" }));
+//   …
+//   model.requests[0].messages
+//
+// Answers are used up in the order given, one a request; a request without one is
+// a mistake of the test's and answered with 500. Nothing here waits for a clock:
+// an answer with a `gate()` in it stops there until the test opens it.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+const MODEL = "test";
+
+export async function startModel() {
+  const model = new ModelServer();
+  await model.start();
+  return model;
+}
+
+class ModelServer {
+  #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
+  #answers = [];
+  /** The bodies of the requests so far, in their order. */
+  requests = [];
+  /** Requests whose client went away before the answer's end. */
+  abandoned = 0;
+  /** What `OPENAI_BASE_URL` is to be. */
+  url;
+
+  async start() {
+    this.#server.listen(0, "127.0.0.1");
+    await once(this.#server, "listening");
+    this.url = `http://127.0.0.1:${this.#server.address().port}/v1`;
+  }
+
+  async stop() {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  /** What the next requests are answered with; an answer made by `say`, `callTool` and the like. */
+  next(...answers) {
+    this.#answers.push(...answers);
+  }
+
+  /** Answers that nobody has asked for yet: none are left over after a good test. */
+  get left() {
+    return this.#answers.length;
+  }
+
+  async #answer(request, response) {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    if (request.method !== "POST" || !request.url.endsWith("/chat/completions")) {
+      return fail(response, 404, "There is only /chat/completions here.");
+    }
+    const asked = JSON.parse(body);
+    this.requests.push(asked);
+    const answer = this.#answers.shift();
+    if (answer === undefined) return fail(response, 500, "The test has no answer to this request.");
+    if (answer.status !== undefined) return fail(response, answer.status, answer.message, answer.headers);
+    if (asked.stream !== true) return respondWhole(response, answer);
+    response.writeHead(200, { "content-type": "text/event-stream" });
+    response.flushHeaders();
+    response.on("close", () => {
+      if (!response.writableEnded) this.abandoned += 1;
+    });
+    for (const piece of answer.pieces) {
+      if (piece.gate) {
+        await Promise.race([piece.gate, once(response, "close")]);
+        if (response.closed) return;
+      } else if (piece.cut) {
+        response.destroy();
+        return;
+      } else {
+        write(response, chunkOf(piece));
+      }
+    }
+    write(response, { ...chunkOf({ delta: {} }, answer.finishReason) });
+    if (asked.stream_options?.include_usage) {
+      write(response, { ...chunkOf({}), choices: [], usage: USAGE });
+    }
+    response.end("data: [DONE]\n\n");
+  }
+}
+
+/** What every answer is said to have cost. */
+export const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+
+/** A text, in as many pieces as there are arguments; a `gate()` may stand among them. */
+export function say(...pieces) {
+  return {
+    finishReason: "stop",
+    pieces: pieces.map((piece) => (typeof piece === "string" ? { delta: { content: piece } } : piece)),
+  };
+}
+
+/** A call of a tool, its arguments in pieces. A string as `input` is sent as it is, JSON or not. */
+export function callTool(name, input, id, pieces) {
+  return callTools([name, input, id, pieces]);
+}
+
+/** Several calls in one answer, each as `callTool` takes it. */
+export function callTools(...calls) {
+  return {
+    finishReason: "tool_calls",
+    pieces: calls.flatMap(([name, input, id = freshId(), pieces = 2], index) => [
+      { delta: { tool_calls: [{ index, id, type: "function", function: { name, arguments: "" } }] } },
+      ...split(typeof input === "string" ? input : JSON.stringify(input), pieces).map((text) => ({
+        delta: { tool_calls: [{ index, function: { arguments: text } }] },
+      })),
+    ]),
+  };
+}
+
+/** The answer stops here until `open()`. */
+export function gate() {
+  let open;
+  const opened = new Promise((resolve) => (open = resolve));
+  return { gate: opened, open };
+}
+
+/** The connection breaks here. */
+export const cut = { cut: true };
+
+/** No answer but this status: 429, 500, 503. */
+export function refuse(status, message = "The model says no.", headers = {}) {
+  return { status, message, headers };
+}
+
+let calls = 0;
+function freshId() {
+  calls += 1;
+  return `call_${calls}`;
+}
+
+function split(text, pieces) {
+  const length = Math.max(1, Math.ceil(text.length / pieces));
+  return text.match(new RegExp(`[^]{1,${length}}`, "gu")) ?? [];
+}
+
+function chunkOf({ delta = {} }, finishReason = null) {
+  return {
+    id: "chatcmpl-1",
+    object: "chat.completion.chunk",
+    created: 1,
+    model: MODEL,
+    choices: [{ index: 0, delta, finish_reason: finishReason }],
+  };
+}
+
+function write(response, chunk) {
+  response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+}
+
+function respondWhole(response, { pieces, finishReason }) {
+  const content = pieces.map((piece) => piece.delta?.content ?? "").join("");
+  response.writeHead(200, { "content-type": "application/json" });
+  response.end(
+    JSON.stringify({
+      id: "chatcmpl-1",
+      object: "chat.completion",
+      created: 1,
+      model: MODEL,
+      choices: [{ index: 0, message: { role: "assistant", content }, finish_reason: finishReason }],
+      usage: USAGE,
+    }),
+  );
+}
+
+function fail(response, status, message, headers = {}) {
+  response.writeHead(status, { "content-type": "application/json", ...headers });
+  response.end(JSON.stringify({ error: { message, type: "test", code: null, param: null } }));
+}
