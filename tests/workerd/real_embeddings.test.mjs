@@ -2,9 +2,9 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { startModel } from "./models.mjs";
+import { startRealModel } from "./real_models.mjs";
 
-const model = await startModel("embedding_model");
+const model = await startRealModel("embedding_model");
 after(() => model.stop());
 
 async function embed(...input) {

@@ -5,9 +5,9 @@
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { startServer } from "./harness.mjs";
-import { startModel } from "./models.mjs";
+import { startRealModel } from "./real_models.mjs";
 
-const model = await startModel("language_model");
+const model = await startRealModel("language_model");
 after(() => model.stop());
 
 /** Sixty messages, as people write them. */

@@ -1,7 +1,7 @@
 // Real models on this machine, behind endpoints that speak OpenAI's language:
 // nothing of theirs is played, and no host but this one is asked.
 //
-//   const model = await startModel("language_model");
+//   const model = await startRealModel("language_model");
 //   after(() => model.stop());
 //   test("…", { skip: model.skip }, async () => { … model.url … });
 //
@@ -35,7 +35,7 @@ const MODELS = {
 const START_LIMIT_MS = 60_000;
 
 /** `{ url, stop, skip: false }`, or `{ skip, stop }` where there is none to start. */
-export async function startModel(name) {
+export async function startRealModel(name) {
   const packages = MODELS[name];
   const found = await pythonPackages(packages);
   if (found.because) return skipped(packages, found);
