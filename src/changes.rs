@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::ids::Id;
 
 /// Cursors between two appends: an append's own is its `seq` times this.
-const CURSORS_A_SEQ: i64 = 1 << 20;
+pub const CURSORS_A_SEQ: i64 = 1 << 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {
@@ -67,6 +67,25 @@ pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
     let row = find_row(db, sql, &[session_id.as_str().into()])?;
     Ok(row.and_then(|row| row.find_integer(0)).unwrap_or(0))
+}
+
+/// What a change may be, by name.
+pub const TYPES: &[&str] = &["update", "delete", "clear", "compaction"];
+
+/// Writes entries that were exported: cursor, type, id and time of each.
+pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>) -> Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    db.run(
+        "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at)
+         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3
+           FROM json_each(?2)",
+        &[
+            session_id.as_str().into(),
+            serde_json::Value::from(rows).to_string().into(),
+        ],
+    )
 }
 
 /// Forgets what the newest change, a clear, made irrelevant.

@@ -13,6 +13,7 @@ mod changes;
 mod chat;
 mod compaction;
 mod config;
+mod data_url;
 mod database;
 mod error;
 mod host;
@@ -26,8 +27,10 @@ mod outside;
 mod schema;
 mod search;
 mod sessions;
+mod staging;
 mod tokens;
 mod tools;
+mod transfer;
 mod tree;
 mod working_context;
 

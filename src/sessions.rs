@@ -12,6 +12,10 @@ use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::memory;
 use crate::search::index;
+use crate::staging;
+
+/// Characters that a session's name may have.
+pub const MAX_NAME_CHARS: usize = 1000;
 
 /// What a session shows of itself.
 #[cfg(test)]
@@ -60,7 +64,7 @@ pub struct LastCompactionError {
 
 /// When session `s` was last written to: one seek into the log, one into the
 /// feed of what was changed in it.
-const ACTIVE_AT: &str = "
+pub const ACTIVE_AT: &str = "
     max(s.updated_at,
         coalesce((SELECT c.changed_at
                     FROM cf_agents_changes AS c
@@ -110,7 +114,11 @@ pub fn create_session(
         }
         let id = match &new.id {
             Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
-            Some(id) => id.clone(),
+            Some(id) => {
+                // Whoever creates it comes before an import that isn't done.
+                staging::forget(db, id)?;
+                id.clone()
+            }
             None => Id::mint_session(host),
         };
         db.run(
@@ -321,6 +329,8 @@ pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
         "cf_agents_events",
         "cf_agents_slices",
         "cf_agents_compactions",
+        "cf_agents_media",
+        "cf_agents_media_uses",
     ] {
         let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
         db.run(&sql, &[id.as_str().into()])?;

@@ -1,6 +1,27 @@
 //! How many tokens a text will cost a model, estimated: a tokenizer of every
 //! provider's would be larger than all else here, and would still be another's.
 
+use crate::data_url::find_payload;
+
+/// Tokens of one picture or other file. Providers count by the picture's size,
+/// which is not to be had without decoding it: from under 100 to about 1,600.
+/// Its base64, read as text, would be hundreds of times as many.
+pub const MEDIA_TOKENS: i64 = 1_000;
+
+/// Tokens of a tool's output, a text or JSON: as of a text, but that a string
+/// which is a `data:` URL counts as the media that it is, unless it is short.
+pub fn estimate_output(output: &str) -> i64 {
+    // Between quotes: a string of JSON, or what stands between two of them.
+    let (urls, rest): (Vec<&str>, Vec<&str>) = output
+        .split('"')
+        .partition(|piece| find_payload(piece).is_some());
+    if urls.is_empty() {
+        return estimate(output);
+    }
+    let media: i64 = urls.iter().map(|url| estimate(url).min(MEDIA_TOKENS)).sum();
+    media + estimate(&rest.join("\""))
+}
+
 /// Tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
 /// Scripts without spaces take about a token a character, counted apart.
 pub fn estimate(text: &str) -> i64 {
@@ -51,6 +72,18 @@ mod tests {
         }
         assert_eq!(estimate(&"x".repeat(4000)), 1000);
         assert_eq!(estimate(&"\u{1F600}".repeat(100)), 50);
+    }
+
+    #[test]
+    fn media_in_an_output_counts_as_media_and_not_as_its_letters() {
+        let url = format!("data:image/png;base64,{}", "A".repeat(400_000));
+        assert_eq!(estimate_output(&url), MEDIA_TOKENS);
+        let two = format!(r#"{{"a":"{url}","b":["{url}","x"]}}"#);
+        assert!((2 * MEDIA_TOKENS..2 * MEDIA_TOKENS + 10).contains(&estimate_output(&two)));
+        // A short one is no more than it says; a word is no URL.
+        assert_eq!(estimate_output("data:,abc"), estimate("data:,abc"));
+        assert_eq!(estimate_output("data: a, b"), estimate("data: a, b"));
+        assert_eq!(estimate_output(""), 0);
     }
 
     #[test]

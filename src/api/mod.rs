@@ -15,6 +15,7 @@ pub mod route;
 mod search;
 mod sessions;
 mod table;
+mod transfer;
 mod tree;
 mod working_context;
 
@@ -25,6 +26,7 @@ mod tests;
 
 use operation::Run;
 pub use operation::{Agent, Reply};
+pub use transfer::{begin_export, begin_import};
 
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;

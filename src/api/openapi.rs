@@ -11,6 +11,7 @@ use super::operation::Entry;
 use super::table::OPERATIONS;
 use crate::access::Needs;
 use crate::error::Code;
+use crate::transfer::import::Imported;
 
 fn document() -> Value {
     let mut schemas = SchemaSettings::draft2020_12()
@@ -31,6 +32,12 @@ fn document() -> Value {
             "security": [],
             "responses": {"200": {"description": "The Worker is up."}}
         }}),
+    );
+    let session = "/agents/session-agent/{agent}/sessions/{sessionId}";
+    paths.insert(format!("{session}/export"), json!({"get": export()}));
+    paths.insert(
+        format!("{session}/import"),
+        json!({"post": import(&mut schemas)}),
     );
     let mut components = schemas.take_definitions(true);
     components.insert("Error".to_owned(), error_schema());
@@ -94,11 +101,62 @@ fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
                 },
                 "content": {"application/json": {"schema": (entry.output)(schemas)}}
             },
-            "default": {
-                "description": "What went wrong.",
-                "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
-            }
+            "default": refusal()
         }
+    })
+}
+
+fn export() -> Value {
+    json!({
+        "operationId": "exportSession",
+        "summary": "The whole session as lines of JSON, streamed.",
+        "description": "A `session` line, an `event` line each in `seq` order, a `change` line each, an `end` line. A file without its `end` was cut off; one that failed half-way ends with an `error` line. Needs what `getSession` and `loadEvents` need.",
+        "parameters": session_parameters(),
+        "responses": {
+            "200": {
+                "description": "The file. `x-rows-read` is what its start has read.",
+                "content": {"application/x-ndjson": {"schema": {"type": "string"}}}
+            },
+            "default": refusal()
+        }
+    })
+}
+
+fn import(schemas: &mut SchemaGenerator) -> Value {
+    json!({
+        "operationId": "importSession",
+        "summary": "An exported session back in, under the id in the address.",
+        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`. Needs what `createSession` and `appendEvents` need.",
+        "parameters": session_parameters(),
+        "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
+        "responses": {
+            "200": {
+                "description": "What became of it.",
+                "content": {"application/json": {"schema": schemas.subschema_for::<Imported>()}}
+            },
+            "default": refusal()
+        }
+    })
+}
+
+fn session_parameters() -> Value {
+    let parameter = |name: &str, what: &str| {
+        json!({
+            "name": name, "in": "path", "required": true,
+            "description": what,
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+        })
+    };
+    json!([
+        parameter("agent", "The agent's name, `%`-encoded."),
+        parameter("sessionId", "The session's id, `%`-encoded.")
+    ])
+}
+
+fn refusal() -> Value {
+    json!({
+        "description": "What went wrong.",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     })
 }
 

@@ -28,13 +28,26 @@ pub enum Route {
         /// `?sessionId=`; the one called `default` without it.
         session_id: String,
     },
+    /// A session as a file.
+    Export {
+        agent: String,
+        session_id: String,
+    },
+    /// And back.
+    Import {
+        agent: String,
+        session_id: String,
+    },
 }
 
 impl Route {
     /// The agent that it addresses, if it addresses one.
     pub fn agent(&self) -> Option<&str> {
         match self {
-            Route::Rpc { agent, .. } | Route::Messages { agent, .. } => Some(agent),
+            Route::Rpc { agent, .. }
+            | Route::Messages { agent, .. }
+            | Route::Export { agent, .. }
+            | Route::Import { agent, .. } => Some(agent),
             Route::Health | Route::OpenApi | Route::Console => None,
         }
     }
@@ -72,6 +85,15 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
         Some(("rpc", operation)) if !operation.is_empty() && !operation.contains('/') => {
             let operation = decode("operation", operation)?;
             allow(method, &["POST"], Route::Rpc { agent, operation })
+        }
+        Some(("sessions", rest)) => {
+            let (session_id, what) = rest.split_once('/').ok_or_else(nothing_here)?;
+            let session_id = decode("sessionId", session_id)?;
+            match what {
+                "export" => allow(method, &["GET"], Route::Export { agent, session_id }),
+                "import" => allow(method, &["POST"], Route::Import { agent, session_id }),
+                _ => Err(nothing_here()),
+            }
         }
         _ => Err(nothing_here()),
     }
@@ -247,6 +269,38 @@ mod tests {
         let error = parse("GET", &format!("{url}?sessionId=%zz")).unwrap_err();
         assert_eq!(error.details["field"], "sessionId");
         assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
+    }
+
+    #[test]
+    fn a_session_is_exported_and_imported_under_its_id() {
+        let url = "/agents/session-agent/a/sessions/s%2F1";
+        let (agent, session_id) = ("a".to_owned(), "s/1".to_owned());
+        assert_eq!(
+            parse("GET", &format!("{url}/export?x")),
+            Ok(Route::Export {
+                agent: agent.clone(),
+                session_id: session_id.clone()
+            })
+        );
+        assert_eq!(
+            parse("POST", &format!("{url}/import")),
+            Ok(Route::Import { agent, session_id })
+        );
+        for (method, end, code) in [
+            ("POST", "/export", Code::MethodNotAllowed),
+            ("GET", "/import", Code::MethodNotAllowed),
+            ("GET", "", Code::UnknownOperation),
+            ("GET", "/", Code::UnknownOperation),
+            ("GET", "/other", Code::UnknownOperation),
+            ("GET", "/export/more", Code::UnknownOperation),
+            ("GET", "%zz/export", Code::InvalidRequest),
+        ] {
+            assert_eq!(
+                parse(method, &format!("{url}{end}")).unwrap_err().code,
+                code,
+                "{method} {end}"
+            );
+        }
     }
 
     #[test]

@@ -10,12 +10,9 @@ use crate::json::{Count, JsonObject, Limit, nullable};
 #[cfg(test)]
 use crate::sessions::Session;
 use crate::sessions::{
-    NewSession, SessionChange, SessionCursor, UsageIncrease, add_usage, create_session,
-    delete_session, find_session, list_sessions, update_session,
+    MAX_NAME_CHARS, NewSession, SessionChange, SessionCursor, UsageIncrease, add_usage,
+    create_session, delete_session, find_session, list_sessions, update_session,
 };
-
-/// Characters that a session's name may have.
-const MAX_NAME_CHARS: usize = 1000;
 
 /// Starts a session.
 ///

@@ -18,6 +18,9 @@ extern "C" {
 
     #[wasm_bindgen(constructor, js_class = "Response")]
     fn new(body: &JsString, init: &Object) -> RawResponse;
+
+    #[wasm_bindgen(constructor, js_class = "Response")]
+    fn new_streamed(body: &JsValue, init: &Object) -> RawResponse;
 }
 
 /// Why a response could not be built: never the caller's doing.
@@ -56,6 +59,18 @@ pub fn log(error: &Error) {
 }
 
 pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Built {
+    let init = init(status, meter, extra)?;
+    Ok(RawResponse::new(&body.0, &init).unchecked_into())
+}
+
+/// An answer whose body is written piece by piece, as it is read. Its headers
+/// say what it has cost up to its start.
+pub fn stream(body: &JsValue, meter: &Meter, content_type: &str) -> Built {
+    let init = init(200, Some(meter), &[("content-type", content_type)])?;
+    Ok(RawResponse::new_streamed(body, &init).unchecked_into())
+}
+
+fn init(status: u16, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
     let headers = Object::new();
     let set = |object: &Object, key: &str, value: &JsValue| {
         Reflect::set(object, &JsValue::from_str(key), value)
@@ -83,7 +98,7 @@ pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, 
     let init = Object::new();
     set(&init, "status", &JsValue::from_f64(f64::from(status)))?;
     set(&init, "headers", &headers)?;
-    Ok(RawResponse::new(&body.0, &init).unchecked_into())
+    Ok(init)
 }
 
 /// A request's header, if it has it.
@@ -96,23 +111,59 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
 /// instead of the answer.
 const MAX_DISCARDED_BYTES: usize = 4 * MAX_BODY_BYTES;
 
+/// A request's body, a piece at a time.
+pub struct Body(Option<worker::ByteStream>);
+
+impl Body {
+    pub fn new(request: web_sys::Request) -> Result<Self> {
+        if request.body().is_none() {
+            return Ok(Self(None));
+        }
+        let stream = worker::Request::from(request).stream().map_err(lost)?;
+        Ok(Self(Some(stream)))
+    }
+
+    pub fn empty() -> Self {
+        Self(None)
+    }
+
+    /// `None` after the last.
+    pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        match &mut self.0 {
+            Some(stream) => stream.next().await.transpose().map_err(lost),
+            None => Ok(None),
+        }
+    }
+
+    /// Takes what nobody wants any more, so that the answer is heard.
+    pub async fn discard(&mut self) {
+        let mut discarded = 0;
+        while discarded <= MAX_DISCARDED_BYTES
+            && let Ok(Some(bytes)) = self.next().await
+        {
+            discarded += bytes.len();
+        }
+    }
+}
+
+fn lost(_: worker::Error) -> Error {
+    Error::invalid("body", "The body broke off before its end.")
+}
+
 /// The whole body, or `payload_too_large`.
 pub async fn read_body(request: web_sys::Request) -> Result<Vec<u8>> {
-    let lost = |_| Error::invalid("body", "The body broke off before its end.");
     if request.body().is_none() {
         return Ok(Vec::new());
     }
     let announced = find_header(&request, "content-length").and_then(|length| length.parse().ok());
-    let mut request = worker::Request::from(request);
     if announced.is_some_and(|length: usize| length <= MAX_BODY_BYTES) {
         // The runtime holds a body to the length that it announced.
-        return request.bytes().await.map_err(lost);
+        return worker::Request::from(request).bytes().await.map_err(lost);
     }
-    let mut stream = request.stream().map_err(lost)?;
+    let mut stream = Body::new(request)?;
     let mut body = Vec::new();
     let mut received = 0;
-    while let Some(chunk) = stream.next().await {
-        let chunk = chunk.map_err(lost)?;
+    while let Some(chunk) = stream.next().await? {
         received += chunk.len();
         if received <= MAX_BODY_BYTES {
             body.extend(chunk);

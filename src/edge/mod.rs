@@ -8,6 +8,7 @@ mod outside;
 mod router;
 mod site;
 mod storage;
+mod transfer;
 
 use crate::access::Policy;
 use worker::Env;

@@ -13,10 +13,10 @@ use worker::{Env, web_sys, worker_sys};
 use super::host::Runtime;
 use super::outside::Bindings;
 use super::storage::{Sqlite, Storage, empty};
-use super::{http, policy, site};
+use super::{http, policy, site, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::route::{self, Route};
-use crate::api::{Agent, Reply, dispatch, follow_up, get_messages};
+use crate::api::{Agent, Reply, begin_export, begin_import, dispatch, follow_up, get_messages};
 use crate::compaction::auto::Watch;
 use crate::error::{Error, Result};
 use crate::ids::Id;
@@ -71,6 +71,7 @@ impl SessionAgent {
                 }
                 http::answer(&reply.body, &db.meter)
             }
+            Ok(Answer::Stream(body)) => http::stream(&body, &db.meter, "application/x-ndjson"),
             Ok(Answer::Site(response)) => response,
             Err(error) => http::refuse(&error, Some(&db.meter)),
         }
@@ -93,6 +94,8 @@ impl SessionAgent {
 
 enum Answer {
     Reply(Reply),
+    /// A body that is read as it is sent.
+    Stream(JsValue),
     Site(Result<web_sys::Response, JsValue>),
 }
 
@@ -130,12 +133,24 @@ impl Object {
             return Ok(Answer::Site(response));
         }
         let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
-        let body = http::read_body(request).await?;
+        // An import reads its body itself, bit by bit.
+        let (body, pieces) = match route {
+            Route::Import { .. } => (Vec::new(), http::Body::new(request)?),
+            _ => (http::read_body(request).await?, http::Body::empty()),
+        };
         self.migrate(db)?;
         let agent = self.agent(db, &caller, &via);
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
+            Route::Export { session_id, .. } => {
+                let export = begin_export(&agent, session_id)?;
+                return transfer::to_stream(&self.storage, export).map(Answer::Stream);
+            }
+            Route::Import { session_id, .. } => {
+                let import = begin_import(&agent, session_id)?;
+                transfer::receive(db, import, pieces).await?
+            }
             Route::Health | Route::OpenApi | Route::Console => {
                 return Err(Error::storage(
                     "a page of the site was taken for an agent's",

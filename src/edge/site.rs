@@ -29,7 +29,10 @@ pub fn serve(route: &Route) -> Option<Result<web_sys::Response, JsValue>> {
             &[],
         )),
         Route::Console => Some(http::respond(200, &CONSOLE.to_owned().into(), None, &html)),
-        Route::Rpc { .. } | Route::Messages { .. } => None,
+        Route::Rpc { .. }
+        | Route::Messages { .. }
+        | Route::Export { .. }
+        | Route::Import { .. } => None,
     }
 }
 

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::event::NewEvent;
 use super::find::find_seqs;
+use super::media::{self, Cut};
 use super::tip::{Leaf, Tip, get_tip};
 use super::write::{NewRow, write_rows};
 use crate::database::Database;
@@ -243,12 +244,16 @@ fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_
         .iter()
         .map(|row| row.event.note.as_ref()?.json())
         .collect();
+    let cuts: Vec<Option<Cut<'_>>> = rows
+        .iter()
+        .map(|row| Some(media::cut(&row.event.message.as_ref()?.fields)))
+        .collect();
     let rows = rows
         .iter()
-        .zip(tools.iter().zip(&notes))
+        .zip(tools.iter().zip(notes.iter().zip(&cuts)))
         .enumerate()
-        .map(|(index, (row, (tool, note)))| {
-            row.to_row(tool.as_deref(), note.as_deref(), written_at)
+        .map(|(index, (row, (tool, (note, cut))))| {
+            row.to_row(tool.as_deref(), note.as_deref(), cut.as_ref(), written_at)
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
@@ -260,6 +265,7 @@ impl Planned<'_> {
         &'a self,
         tool: Option<&'a str>,
         note: Option<&'a str>,
+        cut: Option<&'a Cut<'a>>,
         written_at: i64,
     ) -> NewRow<'a> {
         let event = self.event;
@@ -275,7 +281,8 @@ impl Planned<'_> {
             content: event.content.as_deref(),
             tool,
             metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),
-            message: message.map(|message| message.fields.as_str()),
+            message: cut.map(|cut| cut.text.as_ref()),
+            media: cut.and_then(|cut| cut.places.as_deref()),
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
             note,
             sliced_bytes: 0,
@@ -284,6 +291,8 @@ impl Planned<'_> {
                 .map_or(written_at, |created_at| created_at.0),
             written_at,
             sliced: Vec::new(),
+            payloads: cut.map_or(&[], |cut| cut.payloads.as_slice()),
+            cut_bytes: cut.map_or(0, |cut| cut.bytes),
             text: "",
         }
     }

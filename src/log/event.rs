@@ -264,7 +264,7 @@ pub struct StoredEvent<'a> {
 
 #[derive(Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct StoredTool<'a> {
+pub struct StoredTool<'a> {
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     tool_calls: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]

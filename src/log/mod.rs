@@ -8,6 +8,7 @@ pub mod append;
 pub mod event;
 pub mod find;
 pub mod load;
+pub mod media;
 pub mod message_text;
 pub mod note;
 pub mod slices;

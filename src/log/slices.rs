@@ -27,8 +27,13 @@ pub struct Sliced<'a> {
     pub text: &'a str,
 }
 
-/// Cuts a text into pieces of at most `bytes`, between characters.
-fn cut(text: &str, bytes: usize) -> Vec<&str> {
+/// Cuts a text into pieces that each fit a row.
+pub fn cut(text: &str) -> Vec<&str> {
+    cut_at(text, SLICE_BYTES)
+}
+
+/// Into pieces of at most `bytes`, between characters.
+fn cut_at(text: &str, bytes: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
     while rest.len() > bytes {
@@ -52,7 +57,7 @@ pub fn write_slices(
     sliced: &[Sliced<'_>],
 ) -> Result<()> {
     for Sliced { field, text } in sliced {
-        for (part, piece) in cut(text, SLICE_BYTES).into_iter().enumerate() {
+        for (part, piece) in cut(text).into_iter().enumerate() {
             db.run(
                 "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
                  VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -120,7 +125,7 @@ mod tests {
     fn cuts_fall_between_characters_and_lose_nothing() {
         for text in ["", "abc", "aé😀é😀b", "😀😀😀😀😀"] {
             for bytes in 4..9 {
-                let pieces = cut(text, bytes);
+                let pieces = cut_at(text, bytes);
                 assert_eq!(pieces.concat(), text);
                 assert!(pieces.iter().all(|piece| piece.len() <= bytes));
             }

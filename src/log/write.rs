@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 
+use super::media::{self, Payload};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
 use crate::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
 use crate::error::{Error, Result};
@@ -24,6 +25,8 @@ pub struct NewRow<'a> {
     pub tool: Option<&'a str>,
     pub metadata: Option<&'a str>,
     pub message: Option<&'a str>,
+    /// Where in the message media was cut out.
+    pub media: Option<&'a str>,
     pub message_dated: u8,
     pub note: Option<&'a str>,
     pub sliced_bytes: usize,
@@ -31,6 +34,12 @@ pub struct NewRow<'a> {
     pub written_at: i64,
     #[serde(skip)]
     pub sliced: Vec<Sliced<'a>>,
+    /// What was cut out there.
+    #[serde(skip)]
+    pub payloads: &'a [Payload<'a>],
+    /// How many bytes that was.
+    #[serde(skip)]
+    pub cut_bytes: usize,
     /// A content that was left out, since the message has it too.
     #[serde(skip)]
     pub text: &'a str,
@@ -39,20 +48,20 @@ pub struct NewRow<'a> {
 const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
-            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, note)";
+            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note)";
 
 impl<'a> NewRow<'a> {
     /// Moves what the row has no room for into slices. `field` names the event
     /// in the request, should it be too large altogether.
     pub fn fit(mut self, field: &str) -> Result<Self> {
-        let total = self.body_bytes();
+        let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
             return Err(
                 Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
             );
         }
         // A message's text is in the message too: one copy is enough.
-        if total > MAX_VALUE_BYTES
+        if self.body_bytes() > MAX_VALUE_BYTES
             && self.message.is_some()
             && let Some(content) = self.content.take()
         {
@@ -92,6 +101,11 @@ impl<'a> NewRow<'a> {
         }
     }
 
+    /// Whether all of it is in its row.
+    fn is_whole(&self) -> bool {
+        self.sliced.is_empty() && self.payloads.is_empty()
+    }
+
     fn longest_body(&mut self) -> Option<(&'static str, &mut Option<&'a str>)> {
         [
             ("content", &mut self.content),
@@ -111,15 +125,24 @@ impl<'a> NewRow<'a> {
             .sum()
     }
 
-    /// About what the row takes in the table.
-    fn bytes(&self) -> usize {
-        self.body_bytes()
-            + self.note.map_or(0, str::len)
-            + self.id.len()
-            + self.parent_id.map_or(0, str::len)
+    /// As it was sent: a message's text is in the message, and its media too.
+    fn sent_bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        let said_twice = self.message.and(self.content);
+        self.body_bytes() - length(said_twice) + self.cut_bytes
     }
 
-    fn values(&self, session_id: &Id) -> [Value; 17] {
+    /// About what the row takes in the table.
+    fn bytes(&self) -> usize {
+        let length = |text: Option<&str>| text.map_or(0, str::len);
+        self.body_bytes()
+            + self.id.len()
+            + length(self.note)
+            + length(self.parent_id)
+            + length(self.media)
+    }
+
+    fn values(&self, session_id: &Id) -> [Value; 18] {
         [
             session_id.as_str().into(),
             self.seq.into(),
@@ -137,6 +160,7 @@ impl<'a> NewRow<'a> {
             (self.sliced_bytes as i64).into(),
             self.created_at.into(),
             self.written_at.into(),
+            self.media.into(),
             self.note.into(),
         ]
     }
@@ -152,7 +176,7 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
     match batches.as_slice() {
         [] => Ok(()),
         // One statement is atomic by itself.
-        [batch] if place.is_none() && batch.iter().all(|row| row.sliced.is_empty()) => {
+        [batch] if place.is_none() && batch.iter().all(NewRow::is_whole) => {
             write_batch(db, session_id, batch)
         }
         several => atomically(db, || {
@@ -160,6 +184,7 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
                 write_batch(db, session_id, batch)?;
                 for row in *batch {
                     write_slices(db, session_id, row.seq, &row.sliced)?;
+                    media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
             if let Some(place) = &place {
@@ -174,8 +199,14 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
     }
 }
 
-/// Gives an event that is there new bodies. Part of a transaction.
-pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> Result<()> {
+/// Gives an event that is there new bodies. `media` is where it had media cut
+/// out. Part of a transaction.
+pub fn rewrite_bodies(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &NewRow<'_>,
+    media: Option<&str>,
+) -> Result<()> {
     delete_slices(db, session_id, &[row.seq])?;
     db.run(
         "UPDATE cf_agents_events
@@ -187,6 +218,7 @@ pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> R
                 message_dated = ?8,
                 sliced_bytes = ?9,
                 created_at = ?10,
+                media = ?11,
                 note = NULL
           WHERE session_id = ?1
             AND seq = ?2",
@@ -201,9 +233,11 @@ pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> R
             u32::from(row.message_dated).into(),
             (row.sliced_bytes as i64).into(),
             row.created_at.into(),
+            row.media.into(),
         ],
     )?;
     write_slices(db, session_id, row.seq, &row.sliced)?;
+    replace_media(db, session_id, row, media)?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, &[row.seq])?;
         let mut writer = index::Writer::new(db);
@@ -211,6 +245,30 @@ pub fn rewrite_bodies(db: &dyn Database, session_id: &Id, row: &NewRow<'_>) -> R
         writer.flush()?;
     }
     Ok(())
+}
+
+fn replace_media(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &NewRow<'_>,
+    before: Option<&str>,
+) -> Result<()> {
+    if before == row.media {
+        return Ok(());
+    }
+    // First what comes, so that what stays is not written anew.
+    media::write(db, session_id, row.seq, row.payloads)?;
+    let kept: Vec<&str> = row
+        .payloads
+        .iter()
+        .map(|payload| payload.hash.as_str())
+        .collect();
+    media::forget(
+        db,
+        session_id,
+        before.map(|places| (row.seq, places)).as_slice(),
+        &kept,
+    )
 }
 
 /// Rows in runs that each fit one statement: a run's JSON stays below the
@@ -236,7 +294,7 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
 fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
     if let [row] = batch {
         let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)"
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
         );
         return db.run(&sql, &row.values(session_id));
     }
@@ -247,7 +305,8 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
                 value ->> 'parent_seq', value ->> 'parent_id', value ->> 'is_branch',
                 value ->> 'action', value ->> 'content', value ->> 'tool', value ->> 'metadata',
                 value ->> 'message', value ->> 'message_dated', value ->> 'sliced_bytes',
-                value ->> 'created_at', value ->> 'written_at', value ->> 'note'
+                value ->> 'created_at', value ->> 'written_at', value ->> 'media',
+                value ->> 'note'
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])

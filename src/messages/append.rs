@@ -53,6 +53,7 @@ pub fn append_message(
             created_at,
             sliced_bytes: 0,
             note: None,
+            media: None,
             content: String::new(),
             message: text.map(|text| text.fields),
         }

@@ -4,13 +4,14 @@
 use serde_json::{Map, Value as Json};
 
 use super::parse::NewMessage;
-use super::read::{find_message, get_event_row};
+use super::read::{find_message, get_event_row, get_event_text};
 use super::view::{Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, atomically, find_row};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
+use crate::log::media;
 use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies};
 use crate::sessions::delete_rows;
@@ -52,8 +53,9 @@ pub fn update_message(
         }
         let created_at = match message.created_at {
             Some(created_at) => created_at,
-            None => get_event_row(db, session_id, stored.first_seq)?.created_at,
+            None => get_event_text(db, session_id, stored.first_seq)?.created_at,
         };
+        let cut = media::cut(&message.text.fields);
         let row = NewRow {
             seq: stored.first_seq,
             id: id.as_str(),
@@ -65,16 +67,24 @@ pub fn update_message(
             content: Some(&message.content),
             tool: None,
             metadata: None,
-            message: Some(&message.text.fields),
+            message: Some(&cut.text),
+            media: cut.places.as_deref(),
             message_dated: u8::from(message.text.is_dated),
             note: None,
             sliced_bytes: 0,
             created_at,
             written_at: 0,
             sliced: Vec::new(),
+            payloads: &cut.payloads,
+            cut_bytes: cut.bytes,
             text: "",
         };
-        rewrite_bodies(db, session_id, &row.fit("message")?)?;
+        rewrite_bodies(
+            db,
+            session_id,
+            &row.fit("message")?,
+            stored.media.as_deref(),
+        )?;
         let row = get_event_row(db, session_id, stored.first_seq)?;
         super::read::message_from(db, session_id, row).map(Some)
     })

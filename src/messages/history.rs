@@ -2,7 +2,7 @@
 //! where the page above begins. Bounded in messages and in bytes, whatever the
 //! path's length.
 
-use super::read::{find_event_row, get_event_row};
+use super::read::{complete, find_event_text, get_event_row};
 use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message, STARTS_MESSAGE};
 use crate::database::{Database, Row, Value, find_row};
 use crate::error::{Error, Result};
@@ -51,10 +51,10 @@ impl HistoryCursor {
 
     /// The event that the page above ends with; 0: nothing is above any more.
     pub fn resolve(self, db: &dyn Database, session_id: &Id) -> Result<i64> {
-        if find_event_row(db, session_id, self.parent_seq)?.is_some() {
+        if find_event_text(db, session_id, self.parent_seq)?.is_some() {
             return Ok(self.parent_seq);
         }
-        match find_event_row(db, session_id, self.first_seq)? {
+        match find_event_text(db, session_id, self.first_seq)? {
             Some(row) => Ok(row.parent_seq),
             None => Err(Error::invalid(
                 "before",
@@ -214,9 +214,8 @@ impl Filling {
 }
 
 fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    let bytes = row.integer(13)?;
-    if bytes <= INLINE_BYTES as i64 {
-        return EventRow::from_row(row);
+    if row.integer(14)? <= INLINE_BYTES as i64 {
+        return complete(db, session_id, EventRow::from_row(row)?);
     }
     get_event_row(db, session_id, row.integer(0)?)
 }

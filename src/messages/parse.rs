@@ -106,21 +106,25 @@ pub fn parse_message(
         (None, None) => return Err(wrong("parts", "is missing")),
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
-    let kept = fields
-        .iter()
-        .filter(|(key, _)| key != "id" && (key != "createdAt" || is_dated))
-        .map(|(key, value)| {
-            let value = match (source, key.as_str()) {
-                (Source::Client, "metadata") => without(value, &|key| {
-                    reserved_keys.iter().any(|reserved| reserved == key)
-                }),
-                (Source::Client, "parts") => without_provider_metadata(value),
-                _ => value.get().to_owned(),
-            };
-            format!("{}:{value}", quoted(key))
-        })
-        .collect::<Vec<_>>()
-        .join(",");
+    // Written in place: a long message is not to be there once more.
+    let mut kept = String::with_capacity(message.as_str().len());
+    for (key, value) in &fields {
+        if key == "id" || (key == "createdAt" && !is_dated) {
+            continue;
+        }
+        if !kept.is_empty() {
+            kept.push(',');
+        }
+        kept.push_str(&quoted(key));
+        kept.push(':');
+        match (source, key.as_str()) {
+            (Source::Client, "metadata") => kept.push_str(&without(value, &|key| {
+                reserved_keys.iter().any(|reserved| reserved == key)
+            })),
+            (Source::Client, "parts") => kept.push_str(&without_provider_metadata(value)),
+            _ => kept.push_str(value.get()),
+        }
+    }
     Ok(NewMessage {
         id,
         action,

@@ -5,6 +5,7 @@ use crate::database::{Database, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::log::find::find_seqs;
+use crate::log::media;
 use crate::log::slices::load_slices;
 use crate::tree::children::load_children;
 use crate::tree::leaf::message_not_found;
@@ -14,6 +15,13 @@ use crate::tree::path::{Step, walk_path};
 const RUN_BITE: i64 = 16;
 
 pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    find_event_text(db, session_id, seq)?
+        .map(|row| with_media(db, session_id, row))
+        .transpose()
+}
+
+/// The same without the payloads of its media, for a reader who passes them over.
+pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     let sql = format!(
         "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
            FROM cf_agents_events AS e
@@ -21,12 +29,25 @@ pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
             AND e.seq = ?2"
     );
     find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
-        .map(|row| complete(db, session_id, EventRow::from_row(&row)?))
+        .map(|row| with_slices(db, session_id, EventRow::from_row(&row)?))
         .transpose()
 }
 
-/// Puts in what a row had no room for.
-fn complete(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+/// Puts in what is not in the row.
+pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
+    with_media(db, session_id, with_slices(db, session_id, row)?)
+}
+
+fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if let (Some(places), Some(message)) = (&row.media, &row.message) {
+        let restored = media::restore(db, session_id, message, places)?;
+        row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
+    }
+    Ok(row)
+}
+
+/// What a row had no room for.
+fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
     if row.sliced_bytes == 0 {
         return Ok(row);
     }
@@ -40,6 +61,11 @@ fn complete(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<Eve
 
 pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
     find_event_row(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_text(db, session_id, seq)?
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
 }
 

@@ -20,8 +20,7 @@ use crate::tree::overlays::Overlay;
 pub const MAX_RUN_EVENTS: usize = 1000;
 
 /// The columns of [`EventRow`], of a row `e`.
-pub const COLUMNS: &str =
-    "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.note";
+pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note";
 
 /// The bodies of a row, and how many bytes they have.
 pub const BODY: &str = "e.content, e.message";
@@ -53,6 +52,8 @@ pub struct EventRow {
     pub created_at: i64,
     /// Not 0: some of what follows is not in the row and has to be put in.
     pub sliced_bytes: i64,
+    /// Where media was cut out of the message; it stays when that is put back.
+    pub media: Option<String>,
     /// JSON: see [`Note`].
     pub note: Option<String>,
     pub content: String,
@@ -73,9 +74,10 @@ impl EventRow {
             is_dated: row.integer(7)? == 1,
             created_at: row.integer(8)?,
             sliced_bytes: row.integer(9)?,
-            note: text(10),
-            content: text(11).unwrap_or_default(),
-            message: text(12),
+            media: text(10),
+            note: text(11),
+            content: text(12).unwrap_or_default(),
+            message: text(13),
         })
     }
 
@@ -112,6 +114,8 @@ pub struct Message {
     pub last_seq: i64,
     /// The event that the first one follows; 0: none.
     pub parent_seq: i64,
+    /// Where its row had media cut out.
+    pub media: Option<String>,
 }
 
 /// Before the id of a message that stands for an overlay, as the stock SDK has it.
@@ -133,6 +137,7 @@ impl Message {
             first_seq: overlay.range.from_seq,
             last_seq: overlay.range.to_seq,
             parent_seq: overlay.range.above_seq,
+            media: None,
         }
     }
 }
@@ -210,6 +215,7 @@ fn single(row: &EventRow) -> Result<Message> {
         first_seq: row.seq,
         last_seq: row.seq,
         parent_seq: row.parent_seq,
+        media: row.media.clone(),
     })
 }
 
@@ -346,6 +352,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         first_seq: first.seq,
         last_seq: last.seq,
         parent_seq: first.parent_seq,
+        media: None,
     })
 }
 
@@ -464,6 +471,7 @@ mod tests {
             created_at: seq * 10,
             sliced_bytes: 0,
             note: None,
+            media: None,
             content: content.to_owned(),
             message: None,
         }

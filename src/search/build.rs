@@ -6,7 +6,7 @@ use super::index::{Place, Writer, is_in_use, set_in_use};
 use crate::database::{Database, atomically};
 use crate::error::Result;
 use crate::ids::Id;
-use crate::messages::read::get_event_row;
+use crate::messages::read::get_event_text;
 use crate::messages::view::{BODY_BYTES, COLUMNS, EventRow};
 use crate::tree::path::INLINE_BYTES;
 
@@ -69,8 +69,8 @@ pub fn add_session(db: &dyn Database, session_id: &Id, place: &Place) -> Result<
         )?;
         for row in &rows {
             last_seq = row.integer(0)?;
-            let event = if row.integer(13)? > INLINE_BYTES as i64 {
-                get_event_row(db, session_id, last_seq)?
+            let event = if row.integer(14)? > INLINE_BYTES as i64 {
+                get_event_text(db, session_id, last_seq)?
             } else {
                 EventRow::from_row(row)?
             };

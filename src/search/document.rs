@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use super::stem::stem;
 use super::words::words;
+use crate::data_url::find_payload;
 
 /// Bytes of one event that are searched: the longest message there may be.
 const MAX_TEXT_BYTES: usize = 32 << 20;
@@ -102,6 +103,8 @@ pub fn text_of(event: &EventText<'_>) -> String {
 /// Every string and number in a JSON value, a line each. Depth was bounded at the door.
 fn add_strings(value: Option<&Value>, text: &mut String) {
     match value {
+        // Media says no words.
+        Some(Value::String(string)) if find_payload(string).is_some() => {}
         Some(Value::String(string)) => add(string, text),
         Some(Value::Number(number)) => add(&number.to_string(), text),
         Some(Value::Array(items)) => items.iter().for_each(|item| add_strings(Some(item), text)),

@@ -15,7 +15,7 @@ use super::words::words;
 use crate::database::{Database, Row, Value};
 use crate::error::Result;
 use crate::ids::Id;
-use crate::messages::read::find_event_row;
+use crate::messages::read::find_event_text;
 
 /// Candidates whose texts are looked at.
 const MAX_CANDIDATES: i64 = 300;
@@ -272,7 +272,7 @@ fn to_hit(
         return Ok(None);
     };
     let seq = row.integer(3)?;
-    let Some(event) = find_event_row(db, &session_id, seq)? else {
+    let Some(event) = find_event_text(db, &session_id, seq)? else {
         return Ok(None);
     };
     Ok(Some(Hit {

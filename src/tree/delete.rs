@@ -13,6 +13,7 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
 use crate::log::find::find_seqs;
+use crate::log::media;
 use crate::log::slices::delete_slices;
 use crate::log::tip::{Tip, get_tip};
 use crate::search::index;
@@ -60,7 +61,15 @@ pub fn delete_seqs(
     let list = Value::Text(json!(seqs).to_string());
     let here = Value::from(session_id.as_str());
 
-    let parents = load_parents(db, &here, &list)?;
+    let doomed = load_doomed(db, &here, &list)?;
+    let parents: HashMap<i64, i64> = doomed
+        .iter()
+        .map(|doomed| (doomed.seq, doomed.parent_seq))
+        .collect();
+    let uses: Vec<(i64, &str)> = doomed
+        .iter()
+        .filter_map(|doomed| Some((doomed.seq, doomed.media.as_deref()?)))
+        .collect();
     let orphans = load_orphans(db, &here, &list, &parents)?;
     db.run(
         "DELETE FROM cf_agents_events
@@ -69,6 +78,7 @@ pub fn delete_seqs(
         &[here.clone(), list],
     )?;
     delete_slices(db, session_id, seqs)?;
+    media::forget(db, session_id, &uses, &[])?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;
     }
@@ -99,10 +109,17 @@ pub fn delete_seqs(
     )
 }
 
-/// The doomed events' parents, by `seq`.
-fn load_parents(db: &dyn Database, here: &Value, doomed: &Value) -> Result<HashMap<i64, i64>> {
+/// An event that is to go.
+struct Doomed {
+    seq: i64,
+    parent_seq: i64,
+    /// Where media was cut out of it.
+    media: Option<String>,
+}
+
+fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Doomed>> {
     let rows = db.rows(
-        "SELECT e.seq, e.parent_seq
+        "SELECT e.seq, e.parent_seq, e.media
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
@@ -110,7 +127,13 @@ fn load_parents(db: &dyn Database, here: &Value, doomed: &Value) -> Result<HashM
         &[here.clone(), doomed.clone()],
     )?;
     rows.iter()
-        .map(|row| Ok((row.integer(0)?, row.integer(1)?)))
+        .map(|row| {
+            Ok(Doomed {
+                seq: row.integer(0)?,
+                parent_seq: row.integer(1)?,
+                media: row.find_text(2).map(str::to_owned),
+            })
+        })
         .collect()
 }
 

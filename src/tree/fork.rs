@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
+use crate::log::media;
 use crate::log::tip::get_tip;
 use crate::memory::copy::copy_session;
 use crate::search::build::add_session;
@@ -52,13 +53,13 @@ pub fn fork_session(
             db.run(
                 "INSERT INTO cf_agents_events
                         (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-                         action, content, tool, metadata, message, message_dated, sliced_bytes, note, created_at, written_at)
+                         action, content, tool, metadata, message, message_dated, sliced_bytes, media, note, created_at, written_at)
                  SELECT ?2, place, id,
                         NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
                              AND octet_length(id) = length(place) + 18),
                         place - 1,
                         parent_id,
-                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, note, created_at, ?6
+                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, media, note, created_at, ?6
                    FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
                            FROM cf_agents_events AS e
                           WHERE e.session_id = ?1
@@ -79,6 +80,7 @@ pub fn fork_session(
         }
         overlays::copy(db, fork.session_id, &segments, &id)?;
         copy_session(db, fork.session_id, &id)?;
+        media::copy(db, fork.session_id, &id)?;
         if let Some(place) = index::find_place(db, id.as_str())? {
             add_session(db, &id, &place)?;
         }

@@ -30,6 +30,7 @@ pub struct Overlay {
     pub from_id: String,
     pub to_id: String,
     pub summary: String,
+    pub tokens_before: Option<i64>,
     pub tokens_after: Option<i64>,
     pub created_at: i64,
 }
@@ -43,8 +44,7 @@ pub struct Range {
     pub above_seq: i64,
 }
 
-const COLUMNS: &str =
-    "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_after, created_at";
+const COLUMNS: &str = "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_before, tokens_after, created_at";
 
 impl Overlay {
     fn from_row(row: &Row) -> Result<Self> {
@@ -58,8 +58,9 @@ impl Overlay {
             from_id: row.text(4)?.to_owned(),
             to_id: row.text(5)?.to_owned(),
             summary: row.text(6)?.to_owned(),
-            tokens_after: row.find_integer(7),
-            created_at: row.integer(8)?,
+            tokens_before: row.find_integer(7),
+            tokens_after: row.find_integer(8),
+            created_at: row.integer(9)?,
         })
     }
 }
@@ -176,16 +177,7 @@ pub fn insert(
     new: &NewOverlay<'_>,
 ) -> Result<Id> {
     let id = Id::mint_compaction(host);
-    let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?;
-    if row.map_or(Ok(0), |row| row.integer(0))? >= MAX_OVERLAYS {
-        return Err(Error::invalid(
-            "sessionId",
-            format!(
-                "The session has {MAX_OVERLAYS} compactions, which is the limit. `deleteCompaction` removes one."
-            ),
-        ));
-    }
+    check_room(db, session_id)?;
     db.run(
         "INSERT INTO cf_agents_compactions
                 (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
@@ -208,6 +200,20 @@ pub fn insert(
         ],
     )?;
     Ok(id)
+}
+
+fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?;
+    if row.map_or(Ok(0), |row| row.integer(0))? < MAX_OVERLAYS {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        "sessionId",
+        format!(
+            "The session has {MAX_OVERLAYS} compactions, which is the limit. `deleteCompaction` removes one."
+        ),
+    ))
 }
 
 /// One overlay's JSON.
@@ -242,6 +248,79 @@ pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
         .map(|row| row.text(0))
         .collect::<Result<Vec<_>>>()?;
     Ok(format!("[{}]", overlays.join(",")))
+}
+
+/// All of a session's, oldest first.
+pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>> {
+    let sql = format!(
+        "SELECT {COLUMNS}
+           FROM cf_agents_compactions
+          WHERE session_id = ?1
+          ORDER BY number
+          LIMIT {MAX_OVERLAYS}"
+    );
+    let rows = db.rows(&sql, &[session_id.as_str().into()])?;
+    rows.iter().map(Overlay::from_row).collect()
+}
+
+/// Writes an overlay as it was exported; the edges must lie on one path. `numbers`:
+/// tokens before and after, and when it was made.
+pub fn restore(
+    db: &dyn Database,
+    session_id: &Id,
+    id: &Id,
+    from_id: &Id,
+    to_id: &Id,
+    summary: &str,
+    numbers: [Option<i64>; 3],
+) -> Result<()> {
+    let places = find_seqs(db, session_id, [from_id, to_id].into_iter())?;
+    let place = |field: &str, id: &Id| {
+        let refused =
+            || Error::invalid(field, format!("`{field}` names no event of a line above."));
+        places.get(id.as_str()).copied().ok_or_else(refused)
+    };
+    let (from_seq, to_seq) = (place("fromId", from_id)?, place("toId", to_id)?);
+    if !holds(&load_segments(db, session_id, to_seq)?, from_seq) {
+        return Err(Error::invalid(
+            "toId",
+            "`fromId` and `toId` must lie on one path, `fromId` first.",
+        ));
+    }
+    if summary.len() > MAX_SUMMARY_BYTES {
+        return Err(Error::payload_too_large(
+            "`summary`",
+            MAX_SUMMARY_BYTES,
+            summary.len(),
+        ));
+    }
+    check_room(db, session_id)?;
+    let [tokens_before, tokens_after, created_at] = numbers;
+    db.run(
+        "INSERT INTO cf_agents_compactions
+                (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
+                 tokens_before, tokens_after, created_at)
+         SELECT ?1, ?2, ?3,
+                (SELECT coalesce(max(number), 0) + 1
+                   FROM cf_agents_compactions
+                  WHERE session_id = ?1),
+                ?4, e.parent_seq, ?5, ?6, ?7, ?8, ?9, ?10
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?3",
+        &[
+            session_id.as_str().into(),
+            to_seq.into(),
+            from_seq.into(),
+            id.as_str().into(),
+            from_id.as_str().into(),
+            to_id.as_str().into(),
+            summary.into(),
+            tokens_before.into(),
+            tokens_after.into(),
+            created_at.into(),
+        ],
+    )
 }
 
 /// Takes an overlay away; `false`: there is none of this id. Part of a

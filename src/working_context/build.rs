@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::documents::find_documents;
 use super::file::File;
-use super::message::{ContextMessage, from_overlay, from_row};
+use super::message::{ContextMessage, Role, from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
 use crate::database::Database;
@@ -122,5 +122,9 @@ pub fn message_tokens(message: &ContextMessage) -> i64 {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
     let files = message.files.iter().map(File::tokens);
-    tokens::estimate(&message.content) + calls.sum::<i64>() + files.sum::<i64>()
+    let content = match message.role {
+        Role::Tool => tokens::estimate_output(&message.content),
+        Role::User | Role::Assistant | Role::System => tokens::estimate(&message.content),
+    };
+    content + calls.sum::<i64>() + files.sum::<i64>()
 }

@@ -99,6 +99,23 @@ test("messages_cost_what_events_cost", async () => {
   assert.equal((await cost(agent, "updateMessage", { message: message("given", "b") })).written, 2);
 });
 
+test("media_costs_a_row_a_use_and_once_its_own", async () => {
+  const agent = await agentOf(1_000);
+  const url = (letter, bytes) => `data:image/png;base64,${letter.repeat(bytes)}`;
+  const picture = (...urls) => ({ message: { role: "user", parts: urls.map((url) => ({ type: "file", mediaType: "image/png", url })) } });
+  const first = await cost(agent, "appendMessage", picture(url("a", 900_000)));
+  assert.equal(first.written, 3);
+  const known = await cost(agent, "appendMessage", picture(url("a", 900_000), url("a", 900_000)));
+  assert.deepEqual([known.written, known.read <= 10], [2, true], JSON.stringify(known.read));
+  assert.equal((await cost(agent, "appendMessage", picture(url("b", 4_095)))).written, 1);
+  assert.equal((await cost(agent, "appendMessage", picture(url("c", 5_000_000)))).written, 7);
+  const read = await cost(agent, "getMessage", { messageId: known.body.message.id });
+  assert.ok(read.body.parts[1].url === url("a", 900_000));
+  assert.ok(read.read <= 8, `${read.read} rows read`);
+  assert.equal((await cost(agent, "deleteMessages", { messageIds: [first.body.message.id] })).body.deleted, 1);
+  assert.ok((await cost(agent, "getMessage", { messageId: known.body.message.id })).body.parts[0].url === url("a", 900_000));
+});
+
 test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () => {
   const agent = await agentOf(1_000);
   const before = await cost(agent, "appendEvents", { events: [user({ content: "a rare marmalade" })] });

@@ -14,7 +14,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -120,6 +120,21 @@ class Server {
     process.kill(this.#workerd.pid, "SIGKILL");
     await this.#end();
     await this.start();
+  }
+
+  /**
+   * The most memory that the runtime's process held since the last call, in bytes;
+   * `null` where the system doesn't tell.
+   */
+  async peakMemory() {
+    const of = `/proc/${this.#workerd.pid}`;
+    try {
+      const [, kilobytes] = (await readFile(`${of}/status`, "utf8")).match(/^VmHWM:\s+(\d+) kB/m);
+      await writeFile(`${of}/clear_refs`, "5");
+      return Number(kilobytes) * 1024;
+    } catch {
+      return null;
+    }
   }
 
   /** The Worker's bindings, usable from here: `(await server.env()).SKILLS_BUCKET.put(…)`. */

@@ -21,6 +21,10 @@ fn furnished() -> Alice {
         ]}),
     );
     alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": picture("pic", "a")}),
+    );
+    alice.ok(
         "createSession",
         json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
     );
@@ -61,6 +65,11 @@ fn furnished() -> Alice {
     alice.ok("freezePrompt", json!({"sessionId": "s"}));
     alice.ok("setBlock", json!({"label": "memory", "content": "b"}));
     alice
+}
+
+fn picture(id: &str, word: &str) -> Value {
+    let url = format!("data:image/png;base64,{}", word.repeat(5_000));
+    json!({"id": id, "role": "user", "parts": [{"type": "file", "url": url}]})
 }
 
 #[test]
@@ -158,6 +167,19 @@ fn sweep(furnished: fn() -> Alice) {
             "deleteMessages",
             json!({"sessionId": "s", "messageIds": ["b1", run]}),
         ),
+        (
+            "appendMessage",
+            json!({"sessionId": "s", "message": picture("pic2", "b")}),
+        ),
+        (
+            "updateMessage",
+            json!({"sessionId": "s", "message": picture("pic", "b")}),
+        ),
+        (
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["pic"]}),
+        ),
+        ("forkSession", json!({"sessionId": "s"})),
         ("clearMessages", json!({"sessionId": "s"})),
         ("setLeaf", json!({"sessionId": "s", "id": "b1"})),
         ("forkSession", json!({"sessionId": "s", "atId": "b1"})),

@@ -6,6 +6,7 @@ mod compaction;
 mod config;
 mod events;
 mod faults;
+mod media;
 mod memory_agents;
 mod memory_blocks;
 mod memory_bucket;
@@ -17,6 +18,8 @@ mod nonsense;
 mod random_play;
 mod search;
 mod sessions;
+mod staging;
+mod transfer;
 mod working_context;
 
 use serde_json::{Value, json};

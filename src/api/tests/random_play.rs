@@ -16,10 +16,10 @@ const SHORT_MOVES: usize = 16;
 const LONG_GAMES: u64 = 40;
 const LONG_MOVES: usize = 80;
 
-struct Dice(u64);
+pub struct Dice(pub u64);
 
 impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
+    pub fn roll(&mut self, sides: usize) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
         self.0 ^= self.0 << 17;

@@ -1,0 +1,83 @@
+//! Export and import on the wire: pages go out when they are asked for, bytes come
+//! in as they arrive. Neither is ever held whole.
+
+use js_sys::Uint8Array;
+use wasm_bindgen::prelude::*;
+
+use super::host::Runtime;
+use super::http::Body;
+use super::storage::{Sqlite, Storage};
+use crate::api::Reply;
+use crate::error::{Error, Result};
+use crate::transfer::export::{Export, render_failure};
+use crate::transfer::import::Import;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_name = ReadableStream)]
+    type PulledStream;
+
+    #[wasm_bindgen(constructor, js_class = "ReadableStream")]
+    fn new(source: &JsValue, strategy: &JsValue) -> PulledStream;
+
+    type Controller;
+
+    #[wasm_bindgen(method, catch)]
+    fn enqueue(this: &Controller, chunk: &Uint8Array) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn close(this: &Controller) -> Result<(), JsValue>;
+}
+
+/// The file as a stream that reads its next page when the last one was taken.
+pub fn to_stream(storage: &Storage, mut export: Export) -> Result<JsValue> {
+    let storage: Storage = storage.unchecked_ref::<JsValue>().clone().unchecked_into();
+    let mut is_over = false;
+    let pull = move |controller: Controller| -> Result<(), JsValue> {
+        let page = match is_over {
+            true => None,
+            false => export
+                .next_page(&Sqlite::new(&storage))
+                .unwrap_or_else(|error| {
+                    super::http::log(&error);
+                    is_over = true;
+                    Some(render_failure(&error))
+                }),
+        };
+        match page {
+            Some(page) => controller.enqueue(&Uint8Array::from(page.as_bytes())),
+            None => controller.close(),
+        }
+    };
+    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
+    let source = object("pull", &pull.into_js_value())?;
+    // Not a page ahead of its reader.
+    let strategy = object("highWaterMark", &JsValue::from_f64(0.0))?;
+    Ok(PulledStream::new(&source, &strategy).into())
+}
+
+fn object(key: &str, value: &JsValue) -> Result<JsValue> {
+    let object = js_sys::Object::new();
+    js_sys::Reflect::set(&object, &key.into(), value)
+        .map_err(|_| Error::storage("an object that takes no field"))?;
+    Ok(object.into())
+}
+
+/// Reads the whole body into the session.
+pub async fn receive(db: &Sqlite<'_>, mut import: Import, mut body: Body) -> Result<Reply> {
+    loop {
+        match body.next().await {
+            Ok(Some(bytes)) => {
+                if let Err(error) = import.push(db, &Runtime, &bytes) {
+                    body.discard().await;
+                    return Err(error);
+                }
+            }
+            Ok(None) => return Reply::json(&import.finish(db, &Runtime)?),
+            Err(error) => {
+                import.give_up(db)?;
+                return Err(error);
+            }
+        }
+    }
+}

@@ -1,0 +1,248 @@
+//! The lines of the file, by their `type`: `session` first, an `event` each in
+//! `seq` order, a `compaction` each, a `change` each in the feed's order, `end` last. A file without
+//! its `end` was cut off.
+//!
+//! An event's line is the event as `loadEvents` shows it, with what else it takes
+//! to stand where it stood; one that was appended as a message carries the
+//! message instead of its content. The number of the format changes when an
+//! older reader would misread a newer file.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::json::{Count, JsonObject, MAX_INTEGER};
+use crate::log::event::{Action, StoredTool, ToolCall};
+use crate::log::note::Note;
+
+pub const FORMAT: i64 = 1;
+
+/// A `seq` has 32 bits in the numbers of the search index.
+const MAX_SEQ: i64 = u32::MAX as i64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Session,
+    Event,
+    Compaction,
+    Change,
+    End,
+    /// What an export that failed half-way closes with.
+    Error,
+}
+
+/// The first look at a line.
+#[derive(Deserialize)]
+pub struct Line {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub format: Count,
+    /// Where it was exported; an import goes by its address.
+    pub id: Id,
+    pub agent_id: String,
+    pub name: Option<String>,
+    pub parent_session_id: Option<Id>,
+    pub metadata: Option<JsonObject>,
+    pub created_at: Count,
+    pub updated_at: Count,
+    pub usage: Usage,
+    /// No new event gets this `seq` or a lower one.
+    pub seq_floor: Count,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Usage {
+    pub input_tokens: Count,
+    pub output_tokens: Count,
+    /// As text: read as a double of ours it could lose its last bit.
+    pub cost: Box<RawValue>,
+}
+
+impl SessionLine {
+    pub fn check(&self) -> Result<()> {
+        if self.format.0 != FORMAT {
+            return Err(Error::invalid(
+                "format",
+                format!(
+                    "`format` is {}; this build reads {FORMAT}. Import it with the version that it was exported from, or a newer one.",
+                    self.format.0
+                ),
+            ));
+        }
+        check_seq("seqFloor", 0, self.seq_floor)?;
+        self.cost().map(drop)
+    }
+
+    pub fn cost(&self) -> Result<f64> {
+        self.usage
+            .cost
+            .get()
+            .parse()
+            .ok()
+            .filter(|cost: &f64| cost.is_finite() && *cost >= 0.0)
+            .ok_or_else(|| {
+                Error::invalid("usage.cost", "`usage.cost` must be a number of 0 or more.")
+            })
+    }
+}
+
+/// An event on its way out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOut<'a> {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub seq: i64,
+    pub id: &'a str,
+    pub parent_id: Option<&'a str>,
+    pub action: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<&'a str>,
+    #[serde(flatten)]
+    pub tool: StoredTool<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<&'a RawValue>,
+    /// What a chat turn noted of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'a RawValue>,
+    pub created_at: i64,
+    pub written_at: i64,
+}
+
+/// An event on its way in.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EventLine {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    pub seq: Count,
+    pub id: Id,
+    pub parent_id: Option<Id>,
+    pub action: Action,
+    pub content: Option<String>,
+    pub tool_calls: Option<Vec<ToolCall>>,
+    pub tool_call_id: Option<Id>,
+    pub tool_name: Option<Id>,
+    pub is_error: Option<bool>,
+    pub metadata: Option<JsonObject>,
+    pub message: Option<JsonObject>,
+    pub note: Option<Note>,
+    pub created_at: Count,
+    pub written_at: Count,
+}
+
+impl EventLine {
+    /// What serde's types can't say. It asks for less than an append does: a log
+    /// that was carried over from the documents' layout may lack what an append
+    /// would have to bring.
+    pub fn check(&self) -> Result<()> {
+        check_seq("seq", 1, self.seq)?;
+        let calls = self.tool_calls.is_some();
+        let result =
+            self.tool_call_id.is_some() || self.tool_name.is_some() || self.is_error.is_some();
+        let belongs =
+            |field: &str, given: bool, action: Action| match given && self.action != action {
+                true => Err(Error::invalid(
+                    field,
+                    format!(
+                        "`{field}` belongs to a {}, not to a {}.",
+                        action.name(),
+                        self.action.name()
+                    ),
+                )),
+                false => Ok(()),
+            };
+        belongs("toolCalls", calls, Action::ToolCallRequest)?;
+        belongs("toolCallId", result, Action::ToolResult)?;
+        if result && self.tool_call_id.is_none() {
+            return Err(Error::invalid(
+                "toolCallId",
+                "`toolCallId` is missing: a tool_result carries it.",
+            ));
+        }
+        if self.message.is_some() && (self.content.is_some() || calls || result) {
+            return Err(Error::invalid(
+                "message",
+                "`message` says all of its event: there is no content or tool beside it.",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
+    if (least..=MAX_SEQ).contains(&seq.0) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("`{field}` must be an integer from {least} to {MAX_SEQ}."),
+    ))
+}
+
+/// A summary over a range of a path.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CompactionLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub id: Id,
+    pub from_id: Id,
+    pub to_id: Id,
+    pub summary: String,
+    pub tokens_before: Option<Count>,
+    pub tokens_after: Option<Count>,
+    pub created_at: Count,
+}
+
+/// One entry of the feed, so that a client that follows it goes on where it was.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub cursor: Count,
+    pub change: String,
+    pub id: Option<Id>,
+    pub changed_at: Count,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EndLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub events: Count,
+    /// The branch that was chosen, if one is; `null`: the newest event's.
+    pub leaf_id: Option<Id>,
+}
+
+/// A line's JSON with its end. A line break outside a string says no more than a
+/// space, and inside one there is none.
+pub fn render(line: &impl Serialize) -> Result<String> {
+    let mut json =
+        serde_json::to_string(line).map_err(|error| Error::storage(error.to_string()))?;
+    if json.contains(['\n', '\r']) {
+        json = json.replace(['\n', '\r'], " ");
+    }
+    json.push('\n');
+    Ok(json)
+}
+
+/// A stored number as a line has it.
+pub fn count(value: i64) -> Count {
+    Count(value.clamp(0, MAX_INTEGER))
+}

@@ -1,0 +1,19 @@
+//! A session as a file and back: lines of JSON that can be written and read one
+//! at a time, so that memory stays flat at any length.
+
+mod compare;
+pub mod export;
+pub mod import;
+mod lines;
+mod pending;
+mod writing;
+
+use crate::log::slices::MAX_EVENT_BYTES;
+
+/// The longest line there is: the longest message, and room for the names around
+/// it. Text that JSON has to escape was escaped when it came in, too, under the
+/// same limit.
+pub const MAX_LINE_BYTES: usize = MAX_EVENT_BYTES + (2 << 20);
+
+/// The longest file that is taken: longer than what a Worker can be sent.
+pub const MAX_FILE_BYTES: u64 = 4 << 30;
