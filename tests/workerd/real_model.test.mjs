@@ -70,6 +70,19 @@ describe("a_real_model", { skip: model.skip }, () => {
     const session = await call("getSession", { sessionId: "grown" });
     assert.equal(session.lastCompactionError ?? null, null);
   });
+
+  test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
+    // More words than its context has room for, in fewer than one request for a summary may show.
+    const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "1 2 3 4 5 ".repeat(50) + index }));
+    await call("createSession", { id: "long" });
+    await call("appendEvents", { sessionId: "long", events: long });
+    await call("configureCompaction", { sessionId: "long", tailTokenBudget: 0 });
+    const { reason, compaction, error } = await call("compact", { sessionId: "long" });
+    assert.deepEqual([reason, compaction, error.code], ["summariser_failed", null, "model_failed"]);
+    assert.match(error.message, /context/);
+    assert.equal((await call("getSession", { sessionId: "long" })).lastCompactionError.code, "model_failed");
+    assert.equal((await call("getHistory", { sessionId: "long" })).messages.length, 60);
+  });
 });
 
 /** Asks until there is an answer; the test's own limit ends it. */
