@@ -47,6 +47,15 @@ impl Id {
         Self(format!("s-{}", random_text(host)))
     }
 
+    pub fn mint_approval(host: &dyn Host) -> Self {
+        Self(format!("a-{}", random_text(host)))
+    }
+
+    /// A turn's, where its client gave it none.
+    pub fn mint_turn(host: &dyn Host) -> Self {
+        Self(format!("t-{}", random_text(host)))
+    }
+
     pub fn mint_compaction(host: &dyn Host) -> Self {
         Self(format!("c-{}", random_text(host)))
     }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, permit};
 use crate::config::load_config;
+use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{JsonObject, Limit, nullable};
@@ -310,16 +311,21 @@ pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
         GetHistory::NEEDS,
         Some(&session_id),
     )?;
-    let leaf = match session_exists(agent.db, &session_id)? {
-        true => resolve_leaf(agent.db, &session_id, "leafId", None)?,
+    load_shown(agent.db, &session_id).map(Reply::text)
+}
+
+/// A session's newest messages as a JSON array: what a client shows.
+pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
+    let leaf = match session_exists(db, session_id)? {
+        true => resolve_leaf(db, session_id, "leafId", None)?,
         false => None,
     };
     let Some(leaf) = leaf else {
-        return Ok(Reply::text("[]".to_owned()));
+        return Ok("[]".to_owned());
     };
     let page = load_page(
-        agent.db,
-        &session_id,
+        db,
+        session_id,
         Start::At(leaf),
         MAX_SHOWN_MESSAGES,
         DEFAULT_MAX_BYTES as usize,
@@ -329,7 +335,7 @@ pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
         .into_iter()
         .map(|message| message.json)
         .collect();
-    Ok(Reply::text(format!("[{}]", messages.join(","))))
+    Ok(format!("[{}]", messages.join(",")))
 }
 
 /// Reads the messages that directly follow one: its branches.

@@ -2,6 +2,7 @@
 //! has been routed and its caller identified; it leaves as JSON or as an error.
 
 mod agent;
+pub mod chat;
 mod compaction;
 mod events;
 mod memory_blocks;
@@ -57,9 +58,9 @@ pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     messages::get_messages(agent, session_id)
 }
 
-/// Whether there is an operation of this name.
+/// Whether a token may be minted for what goes by this name.
 pub fn is_operation(name: &str) -> bool {
-    table::OPERATIONS.iter().any(|entry| entry.name == name)
+    name == chat::CHAT || table::OPERATIONS.iter().any(|entry| entry.name == name)
 }
 
 fn unknown_operation(name: &str) -> Error {

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::access::{self, Caller, Needs, Policy};
+use crate::chat::live::{Audience, Desk};
 use crate::compaction::auto::Watch;
 use crate::database::{Database, Text};
 use crate::error::{Error, Result};
@@ -23,6 +24,8 @@ pub struct Agent<'a> {
     pub caller: &'a Caller,
     pub outside: &'a dyn Outside,
     pub watch: &'a Watch,
+    pub desk: &'a Desk,
+    pub audience: &'a dyn Audience,
     /// The agents that the request came through, where a block of theirs lives here.
     pub via: &'a [String],
 }

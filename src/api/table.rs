@@ -2,6 +2,7 @@
 //! tokens' scopes are made from.
 
 use super::agent::{ConfigureAgent, Destroy, GetConfig, MintToken};
+use super::chat::{CancelTurn, DefineTool, ListTools, RemoveTool};
 use super::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
@@ -83,6 +84,10 @@ pub const OPERATIONS: &[Entry] = &[
     waiting_entry::<GetReminder>(),
     entry::<GetTools>(),
     waiting_entry::<CallTool>(),
+    entry::<CancelTurn>(),
+    entry::<DefineTool>(),
+    entry::<RemoveTool>(),
+    entry::<ListTools>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
     entry::<MintToken>(),

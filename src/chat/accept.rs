@@ -52,6 +52,8 @@ pub struct Accepting<'a> {
     pub host: &'a dyn Host,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
+    /// The one session that the caller is narrowed to.
+    pub only_session: Option<&'a Id>,
 }
 
 impl Accepting<'_> {
@@ -190,6 +192,13 @@ impl Accepting<'_> {
                 .map(|model| model.as_str().to_owned()),
             system_instructions: request.system_instructions.clone(),
             client_tools: request.client_tools.clone(),
+            only_session: self.only_session.cloned(),
+            declined: accepted
+                .approvals
+                .iter()
+                .filter(|answer| !answer.answer.approved)
+                .map(|answer| answer.answer.tool_call_id.as_str().to_owned())
+                .collect(),
             steps: approved,
             usage: Usage::default(),
         };

@@ -73,13 +73,7 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
         )
     })?;
     let name = name.or(given.name).unwrap_or_default();
-    if !is_name(&name) {
-        let field = format!("{field}.name");
-        return Err(Error::invalid(
-            &field,
-            format!("`{field}` must have 1 to {MAX_NAME_CHARS} letters, digits, `_` or `-`."),
-        ));
-    }
+    check_name(&format!("{field}.name"), &name)?;
     let schema = given.parameters.or(given.input_schema);
     let parameters = match schema {
         Some(schema) => schema.into_raw(),
@@ -91,6 +85,17 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
         description: given.description.unwrap_or_default(),
         parameters,
     })
+}
+
+/// A tool's name must be one that every provider takes.
+pub fn check_name(field: &str, name: &str) -> Result<()> {
+    if is_name(name) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("`{field}` must have 1 to {MAX_NAME_CHARS} letters, digits, `_` or `-`."),
+    ))
 }
 
 fn is_name(name: &str) -> bool {

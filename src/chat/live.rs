@@ -177,4 +177,7 @@ pub trait Audience {
     /// Tells everybody who isn't waiting for a replay; `except` by the id of the
     /// request that they made.
     fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
+
+    /// Whether there is anybody.
+    fn is_there(&self, session_id: &Id) -> bool;
 }

@@ -36,6 +36,7 @@ pub mod accept;
 pub mod answers;
 pub mod chunks;
 pub mod client_tools;
+pub mod drive;
 pub mod frames;
 pub mod kit;
 pub mod live;

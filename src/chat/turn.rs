@@ -45,6 +45,10 @@ pub struct Turn {
     pub model: Option<String>,
     pub system_instructions: Vec<String>,
     pub client_tools: Vec<ToolDefinition>,
+    /// The one session that its caller was narrowed to.
+    pub only_session: Option<Id>,
+    /// Calls that the user has just declined: the log has it, the client is told.
+    pub declined: Vec<String>,
     pub steps: Vec<Step>,
     pub usage: Usage,
 }
@@ -176,8 +180,8 @@ impl Turn {
         Next::AskModel
     }
 
-    /// Model calls so far.
-    fn asked(&self) -> usize {
+    /// Model calls that were answered so far: the number of the step that is on.
+    pub fn asked(&self) -> usize {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
@@ -224,6 +228,30 @@ impl Turn {
         if let Some(call) = self.newest_calls().get_mut(index) {
             call.state = state;
         }
+    }
+
+    /// Bytes of all outputs so far.
+    pub fn output_bytes(&self) -> usize {
+        let outputs = self.steps.iter().flat_map(|step| &step.calls);
+        outputs
+            .map(|call| match &call.state {
+                CallState::Done { output, .. } => output.len(),
+                _ => 0,
+            })
+            .sum()
+    }
+
+    /// What was said before the turn broke off.
+    pub fn take_partial(&mut self, text: String, mut reasoning: String) {
+        truncate(&mut reasoning, MAX_REASONING_BYTES);
+        if text.is_empty() && reasoning.is_empty() {
+            return;
+        }
+        self.steps.push(Step {
+            text,
+            reasoning,
+            ..Step::default()
+        });
     }
 
     pub fn newest_calls(&mut self) -> &mut [Call] {
@@ -445,6 +473,8 @@ mod tests {
             model: None,
             system_instructions: Vec::new(),
             client_tools: Vec::new(),
+            only_session: None,
+            declined: Vec::new(),
             steps: Vec::new(),
             usage: Usage::default(),
         }

@@ -93,9 +93,10 @@ pub struct Usage {
 }
 
 /// The words of the AI SDK's protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
+    #[default]
     Stop,
     Length,
     ContentFilter,

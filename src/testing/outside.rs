@@ -219,3 +219,20 @@ pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
         Poll::Pending => panic!("a scripted outside waits for nothing"),
     }
 }
+
+/// Sockets that watch a session, and what they were told.
+#[derive(Default)]
+pub struct Onlookers {
+    pub are_there: std::cell::Cell<bool>,
+    pub frames: RefCell<Vec<String>>,
+}
+
+impl crate::chat::live::Audience for Onlookers {
+    fn tell(&self, _: &crate::ids::Id, frame: &str, _: Option<&str>) {
+        self.frames.borrow_mut().push(frame.to_owned());
+    }
+
+    fn is_there(&self, _: &crate::ids::Id) -> bool {
+        self.are_there.get()
+    }
+}

@@ -5,9 +5,11 @@ use serde_json::{Value, json};
 
 use super::Alice;
 use crate::access::{Caller, Policy};
+use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::database::Database;
 use crate::schema;
+use crate::testing::Onlookers;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
 
 const DOCUMENTS_DDL: &str = "
@@ -51,6 +53,8 @@ fn carried_over(rows: &str) -> Alice {
         caller: Caller::Owner,
         outside: Script::default(),
         watch: Watch::default(),
+        desk: Desk::default(),
+        audience: Onlookers::default(),
     }
 }
 

@@ -7,10 +7,12 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, Policy};
 use crate::api::{Agent, dispatch};
+use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::error::Error;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::outside::{Answer, Call, Failure, Later, Limits, Listing, Outside, Place, Stored};
+use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 
 /// Agents that reach each other, as those of one Worker do.
@@ -55,6 +57,8 @@ impl Town {
             caller: &Caller::Owner,
             outside: self,
             watch: &Watch::default(),
+            desk: &Desk::default(),
+            audience: &Onlookers::default(),
             via,
         };
         let reply = dispatch(&agent, operation, body.as_bytes()).await?;

@@ -26,9 +26,11 @@ use serde_json::{Value, json};
 
 use super::{Agent, dispatch};
 use crate::access::{Caller, Policy};
+use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::database::Database;
 use crate::error::Error;
+use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
 /// An agent called `alice` with tables and nothing in them.
@@ -39,6 +41,8 @@ struct Alice {
     caller: Caller,
     outside: Script,
     watch: Watch,
+    desk: Desk,
+    audience: Onlookers,
     /// The agents that its requests came through.
     via: Vec<String>,
 }
@@ -52,6 +56,8 @@ impl Default for Alice {
             caller: Caller::Owner,
             outside: Script::default(),
             watch: Watch::default(),
+            desk: Desk::default(),
+            audience: Onlookers::default(),
             via: Vec::new(),
         }
     }
@@ -78,6 +84,8 @@ impl Alice {
             caller: &self.caller,
             outside: &self.outside,
             watch: &self.watch,
+            desk: &self.desk,
+            audience: &self.audience,
             via: &self.via,
         };
         let reply = wait_for(dispatch(&agent, operation, body))?;

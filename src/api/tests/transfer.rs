@@ -21,6 +21,8 @@ impl Alice {
             caller: &self.caller,
             outside: &self.outside,
             watch: &self.watch,
+            desk: &self.desk,
+            audience: &self.audience,
             via: &self.via,
         }
     }

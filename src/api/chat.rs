@@ -1,0 +1,448 @@
+//! Chat turns: not operations, since their answer is a stream, but allowed by
+//! the same tokens under the name `chat`.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::operation::{Agent, Operation, Reply};
+use crate::access::{Needs, permit};
+use crate::chat::accept::{Accepting, turn_in_progress};
+use crate::chat::chunks::{Chunk, SSE_DONE, sse};
+use crate::chat::client_tools::check_name;
+use crate::chat::drive::{self, Room, TakenUp};
+use crate::chat::frames::outgoing::render_messages;
+use crate::chat::live::Running;
+use crate::chat::recount::recount;
+use crate::chat::registered::{
+    At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
+};
+use crate::chat::request::{ChatRequest, parse_chat_request};
+use crate::chat::store::{has_turn, load_sessions_with_turns};
+use crate::chat::turn::Turn;
+use crate::error::{Code, Error, Result};
+use crate::ids::Id;
+use crate::json::JsonObject;
+use crate::messages::read::find_message;
+use crate::models::ToolDefinition;
+use crate::outside::Failure;
+use crate::tools::is_ours;
+
+/// The name by which a token allows chat turns.
+pub const CHAT: &str = "chat";
+
+/// What is to be done after a request was answered.
+pub enum Work {
+    Begin(Rc<Running>, Box<Turn>),
+    TakeUp(TakenUp),
+}
+
+impl Work {
+    pub fn running(&self) -> &Rc<Running> {
+        match self {
+            Work::Begin(running, _) => running,
+            Work::TakeUp(taken) => &taken.running,
+        }
+    }
+}
+
+/// A turn's answer, as one client hears it.
+pub struct Listening {
+    running: Option<Rc<Running>>,
+    /// What comes before the chunk of number `next`.
+    prelude: Vec<String>,
+    next: usize,
+    is_over: bool,
+}
+
+impl Listening {
+    fn to(running: Rc<Running>) -> Self {
+        Self {
+            running: Some(running),
+            prelude: Vec::new(),
+            next: 0,
+            is_over: false,
+        }
+    }
+
+    /// The next server-sent events; `None` after the last.
+    pub async fn next(&mut self) -> Option<String> {
+        if !self.prelude.is_empty() {
+            return Some(self.prelude.drain(..).map(|chunk| sse(&chunk)).collect());
+        }
+        if self.is_over {
+            return None;
+        }
+        let chunk = match &self.running {
+            Some(running) => running.listen(self.next).await,
+            None => None,
+        };
+        let Some(chunk) = chunk else {
+            self.is_over = true;
+            return Some(SSE_DONE.to_owned());
+        };
+        self.next += 1;
+        let mut events = sse(&chunk);
+        // What else is there already goes along.
+        while let Some(chunk) = self
+            .running
+            .as_ref()
+            .and_then(|running| running.chunk(self.next))
+            && events.len() < MAX_EVENTS_BYTES
+        {
+            events.push_str(&sse(&chunk));
+            self.next += 1;
+        }
+        Some(events)
+    }
+}
+
+/// Bytes of one write of a stream, about.
+const MAX_EVENTS_BYTES: usize = 64 << 10;
+
+pub struct Begun {
+    pub listening: Listening,
+    pub work: Option<Work>,
+}
+
+/// Begins a turn. `session_id` is the one that the address names; the body's own
+/// goes first.
+pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: &[u8]) -> Result<Begun> {
+    let request = parse_chat_request(body)?;
+    let session_id = match &request.session_id {
+        Some(id) => id.clone(),
+        None => parse_id(session_id)?,
+    };
+    let turn_id = Id::mint_turn(agent.host);
+    let started = start(agent, &session_id, &request, turn_id.as_str())?;
+    Ok(match started {
+        Started::Turn(work) => Begun {
+            listening: Listening::to(Rc::clone(work.running())),
+            work: Some(work),
+        },
+        Started::Waiting { message_id } => Begun {
+            listening: waiting(message_id),
+            work: None,
+        },
+    })
+}
+
+pub enum Started {
+    Turn(Work),
+    /// Calls of this message still wait for the client.
+    Waiting {
+        message_id: String,
+    },
+}
+
+/// Writes what the log takes of a request and begins the turn.
+pub fn start(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &ChatRequest,
+    turn_id: &str,
+) -> Result<Started> {
+    permit(agent.caller, CHAT, Needs::Session, Some(session_id))?;
+    agent.desk.check_room()?;
+    let accepting = Accepting {
+        db: agent.db,
+        host: agent.host,
+        agent_name: agent.name,
+        session_id,
+        only_session: agent.caller.only_session(),
+    };
+    let started = accepting.accept(request, turn_id)?;
+    if started.has_changed && agent.audience.is_there(session_id) {
+        show_messages(agent, session_id, Some(turn_id))?;
+    }
+    Ok(match started.turn {
+        Some(turn) => Started::Turn(Work::Begin(agent.desk.begin(&turn), Box::new(turn))),
+        None => Started::Waiting {
+            message_id: started.message_id,
+        },
+    })
+}
+
+/// A stream that says that nothing is said yet.
+fn waiting(message_id: String) -> Listening {
+    let start = Chunk::Start {
+        message_id: Some(message_id),
+        message_metadata: None,
+    };
+    let finish = Chunk::Finish {
+        finish_reason: crate::models::FinishReason::ToolCalls,
+        message_metadata: None,
+    };
+    Listening {
+        running: None,
+        prelude: vec![start.json(), finish.json()],
+        next: 0,
+        is_over: false,
+    }
+}
+
+/// The running turn from its beginning; `None`: there is none.
+pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>> {
+    let session_id = parse_id(session_id)?;
+    permit(agent.caller, CHAT, Needs::Session, Some(&session_id))?;
+    let work = take_up(agent, &session_id)?;
+    let Some(running) = agent.desk.find(&session_id) else {
+        return Ok(None);
+    };
+    let mut listening = Listening::to(Rc::clone(&running));
+    if running.is_continuation
+        && let Some(id) = Id::parse(running.message_id.clone()).ok()
+        && let Some(message) = find_message(agent.db, &session_id, &id)?
+    {
+        // A client that resumes begins an empty message: it hears what was before.
+        let start = Chunk::Start {
+            message_id: Some(running.message_id.clone()),
+            message_metadata: None,
+        };
+        listening.prelude.push(start.json());
+        let (chunks, _) = recount(&message.json);
+        listening.prelude.extend(chunks.iter().map(Chunk::json));
+        listening.next = 1;
+    }
+    Ok(Some(Begun { listening, work }))
+}
+
+/// A turn that was cut off, taken up again; `None`: there is none, or it runs.
+pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
+    if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
+        return Ok(None);
+    }
+    Ok(drive::take_up(room(agent), session_id)?.map(Work::TakeUp))
+}
+
+/// All turns that were cut off.
+pub fn take_up_all(agent: &Agent<'_>) -> Result<Vec<Work>> {
+    let mut works = Vec::new();
+    for session_id in load_sessions_with_turns(agent.db)? {
+        match take_up(agent, &session_id) {
+            Ok(work) => works.extend(work),
+            // One that can't be read doesn't keep the others.
+            Err(error) if error.code == Code::CorruptRow => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(works)
+}
+
+/// Runs a turn to its end; gives the session that grew.
+pub async fn run(agent: &Agent<'_>, work: Work) -> Result<Id> {
+    let running = Rc::clone(work.running());
+    match work {
+        Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
+        Work::TakeUp(taken) => drive::go_on(room(agent), taken).await,
+    }
+    if agent.audience.is_there(&running.session_id) {
+        let except = (!running.is_continuation).then_some(running.request_id.as_str());
+        show_messages(agent, &running.session_id, except)?;
+    }
+    Ok(running.session_id.clone())
+}
+
+/// Shows everybody who watches the session how it stands now.
+pub fn show_messages(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) -> Result<()> {
+    let messages = super::messages::load_shown(agent.db, session_id)?;
+    agent
+        .audience
+        .tell(session_id, &render_messages(&messages), except);
+    Ok(())
+}
+
+fn room<'a>(agent: &Agent<'a>) -> Room<'a> {
+    Room {
+        memory: agent.memory(),
+        desk: agent.desk,
+        audience: agent.audience,
+    }
+}
+
+fn parse_id(session_id: &str) -> Result<Id> {
+    Id::parse(session_id.to_owned())
+        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
+}
+
+/// Stops the turn that runs in a session; what was said so far is kept.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelTurn {
+    session_id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// Whether there was one to stop.
+    cancelled: bool,
+}
+
+impl Operation for CancelTurn {
+    const NAME: &'static str = "cancelTurn";
+    const NEEDS: Needs = Needs::Session;
+    #[cfg(test)]
+    type Output = Cancelled;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let running = agent.desk.find(&self.session_id);
+        if running.is_none() && has_turn(agent.db, &self.session_id)? {
+            // It was cut off and is about to be taken up: stopping it waits for that.
+            return Err(turn_in_progress());
+        }
+        if let Some(running) = &running {
+            running.cancel();
+        }
+        Reply::json(&Cancelled {
+            cancelled: running.is_some(),
+        })
+    }
+}
+
+/// Bytes of a tool's description and of its schema: they go with every model call.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// Registers a tool that this agent's models may call in a chat turn: behind a
+/// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
+///
+/// It is called with a POST of `{name, arguments, agent, sessionId}`; what it
+/// answers, the model reads.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DefineTool {
+    /// 1 to 64 letters, digits, `_` or `-`.
+    name: String,
+    description: String,
+    /// JSON Schema of an object. Left out: any object.
+    parameters: Option<JsonObject>,
+    /// The service binding's name. Either this or `url`.
+    service: Option<Id>,
+    url: Option<String>,
+    /// Whether the user is asked before it is called.
+    #[serde(default)]
+    needs_approval: bool,
+}
+
+impl Operation for DefineTool {
+    const NAME: &'static str = "defineTool";
+    const NEEDS: Needs = Needs::Secret;
+    #[cfg(test)]
+    type Output = ShownTool;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_name("name", &self.name)?;
+        if is_ours(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                "`name` is one of the memory's own tools. Choose another.",
+            ));
+        }
+        let too_long = |field: &str, max: usize, actual: usize| {
+            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
+        };
+        if self.description.len() > MAX_DESCRIPTION_BYTES {
+            let actual = self.description.len();
+            return Err(too_long("description", MAX_DESCRIPTION_BYTES, actual));
+        }
+        let parameters = match self.parameters {
+            Some(schema) if schema.as_str().len() > MAX_SCHEMA_BYTES => {
+                let actual = schema.as_str().len();
+                return Err(too_long("parameters", MAX_SCHEMA_BYTES, actual));
+            }
+            Some(schema) => schema.into_raw(),
+            None => RawValue::from_string(r#"{"type":"object"}"#.to_owned())
+                .map_err(|error| Error::storage(error.to_string()))?,
+        };
+        let at = match (self.service, self.url) {
+            (Some(binding), None) => {
+                if !agent.outside.is_bound(binding.as_str()) {
+                    return Err(Failure::not_configured(binding.as_str()));
+                }
+                At::Service(binding.as_str().to_owned())
+            }
+            (None, Some(url)) => {
+                check_url(agent.outside, &url)?;
+                At::Url(url)
+            }
+            _ => {
+                return Err(Error::invalid(
+                    "service",
+                    "A tool is either behind a `service` binding or at a `url`: give one of them.",
+                ));
+            }
+        };
+        let tool = RegisteredTool {
+            definition: ToolDefinition {
+                name: self.name,
+                description: self.description,
+                parameters,
+            },
+            at,
+            needs_approval: self.needs_approval,
+        };
+        define_tool(agent.db, agent.host, &tool)?;
+        Reply::json(&tool.show())
+    }
+}
+
+/// Removes a registered tool.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoveTool {
+    name: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemovedTool {
+    removed: bool,
+}
+
+impl Operation for RemoveTool {
+    const NAME: &'static str = "removeTool";
+    const NEEDS: Needs = Needs::Secret;
+    #[cfg(test)]
+    type Output = RemovedTool;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Reply::json(&RemovedTool {
+            removed: remove_tool(agent.db, &self.name)?,
+        })
+    }
+}
+
+/// Lists the registered tools, by name.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListTools {}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RegisteredTools {
+    tools: Vec<ShownTool>,
+}
+
+impl Operation for ListTools {
+    const NAME: &'static str = "listTools";
+    const NEEDS: Needs = Needs::WholeAgent;
+    #[cfg(test)]
+    type Output = RegisteredTools;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let tools = load_tools(agent.db)?;
+        Reply::json(&RegisteredTools {
+            tools: tools.into_iter().map(RegisteredTool::show).collect(),
+        })
+    }
+}

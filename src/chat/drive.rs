@@ -1,0 +1,614 @@
+//! Driving a turn: what the machine decides is done here. A thin loop around the
+//! model, the tools and the log; between any two of its awaits the object may die,
+//! and what is stored then is enough to go on.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use futures_util::StreamExt as _;
+use futures_util::stream::FuturesUnordered;
+
+use super::chunks::Chunk;
+use super::frames::outgoing::{TurnOutcome, render_failed};
+use super::kit::{Kit, MAX_OUTPUT_BYTES};
+use super::live::{Audience, Desk, Running};
+use super::speaker::Speaker;
+use super::store::{StoredTurn, append_chunks, delete_turn, rewind_chunks, save_turn, take_turn};
+use super::turn::{AskedCall, CallState, Ending, Next, Turn};
+use crate::config::{Config, load_config};
+use crate::database::atomically;
+use crate::error::{Code, Error, Result};
+use crate::ids::Id;
+use crate::log::append::{Parent, append};
+use crate::log::find::find_seqs;
+use crate::memory::frozen::{find_reminder, freeze};
+use crate::memory::{Memory, Scope};
+use crate::models::call::{choose_model, open};
+use crate::models::{FinishReason, ModelRequest, Part, Usage};
+use crate::sessions::{UsageIncrease, add_usage};
+use crate::tools::Toolbox;
+use crate::working_context::build::{Window, build_working_context};
+
+/// Chunks are kept for who comes after the object's death when they are this
+/// many bytes, or this old: an answer that is told within it costs no row.
+const KEEP_BYTES: usize = 32 << 10;
+const KEEP_MS: i64 = 2_000;
+
+/// Events that a turn's context is built from, at most.
+const CONTEXT_EVENTS: usize = 1_000;
+
+/// Times that a turn is taken up again before it is closed with an error.
+const MAX_RECOVERIES: i64 = 2;
+
+/// What a turn needs of the agent.
+#[derive(Clone, Copy)]
+pub struct Room<'a> {
+    pub memory: Memory<'a>,
+    pub desk: &'a Desk,
+    pub audience: &'a dyn Audience,
+}
+
+/// Why a turn ended before its end.
+enum Broken {
+    Cancelled,
+    Failed(Error),
+}
+
+impl From<Error> for Broken {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// One turn while it is driven.
+struct Drive<'a> {
+    room: Room<'a>,
+    running: &'a Running,
+    turn: RefCell<Turn>,
+    speaker: RefCell<Speaker>,
+    keeping: Keeping,
+}
+
+/// Chunks that are told and not kept yet.
+#[derive(Default)]
+struct Keeping {
+    pending: RefCell<String>,
+    next_part: Cell<i64>,
+    kept_ms: Cell<i64>,
+    /// The step that is on, its tools included.
+    step: Cell<usize>,
+}
+
+/// Runs a turn that has just begun.
+pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
+    let earlier = turn
+        .steps
+        .iter()
+        .flat_map(|step| &step.calls)
+        .map(|call| call.id.as_str().to_owned())
+        .chain(turn.declined.iter().cloned())
+        .collect();
+    let drive = Drive {
+        room,
+        running,
+        speaker: RefCell::new(Speaker::new(earlier)),
+        keeping: Keeping::default(),
+        turn: RefCell::new(turn),
+    };
+    drive.keeping.kept_ms.set(room.memory.host.now_ms());
+    let begun = {
+        let message_id = drive.turn.borrow().message_id.clone();
+        let mut speaker = drive.speaker.borrow_mut();
+        let mut chunks = speaker.start(&message_id, None);
+        for id in &drive.turn.borrow().declined {
+            chunks.extend(speaker.output_denied(id));
+        }
+        chunks
+    };
+    let outcome = match drive.tell(begun) {
+        Ok(()) => drive.go().await,
+        Err(error) => Err(error.into()),
+    };
+    drive.finish(outcome).await;
+}
+
+/// Takes up a turn that was cut off; gives its running end, to be driven by
+/// [`go_on`]. `None`: there is no such turn.
+pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
+    if room.desk.find(session_id).is_some() {
+        return Ok(None);
+    }
+    let db = room.memory.db;
+    let taken = atomically(db, || {
+        let Some(stored) = take_turn(db, session_id)? else {
+            return Ok(None);
+        };
+        let (chunks, next_part) = rewind_chunks(db, session_id, stored.turn.asked())?;
+        Ok(Some((stored, chunks, next_part)))
+    })?;
+    let Some((stored, chunks, next_part)) = taken else {
+        return Ok(None);
+    };
+    let running = room.desk.begin(&stored.turn);
+    for chunk in &chunks {
+        running.push(chunk.as_str().into());
+    }
+    Ok(Some(TakenUp {
+        running,
+        stored,
+        chunks,
+        next_part,
+    }))
+}
+
+pub struct TakenUp {
+    pub running: Rc<Running>,
+    stored: StoredTurn,
+    chunks: Vec<String>,
+    next_part: i64,
+}
+
+/// Goes on with a turn that was taken up, or closes it.
+pub async fn go_on(room: Room<'_>, taken: TakenUp) {
+    let TakenUp {
+        running,
+        stored: StoredTurn {
+            mut turn,
+            recoveries,
+        },
+        chunks,
+        next_part,
+    } = taken;
+    turn.resume();
+    let mut speaker = Speaker::recall(Vec::new(), chunks.iter().map(String::as_str));
+    let mut missed = speaker.start(&turn.message_id, None);
+    for call in turn.newest_calls() {
+        if !has_outcome(&chunks, call.id.as_str()) {
+            missed.extend(tell_outcome(&mut speaker, call.id.as_str(), &call.state));
+        }
+    }
+    let drive = Drive {
+        room,
+        running: &running,
+        speaker: RefCell::new(speaker),
+        keeping: Keeping {
+            next_part: Cell::new(next_part),
+            step: Cell::new(turn.asked().saturating_sub(1)),
+            kept_ms: Cell::new(room.memory.host.now_ms()),
+            ..Keeping::default()
+        },
+        turn: RefCell::new(turn),
+    };
+    let outcome = match drive.tell(missed) {
+        Err(error) => Err(error.into()),
+        Ok(()) if recoveries > MAX_RECOVERIES => Err(Broken::Failed(Error::new(
+            Code::ModelFailed,
+            "The turn was interrupted again and again and could not be finished. Ask once more.",
+        ))),
+        Ok(()) => drive.go().await,
+    };
+    if recoveries > MAX_RECOVERIES {
+        drive.say_that_it_was_interrupted();
+    }
+    drive.finish(outcome).await;
+}
+
+/// Whether the chunks tell what a call came to.
+fn has_outcome(chunks: &[String], call_id: &str) -> bool {
+    #[derive(serde::Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Told {
+        #[serde(rename = "type")]
+        kind: String,
+        tool_call_id: Option<String>,
+    }
+    chunks
+        .iter()
+        .filter_map(|chunk| serde_json::from_str::<Told>(chunk).ok())
+        .any(|told| {
+            told.tool_call_id.as_deref() == Some(call_id)
+                && (told.kind.starts_with("tool-output-") || told.kind == "tool-input-error")
+        })
+}
+
+fn tell_outcome(speaker: &mut Speaker, call_id: &str, state: &CallState) -> Vec<Chunk> {
+    match state {
+        CallState::Done { output, is_json } => {
+            let json = if *is_json {
+                output.clone()
+            } else {
+                serde_json::Value::from(output.as_str()).to_string()
+            };
+            match serde_json::value::RawValue::from_string(json) {
+                Ok(output) => speaker.output(call_id, output),
+                Err(_) => speaker.output_error(call_id, "The output is no JSON."),
+            }
+        }
+        CallState::Failed { error } => speaker.output_error(call_id, error),
+        CallState::LeftToUser { approval_id } => speaker.ask_approval(approval_id, call_id),
+        CallState::Waiting | CallState::Running | CallState::LeftToClient => Vec::new(),
+    }
+}
+
+impl Drive<'_> {
+    async fn go(&self) -> Result<Ending, Broken> {
+        loop {
+            let next = self.turn.borrow().next();
+            match next {
+                Next::AskModel => self.ask().await?,
+                Next::RunTools(calls) => self.run_tools(&calls).await?,
+                Next::Finish(ending) => return Ok(ending),
+            }
+        }
+    }
+
+    fn config(&self) -> Result<Config> {
+        load_config(self.room.memory.db)
+    }
+
+    /// Asks the model and hears its answer out.
+    async fn ask(&self) -> Result<(), Broken> {
+        let config = self.config()?;
+        let turn = self.turn.borrow().clone();
+        let kit = self.kit(&config, &turn)?;
+        self.keep()?;
+        self.keeping.step.set(turn.asked());
+        let begun = self.speaker.borrow_mut().start_step();
+        self.tell(begun)?;
+        let mut heard = Heard::default();
+        let outcome = self
+            .running
+            .unless_cancelled(self.hear(&config, &turn, &kit, &mut heard))
+            .await;
+        self.turn.borrow_mut().add_usage(heard.usage);
+        let broken = match outcome {
+            Some(Ok(())) => None,
+            Some(Err(error)) => Some(Broken::Failed(error)),
+            None => Some(Broken::Cancelled),
+        };
+        if let Some(broken) = broken {
+            self.turn
+                .borrow_mut()
+                .take_partial(heard.text, heard.reasoning);
+            return Err(broken);
+        }
+        let host = self.room.memory.host;
+        self.turn.borrow_mut().take_answer(
+            heard.text,
+            heard.reasoning,
+            heard.calls,
+            heard.finish_reason,
+            &|name| kit.runner(name),
+            &mut || Id::mint_approval(host).as_str().to_owned(),
+        );
+        let mut told = Vec::new();
+        for call in self.turn.borrow_mut().newest_calls() {
+            // Of arguments that are none the client has heard already.
+            if call.bad_arguments.is_none() {
+                let mut speaker = self.speaker.borrow_mut();
+                told.extend(tell_outcome(&mut speaker, call.id.as_str(), &call.state));
+            }
+        }
+        self.tell(told)?;
+        Ok(())
+    }
+
+    fn kit<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<Kit<'b>> {
+        let toolbox = Toolbox {
+            memory: self.room.memory,
+            config,
+            session_id: Some(&turn.session_id),
+            turn_id: Some(&turn.id),
+            only_session: turn.only_session.as_ref(),
+            // The model speaks for the agent, whoever talks to it.
+            writes_agent: true,
+        };
+        Kit::load(toolbox, turn)
+    }
+
+    async fn hear(
+        &self,
+        config: &Config,
+        turn: &Turn,
+        kit: &Kit<'_>,
+        heard: &mut Heard,
+    ) -> Result<()> {
+        let memory = &self.room.memory;
+        let scope = Scope::Session(&turn.session_id);
+        let mut instructions = Vec::new();
+        let frozen = freeze(memory, scope).await?;
+        if !frozen.prompt.is_empty() {
+            instructions.push(frozen.prompt);
+        }
+        instructions.extend(config.system_instructions.iter().cloned());
+        instructions.extend(turn.system_instructions.iter().cloned());
+        instructions.extend(find_reminder(memory, scope).await?);
+        let leaf_seq = match &turn.parent_id {
+            Some(id) => {
+                let found = find_seqs(memory.db, &turn.session_id, std::iter::once(id))?;
+                Some(*found.get(id.as_str()).ok_or_else(gone)?)
+            }
+            None => None,
+        };
+        let window = Window {
+            leaf_seq,
+            limit: CONTEXT_EVENTS,
+            system_instructions: instructions,
+            added: turn.messages(),
+        };
+        let context = build_working_context(memory.db, &turn.session_id, window)?;
+        let request = ModelRequest {
+            system: &context.system_instructions,
+            messages: &context.messages,
+            tools: &kit.definitions,
+            max_output_tokens: None,
+        };
+        let named = turn.model.as_deref().or(config.model.as_deref());
+        let choice = choose_model(memory.outside, named)?;
+        let mut stream = open(memory.outside, &choice, &request, true).await?;
+        while let Some(part) = stream.next().await? {
+            if let Part::Failed(sentence) = part {
+                return Err(Error::new(Code::ModelFailed, sentence));
+            }
+            let chunks = self.speaker.borrow_mut().say(&part);
+            self.tell(chunks)?;
+            heard.take(part);
+            if self.room.desk.is_full(self.running) {
+                return Err(Error::new(
+                    Code::ModelFailed,
+                    "The answer grew beyond what one turn may say and was stopped.",
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes calls side by side. Each result is stored before the next step.
+    async fn run_tools(&self, calls: &[usize]) -> Result<(), Broken> {
+        let config = self.config()?;
+        self.turn.borrow_mut().start_calls(calls);
+        // Before any is made: what may have taken effect is never made again.
+        self.save()?;
+        let turn = self.turn.borrow().clone();
+        let kit = self.kit(&config, &turn)?;
+        let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        let mut made = FuturesUnordered::new();
+        for index in calls {
+            if let Some(call) = newest.get(*index) {
+                let (kit, turn) = (&kit, &turn);
+                made.push(async move { (*index, kit.run(turn, call).await) });
+            }
+        }
+        let mut output_bytes = turn.output_bytes();
+        while !made.is_empty() {
+            let Some(next) = self.running.unless_cancelled(made.next()).await else {
+                return Err(Broken::Cancelled);
+            };
+            let Some((index, mut state)) = next else {
+                break;
+            };
+            if let CallState::Done { output, .. } = &state {
+                output_bytes += output.len();
+                if output_bytes > MAX_OUTPUT_BYTES {
+                    output_bytes -= output.len();
+                    state = CallState::failed(format!(
+                        "The tool's output is {} bytes; the outputs of one turn may have {MAX_OUTPUT_BYTES} together.",
+                        output.len()
+                    ));
+                }
+            }
+            let id = newest.get(index).map(|call| call.id.as_str());
+            let told = tell_outcome(
+                &mut self.speaker.borrow_mut(),
+                id.unwrap_or_default(),
+                &state,
+            );
+            self.turn.borrow_mut().finish_call(index, state);
+            self.tell(told)?;
+            if !made.is_empty() {
+                self.save()?;
+            }
+        }
+        let ended = self.speaker.borrow_mut().finish_step();
+        self.tell(ended)?;
+        if self.turn.borrow().next() == Next::AskModel {
+            self.save()?;
+        }
+        Ok(())
+    }
+
+    /// Stores the turn as it stands, and all that it has told.
+    fn save(&self) -> Result<()> {
+        let db = self.room.memory.db;
+        atomically(db, || {
+            self.keep()?;
+            save_turn(db, &self.turn.borrow())
+        })
+    }
+
+    /// Tells whoever listens.
+    fn tell(&self, chunks: Vec<Chunk>) -> Result<()> {
+        if chunks.is_empty() {
+            return Ok(());
+        }
+        let keeping = &self.keeping;
+        for chunk in chunks {
+            let json: Rc<str> = chunk.json().into();
+            keeping.pending.borrow_mut().push_str(&json);
+            keeping.pending.borrow_mut().push('\n');
+            let number = self.running.push(Rc::clone(&json));
+            let session_id = &self.running.session_id;
+            if self.room.audience.is_there(session_id) {
+                let frame = self.running.telling(false).render_chunk(&json, number);
+                self.room.audience.tell(session_id, &frame, None);
+            }
+        }
+        let is_old = self.room.memory.host.now_ms() - keeping.kept_ms.get() >= KEEP_MS;
+        if is_old || keeping.pending.borrow().len() >= KEEP_BYTES {
+            self.keep()?;
+        }
+        Ok(())
+    }
+
+    fn keep(&self) -> Result<()> {
+        let keeping = &self.keeping;
+        let lines = keeping.pending.take();
+        keeping.kept_ms.set(self.room.memory.host.now_ms());
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let part = keeping.next_part.get();
+        keeping.next_part.set(part + 1);
+        let (db, step) = (self.room.memory.db, keeping.step.get());
+        append_chunks(db, &self.running.session_id, part, step, &lines)
+    }
+
+    fn say_that_it_was_interrupted(&self) {
+        let mut turn = self.turn.borrow_mut();
+        turn.take_partial(
+            "This answer was interrupted again and again and could not be finished.".to_owned(),
+            String::new(),
+        );
+    }
+
+    /// Writes what the turn said, then says that it is over.
+    async fn finish(self, outcome: Result<Ending, Broken>) {
+        if matches!(outcome, Err(Broken::Cancelled)) {
+            self.turn.borrow_mut().cancel();
+        }
+        let written = self.write();
+        let mut speaker = self.speaker.borrow_mut();
+        let (chunks, told) = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
+                (speaker.fail(&error.message), TurnOutcome::Error)
+            }
+            (Ok(()), Err(Broken::Cancelled)) => (speaker.abort(None), TurnOutcome::Aborted),
+            (Ok(()), Ok(Ending::Said(reason))) => {
+                (speaker.finish(*reason, None), TurnOutcome::Completed)
+            }
+            (Ok(()), Ok(Ending::LeftToClient)) => (
+                speaker.finish(FinishReason::ToolCalls, None),
+                TurnOutcome::Completed,
+            ),
+            (Ok(()), Ok(Ending::StepLimit)) => {
+                let steps = self.turn.borrow().max_steps;
+                let sentence = format!(
+                    "The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."
+                );
+                (speaker.fail(&sentence), TurnOutcome::Error)
+            }
+        };
+        drop(speaker);
+        let failed = match (&written, &outcome) {
+            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
+            _ => None,
+        };
+        self.tell_last(chunks);
+        let session_id = &self.running.session_id;
+        if self.room.audience.is_there(session_id) {
+            let frame = match failed {
+                Some(sentence) => render_failed(
+                    &self.running.request_id,
+                    &sentence,
+                    self.running.is_continuation,
+                ),
+                None => self.running.telling(false).render_done(told),
+            };
+            self.room.audience.tell(session_id, &frame, None);
+        }
+        self.room.desk.end(self.running, told);
+    }
+
+    /// Told, and never kept: the turn's rows are gone.
+    fn tell_last(&self, chunks: Vec<Chunk>) {
+        for chunk in chunks {
+            let json: Rc<str> = chunk.json().into();
+            let number = self.running.push(Rc::clone(&json));
+            let session_id = &self.running.session_id;
+            if self.room.audience.is_there(session_id) {
+                let frame = self.running.telling(false).render_chunk(&json, number);
+                self.room.audience.tell(session_id, &frame, None);
+            }
+        }
+    }
+
+    /// The assistant's events, the usage and the end of the turn, in one
+    /// transaction. Where the log has no place for the answer any more, the turn
+    /// ends all the same.
+    fn write(&self) -> Result<()> {
+        let memory = &self.room.memory;
+        let turn = self.turn.borrow();
+        let events = turn.events()?;
+        let outcome = atomically(memory.db, || {
+            if !events.is_empty() {
+                let parent = match &turn.parent_id {
+                    Some(id) => Parent::After(id.clone()),
+                    None => Parent::Root,
+                };
+                append(
+                    memory.db,
+                    memory.host,
+                    &turn.session_id,
+                    &events,
+                    &parent,
+                    None,
+                )?;
+            }
+            if turn.usage != Usage::default() {
+                let more = UsageIncrease {
+                    input_tokens: turn.usage.input_tokens,
+                    output_tokens: turn.usage.output_tokens,
+                    cost: 0.0,
+                };
+                add_usage(memory.db, memory.host, &turn.session_id, &more)?;
+            }
+            delete_turn(memory.db, &turn.session_id)
+        });
+        match outcome {
+            Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+                delete_turn(memory.db, &turn.session_id)?;
+                Err(gone())
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+fn gone() -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        "The message that was to be answered was deleted while it was being answered.",
+    )
+}
+
+/// What a model has said so far in one answer.
+#[derive(Default)]
+struct Heard {
+    text: String,
+    reasoning: String,
+    calls: Vec<AskedCall>,
+    usage: Usage,
+    finish_reason: FinishReason,
+}
+
+impl Heard {
+    fn take(&mut self, part: Part) {
+        match part {
+            Part::Text(text) => self.text.push_str(&text),
+            Part::Reasoning(text) => self.reasoning.push_str(&text),
+            Part::Call {
+                id,
+                name,
+                arguments,
+                ..
+            } => self.calls.push(AskedCall {
+                id,
+                name,
+                arguments,
+            }),
+            Part::Usage(usage) => self.usage = usage,
+            Part::Finish(reason) => self.finish_reason = reason,
+            Part::CallStart { .. } | Part::CallDelta { .. } | Part::Failed(_) => {}
+        }
+    }
+}
