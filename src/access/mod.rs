@@ -47,6 +47,8 @@ pub struct Scope {
     pub session_id: Option<Id>,
     /// These operations and no other. `None`: all that need no secret.
     pub operations: Option<Vec<String>>,
+    /// Milliseconds since the epoch.
+    pub expires_at: i64,
 }
 
 impl Caller {
@@ -103,7 +105,42 @@ pub fn identify(
     Ok(Caller::Scoped(Scope {
         session_id: claims.session_id,
         operations: claims.operations,
+        expires_at: claims.expires_at,
     }))
+}
+
+/// Finds out who opens a socket. A page can't set headers there, so a minted
+/// token may come in the subprotocol or in the address; the secret may not, since
+/// both are written into logs.
+pub fn identify_socket(
+    policy: &Policy,
+    host: &dyn Host,
+    agent: &str,
+    bearer: Option<&str>,
+    token: Option<&str>,
+) -> Result<Caller> {
+    let Some(token) = token.filter(|_| bearer.is_none() && policy.secret.is_some()) else {
+        return identify(policy, host, Some(agent), bearer);
+    };
+    match identify(policy, host, Some(agent), Some(token))? {
+        Caller::Scoped(scope) => Ok(Caller::Scoped(scope)),
+        Caller::Owner => Err(unauthorized(
+            "The secret must not stand in an address or a subprotocol. Mint a token with `mintToken`, or send the secret in the `Authorization` header.",
+        )),
+    }
+}
+
+/// The token among a socket's subprotocols, and the one to answer with.
+pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
+    let offered: Vec<&str> = offered
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let token = offered.iter().find(|name| token::is_token(name)).copied();
+    let other = offered.iter().find(|name| !token::is_token(name)).copied();
+    (token, other.or(token))
 }
 
 /// Whether `caller` may run `operation` on `session_id` (`None`: it names none).
@@ -266,7 +303,8 @@ mod tests {
             caller,
             Caller::Scoped(Scope {
                 session_id: Some(id("s")),
-                operations: Some(vec!["getSession".to_owned()])
+                operations: Some(vec!["getSession".to_owned()]),
+                expires_at: host.now_ms() + 1000
             })
         );
         assert_eq!(
@@ -323,6 +361,7 @@ mod tests {
                 session_id: session.map(id),
                 operations: operations
                     .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+                expires_at: i64::MAX,
             })
         };
         let (mine, other) = (id("s"), id("t"));

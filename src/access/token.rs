@@ -63,6 +63,12 @@ pub fn verify(secret: &str, token: &str, now_ms: i64) -> Result<Claims, &'static
     Ok(claims)
 }
 
+/// Whether this looks like a token of ours.
+pub fn is_token(text: &str) -> bool {
+    text.strip_prefix(PREFIX)
+        .is_some_and(|rest| rest.starts_with('.'))
+}
+
 /// Compares digests, so that time tells neither the secret's bytes nor its length.
 pub fn is_same_secret(secret: &str, given: &str) -> bool {
     const PURPOSE: &str = "session-agent secret";

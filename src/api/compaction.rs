@@ -12,7 +12,9 @@ use crate::compaction::by_hand::{add_compaction, delete_compaction};
 use crate::compaction::estimate::Estimate;
 use crate::compaction::estimate::{load_fixed, measure};
 use crate::compaction::journal::{Decision, load_journal};
-use crate::compaction::settings::{Own, Settings, change_settings, load_settings};
+#[cfg(test)]
+use crate::compaction::settings::Settings;
+use crate::compaction::settings::{Own, change_settings, load_settings};
 use crate::compaction::summariser::ModelSummariser;
 use crate::database::Text;
 use crate::error::{Error, Result};

@@ -15,6 +15,7 @@ mod operation;
 pub mod route;
 mod search;
 mod sessions;
+pub mod socket;
 mod table;
 mod transfer;
 mod tree;

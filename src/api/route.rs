@@ -38,6 +38,25 @@ pub enum Route {
         agent: String,
         session_id: String,
     },
+    /// A turn.
+    Chat {
+        agent: String,
+        /// `?sessionId=`; the one called `default` without it. The body may name another.
+        session_id: String,
+    },
+    /// The turn that runs.
+    Resume {
+        agent: String,
+        session_id: String,
+    },
+    /// A socket, where the request asks for one.
+    Socket {
+        agent: String,
+        /// `?sessionId=`; the one called `default` without it.
+        session_id: String,
+        /// `?token=`
+        token: Option<String>,
+    },
 }
 
 impl Route {
@@ -47,7 +66,10 @@ impl Route {
             Route::Rpc { agent, .. }
             | Route::Messages { agent, .. }
             | Route::Export { agent, .. }
-            | Route::Import { agent, .. } => Some(agent),
+            | Route::Import { agent, .. }
+            | Route::Chat { agent, .. }
+            | Route::Resume { agent, .. }
+            | Route::Socket { agent, .. } => Some(agent),
             Route::Health | Route::OpenApi | Route::Console => None,
         }
     }
@@ -70,22 +92,41 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
 fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     let (agent, rest) = rest.split_once('/').unwrap_or((rest, ""));
     let agent = agent_name(agent)?;
+    let named_session = || -> Result<String> {
+        let named = find_parameter(url, "sessionId")?;
+        Ok(named.unwrap_or_else(|| DEFAULT_SESSION.to_owned()))
+    };
     if rest == "get-messages" {
-        let session_id = match find_parameter(url, "sessionId")? {
-            Some(id) => id,
-            None => DEFAULT_SESSION.to_owned(),
-        };
+        let session_id = named_session()?;
         return allow(
             method,
             &["GET", "HEAD"],
             Route::Messages { agent, session_id },
         );
     }
+    if rest == "chat" {
+        let session_id = named_session()?;
+        return allow(method, &["POST"], Route::Chat { agent, session_id });
+    }
+    if rest.is_empty() && method == "GET" {
+        return Ok(Route::Socket {
+            agent,
+            session_id: named_session()?,
+            token: find_parameter(url, "token")?,
+        });
+    }
     match rest.split_once('/') {
         Some(("rpc", operation)) if !operation.is_empty() && !operation.contains('/') => {
             let operation = decode("operation", operation)?;
             allow(method, &["POST"], Route::Rpc { agent, operation })
         }
+        Some(("chat", rest)) => match rest.split_once('/') {
+            Some((session_id, "stream")) => {
+                let session_id = decode("sessionId", session_id)?;
+                allow(method, &["GET"], Route::Resume { agent, session_id })
+            }
+            _ => Err(nothing_here()),
+        },
         Some(("sessions", rest)) => {
             let (session_id, what) = rest.split_once('/').ok_or_else(nothing_here)?;
             let session_id = decode("sessionId", session_id)?;
@@ -180,7 +221,7 @@ fn allow(method: &str, allowed: &[&str], route: Route) -> Result<Route> {
     .with("allow", allowed))
 }
 
-fn nothing_here() -> Error {
+pub fn nothing_here() -> Error {
     Error::new(
         Code::UnknownOperation,
         "There is nothing at this address. Operations are at `POST /agents/session-agent/{agent}/rpc/{operation}`.",

@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use super::answers::{DECLINED, Outcome};
-use super::plan::{Accepted, Awaits, OpenCall, Place, Stored, plan};
+use super::answers::{Answer, DECLINED, Outcome};
+use super::plan::{Accepted, Answered, Awaits, OpenCall, Place, Stored, find_asking, plan};
 use super::request::{ChatMessage, ChatRequest};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
@@ -25,7 +25,7 @@ use crate::messages::change::update_message;
 use crate::messages::parse::{Source, parse_message};
 use crate::messages::read::{get_event_row, load_message_rows};
 use crate::messages::view::EventRow;
-use crate::models::Usage;
+use crate::models::{ToolDefinition, Usage};
 use crate::sessions::{NewSession, create_session, session_exists};
 
 /// Messages of a request that are looked up at once, newest first. A client sends
@@ -45,6 +45,14 @@ pub struct Start {
 struct Known {
     stored: Stored,
     rows: Vec<EventRow>,
+}
+
+/// What a request asks of the turn itself.
+struct Wishes<'a> {
+    turn_id: &'a str,
+    model: Option<&'a str>,
+    system_instructions: &'a [String],
+    client_tools: &'a [ToolDefinition],
 }
 
 pub struct Accepting<'a> {
@@ -70,8 +78,94 @@ impl Accepting<'_> {
             let known = self.load_known(request)?;
             let stored: Vec<Stored> = known.iter().map(|known| known.stored.clone()).collect();
             let accepted = plan(&stored, request)?;
-            self.take(request, turn_id, &config, &known, &accepted)
+            let wishes = Wishes {
+                turn_id,
+                model: request.model.as_ref().map(Id::as_str),
+                system_instructions: &request.system_instructions,
+                client_tools: &request.client_tools,
+            };
+            self.take(&wishes, &config, &known, &accepted)
         })
+    }
+
+    /// An answer to one call of the newest message, from a socket. `None`: no call
+    /// waits for it. Without `continues` the client asks for the turn by itself.
+    pub fn accept_answer(
+        &self,
+        answer: Answer,
+        continues: bool,
+        client_tools: &[ToolDefinition],
+        turn_id: &str,
+    ) -> Result<Option<Start>> {
+        atomically(self.db, || {
+            if !session_exists(self.db, self.session_id)? {
+                return Ok(None);
+            }
+            if has_turn(self.db, self.session_id)? {
+                return Err(turn_in_progress());
+            }
+            let config = load_config(self.db)?;
+            let known = self.load_newest()?;
+            let stored: Vec<Stored> = known.iter().map(|known| known.stored.clone()).collect();
+            let Some(asking) = find_asking(&stored, &answer) else {
+                return Ok(None);
+            };
+            let message_id = asking.id.clone();
+            let mut still_open: Vec<String> = asking
+                .open
+                .iter()
+                .map(|open| open.tool_call_id.clone())
+                .filter(|id| id != answer.tool_call_id())
+                .collect();
+            if !continues {
+                still_open.push(answer.tool_call_id().to_owned());
+            }
+            let mut accepted = Accepted {
+                place: Place::Within(message_id.clone()),
+                new_user_messages: Vec::new(),
+                edited: None,
+                answers: Vec::new(),
+                approvals: Vec::new(),
+                still_open,
+            };
+            match answer {
+                Answer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
+                Answer::Approval(answer) => {
+                    accepted.approvals.push(Answered { message_id, answer });
+                }
+            }
+            let wishes = Wishes {
+                turn_id,
+                model: None,
+                system_instructions: &[],
+                client_tools,
+            };
+            self.take(&wishes, &config, &known, &accepted).map(Some)
+        })
+    }
+
+    /// The newest message of the path that the session follows.
+    fn load_newest(&self) -> Result<Vec<Known>> {
+        let leaf = get_tip(self.db, self.session_id)?.leaf;
+        let seq = leaf.map(|leaf| leaf.seq);
+        seq.into_iter()
+            .filter_map(|seq| self.load_message(seq).transpose())
+            .collect()
+    }
+
+    fn load_message(&self, seq: i64) -> Result<Option<Known>> {
+        let rows = load_message_rows(self.db, self.session_id, seq)?;
+        let Some(first) = rows.first() else {
+            return Ok(None);
+        };
+        Ok(Some(Known {
+            stored: Stored {
+                id: first.id.clone(),
+                is_users: first.action == "user_message",
+                open: open_calls(&rows)?,
+            },
+            rows,
+        }))
     }
 
     fn create_session(&self) -> Result<()> {
@@ -103,28 +197,18 @@ impl Accepting<'_> {
         seqs.extend(leaf.map(|leaf| leaf.seq));
         let mut known: Vec<Known> = Vec::new();
         for seq in seqs {
-            let rows = load_message_rows(self.db, self.session_id, seq)?;
-            let Some(first) = rows.first() else {
+            let Some(message) = self.load_message(seq)? else {
                 continue;
             };
-            let id = first.id.clone();
-            known.retain(|known| known.stored.id != id);
-            known.push(Known {
-                stored: Stored {
-                    is_users: first.action == "user_message",
-                    open: open_calls(&rows)?,
-                    id,
-                },
-                rows,
-            });
+            known.retain(|known| known.stored.id != message.stored.id);
+            known.push(message);
         }
         Ok(known)
     }
 
     fn take(
         &self,
-        request: &ChatRequest,
-        turn_id: &str,
+        wishes: &Wishes<'_>,
         config: &Config,
         known: &[Known],
         accepted: &Accepted<'_>,
@@ -180,18 +264,15 @@ impl Accepting<'_> {
             });
         }
         let turn = Turn {
-            id: turn_id.to_owned(),
+            id: wishes.turn_id.to_owned(),
             session_id: self.session_id.clone(),
             message_id: message_id.clone(),
             is_continuation: continued.is_some(),
             parent_id: parent,
             max_steps: usize::try_from(config.max_steps).unwrap_or(1),
-            model: request
-                .model
-                .as_ref()
-                .map(|model| model.as_str().to_owned()),
-            system_instructions: request.system_instructions.clone(),
-            client_tools: request.client_tools.clone(),
+            model: wishes.model.map(str::to_owned),
+            system_instructions: wishes.system_instructions.to_vec(),
+            client_tools: wishes.client_tools.to_vec(),
             only_session: self.only_session.cloned(),
             declined: accepted
                 .approvals

@@ -33,6 +33,17 @@ impl Desk {
         self.running.borrow().get(session_id.as_str()).cloned()
     }
 
+    pub fn is_busy(&self) -> bool {
+        !self.running.borrow().is_empty()
+    }
+
+    /// Stops all turns: what they would write has no place any more.
+    pub fn cancel_all(&self) {
+        for running in self.running.borrow().values() {
+            running.cancel();
+        }
+    }
+
     /// Whether another turn may begin.
     pub fn check_room(&self) -> Result<()> {
         if self.running.borrow().len() < MAX_TURNS {

@@ -63,10 +63,16 @@ pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, 
     Ok(RawResponse::new(&body.0, &init).unchecked_into())
 }
 
+/// Nothing to say, and nothing wrong.
+pub fn nothing(meter: &Meter) -> Built {
+    let init = init(204, Some(meter), &[])?;
+    Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
+}
+
 /// An answer whose body is written piece by piece, as it is read. Its headers
 /// say what it has cost up to its start.
-pub fn stream(body: &JsValue, meter: &Meter, content_type: &str) -> Built {
-    let init = init(200, Some(meter), &[("content-type", content_type)])?;
+pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> Built {
+    let init = init(200, Some(meter), headers)?;
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 

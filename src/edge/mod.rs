@@ -7,11 +7,31 @@ mod object;
 mod outside;
 mod router;
 mod site;
+mod sockets;
 mod storage;
+mod stream;
 mod transfer;
 
-use crate::access::Policy;
-use worker::Env;
+use self::host::Runtime;
+use crate::access::{self, Caller, Policy};
+use crate::api::route::Route;
+use crate::error::Result;
+use worker::{Env, web_sys};
+
+/// Who asks: by a header, or, for a socket, as a page can say it.
+fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
+    let authorization = http::find_header(request, "authorization");
+    let bearer = access::find_bearer(authorization.as_deref());
+    match route {
+        Route::Socket { agent, token, .. } => {
+            let offered = http::find_header(request, "sec-websocket-protocol");
+            let (named, _) = access::find_subprotocol(offered.as_deref());
+            let token = named.or(token.as_deref());
+            access::identify_socket(policy, &Runtime, agent, bearer, token)
+        }
+        _ => access::identify(policy, &Runtime, route.agent(), bearer),
+    }
+}
 
 /// How this Worker lets callers in, from its variables and secrets.
 fn policy(env: &Env) -> Policy {

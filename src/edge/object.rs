@@ -12,16 +12,27 @@ use worker::{Env, web_sys, worker_sys};
 
 use super::host::Runtime;
 use super::outside::Bindings;
-use super::storage::{Sqlite, Storage, empty};
-use super::{http, policy, site, transfer};
+use super::sockets::{self, Socket, Sockets};
+use super::storage::{Sqlite, Storage, empty, wake_at};
+use super::{http, identify, policy, site, stream, transfer};
 use crate::access::{self, Caller, Policy};
+use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
 use crate::api::route::{self, Route};
-use crate::api::{Agent, Reply, begin_export, begin_import, dispatch, follow_up, get_messages};
+use crate::api::{
+    Agent, Reply, begin_export, begin_import, dispatch, follow_up, get_messages, socket,
+};
+use crate::chat::chunks::HEADERS;
+use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::error::{Error, Result};
+use crate::host::Host as _;
 use crate::ids::Id;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::schema;
+
+/// How long after a turn began, or was seen running, the object is woken to look
+/// whether it was cut off.
+const LOOK_AFTER_MS: i64 = 10_000;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -34,26 +45,34 @@ struct Object {
     storage: Storage,
     policy: Policy,
     outside: Bindings,
+    sockets: Sockets,
     /// The name it is addressed by; an object made without one answers to its id.
     name: String,
     /// Whether its tables are known to be this build's.
     is_migrated: Cell<bool>,
     watch: Watch,
+    desk: Desk,
+    /// When it is woken next, as far as this life knows.
+    wakes_at_ms: Cell<i64>,
 }
 
 #[wasm_bindgen]
 impl SessionAgent {
     #[wasm_bindgen(constructor)]
     pub fn new(state: worker_sys::DurableObjectState, env: Env) -> Self {
+        let sockets = Sockets::new(JsValue::from(&state).unchecked_into());
         let state = worker::State::from(state);
         let id = state.id();
         let object = Object {
             storage: JsValue::from(state.storage().as_raw()).unchecked_into(),
             policy: policy(&env),
             outside: Bindings::new(&env),
+            sockets,
             name: id.name().unwrap_or_else(|| id.to_string()),
             is_migrated: Cell::new(false),
             watch: Watch::default(),
+            desk: Desk::default(),
+            wakes_at_ms: Cell::new(0),
         };
         Self {
             state,
@@ -71,10 +90,67 @@ impl SessionAgent {
                 }
                 http::answer(&reply.body, &db.meter)
             }
-            Ok(Answer::Stream(body)) => http::stream(&body, &db.meter, "application/x-ndjson"),
-            Ok(Answer::Site(response)) => response,
+            Ok(Answer::Stream(body)) => {
+                let headers = [("content-type", "application/x-ndjson")];
+                http::stream(&body, &db.meter, &headers)
+            }
+            Ok(Answer::Turn(begun)) => {
+                if let Some(work) = begun.work {
+                    self.begin(work);
+                }
+                answer_turn(begun.listening, &db)
+            }
+            Ok(Answer::Nothing) => http::nothing(&db.meter),
+            Ok(Answer::Response(response)) => response,
             Err(error) => http::refuse(&error, Some(&db.meter)),
         }
+    }
+
+    /// Looks for turns that were cut off.
+    pub async fn alarm(&self) -> Result<(), JsValue> {
+        let object = &self.object;
+        object.wakes_at_ms.set(0);
+        let db = Sqlite::new(&object.storage);
+        let works = object
+            .migrate(&db)
+            .and_then(|()| take_up_all(&object.agent(&db, &Caller::Owner, &[])));
+        match works {
+            Ok(works) => {
+                for work in works {
+                    self.begin(work);
+                }
+                // Those that run are looked after, too.
+                if object.desk.is_busy() {
+                    object.look_later().await;
+                }
+                Ok(())
+            }
+            Err(error) => {
+                http::log(&error);
+                // The runtime asks again.
+                Err(JsValue::from_str(error.code.name()))
+            }
+        }
+    }
+
+    #[wasm_bindgen(js_name = webSocketMessage)]
+    pub async fn web_socket_message(&self, socket: Socket, message: JsValue) {
+        if let Some(text) = message.as_string()
+            && let Err(error) = self.hear(&socket, &text).await
+        {
+            http::log(&error);
+        }
+    }
+
+    #[wasm_bindgen(js_name = webSocketClose)]
+    pub async fn web_socket_close(&self, socket: Socket) {
+        // It is closed, or about to be: either is well.
+        let _ = socket.close(1000, "");
+    }
+
+    #[wasm_bindgen(js_name = webSocketError)]
+    pub async fn web_socket_error(&self, socket: Socket) {
+        let _ = socket.close(1011, "");
     }
 }
 
@@ -83,12 +159,55 @@ impl SessionAgent {
     fn follow_up(&self, grown: Id) {
         let object = Rc::clone(&self.object);
         self.state.wait_until(async move {
+            object.follow_up(&grown).await;
+        });
+    }
+
+    /// Runs a turn, whether or not its client stays.
+    fn begin(&self, work: Work) {
+        let object = Rc::clone(&self.object);
+        self.state.wait_until(async move {
+            object.look_later().await;
             let db = Sqlite::new(&object.storage);
-            let agent = object.agent(&db, &Caller::Owner, &[]);
-            if let Err(error) = follow_up(&agent, &grown).await {
-                http::log(&error);
+            let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
+            match grown {
+                Ok(grown) => object.follow_up(&grown).await,
+                Err(error) => http::log(&error),
             }
         });
+    }
+
+    async fn hear(&self, socket: &Socket, text: &str) -> Result<()> {
+        let Some(seat) = sockets::find_seat(socket) else {
+            socket.close(1011, "").map_err(sockets::failed)?;
+            return Ok(());
+        };
+        if seat.has_expired(Runtime.now_ms()) {
+            let reason = "The token has expired; have another minted.";
+            socket.close(4401, reason).map_err(sockets::failed)?;
+            return Ok(());
+        }
+        let object = &self.object;
+        let db = Sqlite::new(&object.storage);
+        object.migrate(&db)?;
+        let caller = seat.caller();
+        let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await?;
+        for reply in heard.replies {
+            socket.send(&reply).map_err(sockets::failed)?;
+        }
+        if let Some(seat) = &heard.seat {
+            sockets::keep(socket, seat).map_err(sockets::failed)?;
+        }
+        if let Some(work) = heard.work {
+            self.begin(work);
+        }
+        if let Some(grown) = heard.grown {
+            self.follow_up(grown);
+        }
+        if heard.empties_storage {
+            object.empty().await?;
+        }
+        Ok(())
     }
 }
 
@@ -96,7 +215,16 @@ enum Answer {
     Reply(Reply),
     /// A body that is read as it is sent.
     Stream(JsValue),
-    Site(Result<web_sys::Response, JsValue>),
+    Turn(Begun),
+    Nothing,
+    Response(Result<web_sys::Response, JsValue>),
+}
+
+fn answer_turn(listening: Listening, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
+    match stream::of_events(listening) {
+        Ok(body) => http::stream(&body, &db.meter, &HEADERS),
+        Err(error) => http::refuse(&error, Some(&db.meter)),
+    }
 }
 
 impl Object {
@@ -109,6 +237,8 @@ impl Object {
             caller,
             outside: &self.outside,
             watch: &self.watch,
+            desk: &self.desk,
+            audience: &self.sockets,
             via,
         }
     }
@@ -118,7 +248,7 @@ impl Object {
         if site::is_public(&route)
             && let Some(response) = site::serve(&route)
         {
-            return Ok(Answer::Site(response));
+            return Ok(Answer::Response(response));
         }
         if route.agent().is_some_and(|agent| agent != self.name) {
             return Err(Error::invalid(
@@ -126,13 +256,16 @@ impl Object {
                 "The path names another agent than the one whose object this is.",
             ));
         }
-        let authorization = http::find_header(&request, "authorization");
-        let bearer = access::find_bearer(authorization.as_deref());
-        let caller = access::identify(&self.policy, &Runtime, Some(&self.name), bearer)?;
+        let caller = identify(&self.policy, &route, &request)?;
         if let Some(response) = site::serve(&route) {
-            return Ok(Answer::Site(response));
+            return Ok(Answer::Response(response));
         }
         let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
+        if let Route::Socket { session_id, .. } = route {
+            self.migrate(db)?;
+            let agent = self.agent(db, &caller, &via);
+            return self.open_socket(&agent, session_id, &request);
+        }
         // An import reads its body itself, bit by bit.
         let (body, pieces) = match route {
             Route::Import { .. } => (Vec::new(), http::Body::new(request)?),
@@ -151,17 +284,69 @@ impl Object {
                 let import = begin_import(&agent, session_id)?;
                 transfer::receive(db, import, pieces).await?
             }
-            Route::Health | Route::OpenApi | Route::Console => {
+            Route::Chat { session_id, .. } => {
+                return begin_chat(&agent, &session_id, &body).map(Answer::Turn);
+            }
+            Route::Resume { session_id, .. } => {
+                let begun = resume_chat(&agent, &session_id)?;
+                return Ok(begun.map_or(Answer::Nothing, Answer::Turn));
+            }
+            Route::Health | Route::OpenApi | Route::Console | Route::Socket { .. } => {
                 return Err(Error::storage(
                     "a page of the site was taken for an agent's",
                 ));
             }
         };
         if reply.empties_storage {
-            self.is_migrated.set(false);
-            empty(&self.storage).await?;
+            self.empty().await?;
         }
         Ok(Answer::Reply(reply))
+    }
+
+    fn open_socket(
+        &self,
+        agent: &Agent<'_>,
+        session_id: String,
+        request: &web_sys::Request,
+    ) -> Result<Answer> {
+        let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
+        if !upgrade.eq_ignore_ascii_case("websocket") {
+            return Err(route::nothing_here());
+        }
+        let seat = socket::open(agent, session_id)?;
+        let offered = http::find_header(request, "sec-websocket-protocol");
+        let (_, protocol) = access::find_subprotocol(offered.as_deref());
+        let greeting = socket::greet(agent);
+        Ok(Answer::Response(
+            self.sockets.open(&seat, &greeting, protocol),
+        ))
+    }
+
+    async fn follow_up(&self, grown: &Id) {
+        let db = Sqlite::new(&self.storage);
+        if let Err(error) = follow_up(&self.agent(&db, &Caller::Owner, &[]), grown).await {
+            http::log(&error);
+        }
+    }
+
+    /// Has the object woken, should it die while a turn runs.
+    async fn look_later(&self) {
+        let now_ms = Runtime.now_ms();
+        if self.wakes_at_ms.get() > now_ms {
+            return;
+        }
+        let at_ms = now_ms + LOOK_AFTER_MS;
+        self.wakes_at_ms.set(at_ms);
+        if let Err(error) = wake_at(&self.storage, at_ms).await {
+            // The next request of the session finds the turn all the same.
+            http::log(&error);
+        }
+    }
+
+    async fn empty(&self) -> Result<()> {
+        self.is_migrated.set(false);
+        self.desk.cancel_all();
+        empty(&self.storage).await
     }
 
     /// Once in an object's life in memory. Right before its first statement, not

@@ -5,9 +5,7 @@
 use wasm_bindgen::JsValue;
 use worker::{Context, Env, event, web_sys};
 
-use super::host::Runtime;
-use super::{http, policy, site};
-use crate::access;
+use super::{http, identify, policy, site};
 use crate::api::route;
 use crate::error::Error;
 
@@ -31,9 +29,7 @@ async fn handle(request: web_sys::Request, env: &Env) -> Result<web_sys::Respons
         Err(error) => return http::refuse(&error, None),
     };
     if !site::is_public(&route) {
-        let authorization = http::find_header(&request, "authorization");
-        let bearer = access::find_bearer(authorization.as_deref());
-        if let Err(error) = access::identify(&policy(env), &Runtime, route.agent(), bearer) {
+        if let Err(error) = identify(&policy(env), &route, &request) {
             return http::refuse(&error, None);
         }
     }

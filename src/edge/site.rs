@@ -32,7 +32,10 @@ pub fn serve(route: &Route) -> Option<Result<web_sys::Response, JsValue>> {
         Route::Rpc { .. }
         | Route::Messages { .. }
         | Route::Export { .. }
-        | Route::Import { .. } => None,
+        | Route::Import { .. }
+        | Route::Chat { .. }
+        | Route::Resume { .. }
+        | Route::Socket { .. } => None,
     }
 }
 

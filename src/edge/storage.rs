@@ -28,6 +28,9 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = deleteAll)]
     async fn delete_all(this: &Storage) -> Result<JsValue, JsValue>;
 
+    #[wasm_bindgen(method, catch, js_name = setAlarm)]
+    async fn set_alarm(this: &Storage, at_ms: f64) -> Result<JsValue, JsValue>;
+
     type Sql;
 
     #[wasm_bindgen(method, catch, variadic)]
@@ -92,6 +95,12 @@ impl<'a> Sqlite<'a> {
         rows_written.set(rows_written.get() + cursor.rows_written());
         rows
     }
+}
+
+/// Has the object woken at a time; an earlier wish gives way.
+pub async fn wake_at(storage: &Storage, at_ms: i64) -> Result<()> {
+    storage.set_alarm(at_ms as f64).await.map_err(failed)?;
+    Ok(())
 }
 
 /// Empties the object's storage, alarms included.

@@ -7,27 +7,11 @@ use wasm_bindgen::prelude::*;
 use super::host::Runtime;
 use super::http::Body;
 use super::storage::{Sqlite, Storage};
+use super::stream::{Controller, pulled};
 use crate::api::Reply;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::transfer::export::{Export, render_failure};
 use crate::transfer::import::Import;
-
-#[wasm_bindgen]
-extern "C" {
-    #[wasm_bindgen(js_name = ReadableStream)]
-    type PulledStream;
-
-    #[wasm_bindgen(constructor, js_class = "ReadableStream")]
-    fn new(source: &JsValue, strategy: &JsValue) -> PulledStream;
-
-    type Controller;
-
-    #[wasm_bindgen(method, catch)]
-    fn enqueue(this: &Controller, chunk: &Uint8Array) -> Result<(), JsValue>;
-
-    #[wasm_bindgen(method, catch)]
-    fn close(this: &Controller) -> Result<(), JsValue>;
-}
 
 /// The file as a stream that reads its next page when the last one was taken.
 pub fn to_stream(storage: &Storage, mut export: Export) -> Result<JsValue> {
@@ -50,17 +34,7 @@ pub fn to_stream(storage: &Storage, mut export: Export) -> Result<JsValue> {
         }
     };
     let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
-    let source = object("pull", &pull.into_js_value())?;
-    // Not a page ahead of its reader.
-    let strategy = object("highWaterMark", &JsValue::from_f64(0.0))?;
-    Ok(PulledStream::new(&source, &strategy).into())
-}
-
-fn object(key: &str, value: &JsValue) -> Result<JsValue> {
-    let object = js_sys::Object::new();
-    js_sys::Reflect::set(&object, &key.into(), value)
-        .map_err(|_| Error::storage("an object that takes no field"))?;
-    Ok(object.into())
+    pulled(&pull.into_js_value(), None)
 }
 
 /// Reads the whole body into the session.

@@ -8,6 +8,7 @@ fn scoped(alice: Alice, session: Option<&str>, operations: Option<&[&str]>) -> A
     let scope = Scope {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+        expires_at: i64::MAX,
     };
     Alice {
         caller: Caller::Scoped(scope),

@@ -10,6 +10,7 @@ fn scoped_to(session: Option<&str>) -> Caller {
     Caller::Scoped(Scope {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: None,
+        expires_at: i64::MAX,
     })
 }
 

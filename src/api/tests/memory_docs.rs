@@ -416,6 +416,7 @@ fn the_model_searches_what_was_said_in_other_sessions() {
     alice.caller = Caller::Scoped(Scope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
         operations: None,
+        expires_at: i64::MAX,
     });
     let found = alice.ok(
         "callTool",

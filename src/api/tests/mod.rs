@@ -2,6 +2,7 @@
 
 mod access;
 mod carry_over;
+mod chat;
 mod compaction;
 mod config;
 mod events;

@@ -184,6 +184,7 @@ fn a_token_for_a_session_finds_in_that_session_only() {
     let scope = Scope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
+        expires_at: i64::MAX,
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),

@@ -501,6 +501,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
             session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
             operations: operations
                 .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            expires_at: i64::MAX,
         })
     };
     let table = [

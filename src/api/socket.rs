@@ -1,0 +1,312 @@
+//! A socket's frames, answered. What a socket is (its seat) is kept with it, so
+//! that it survives the object's sleep.
+
+use serde::{Deserialize, Serialize};
+
+use super::chat::{self, Started, Work, start, take_up};
+use super::operation::Agent;
+use super::{dispatch, is_operation};
+use crate::access::{Caller, Needs, Scope, permit};
+use crate::chat::accept::Accepting;
+use crate::chat::answers::Answer;
+use crate::chat::frames::incoming::{Incoming, parse_frame};
+use crate::chat::frames::outgoing::{
+    TurnOutcome, render_clear, render_failed, render_identity, render_message_updated,
+    render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
+};
+use crate::chat::request::ChatRequest;
+use crate::error::{Code, Error, Result};
+use crate::ids::Id;
+use crate::messages::change::clear_messages;
+use crate::messages::read::find_message;
+use crate::models::ToolDefinition;
+
+/// What is kept with a socket.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Seat {
+    /// The session that it speaks of.
+    pub session_id: Id,
+    /// What its token allows; `None`: everything.
+    pub scope: Option<SeatScope>,
+    /// The turn that it asked for last.
+    #[serde(default)]
+    pub asked: Option<String>,
+    /// It was told of a turn and has not acknowledged: live chunks are withheld.
+    #[serde(default)]
+    pub is_held: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SeatScope {
+    session_id: Option<Id>,
+    operations: Option<Vec<String>>,
+    /// When its token ends, and the socket with it.
+    pub expires_at: i64,
+}
+
+impl Seat {
+    pub fn new(session_id: Id, caller: &Caller) -> Self {
+        let scope = match caller {
+            Caller::Owner => None,
+            Caller::Scoped(scope) => Some(SeatScope {
+                session_id: scope.session_id.clone(),
+                operations: scope.operations.clone(),
+                expires_at: scope.expires_at,
+            }),
+        };
+        Self {
+            session_id,
+            scope,
+            asked: None,
+            is_held: false,
+        }
+    }
+
+    pub fn caller(&self) -> Caller {
+        match &self.scope {
+            None => Caller::Owner,
+            Some(scope) => Caller::Scoped(Scope {
+                session_id: scope.session_id.clone(),
+                operations: scope.operations.clone(),
+                expires_at: scope.expires_at,
+            }),
+        }
+    }
+
+    pub fn has_expired(&self, now_ms: i64) -> bool {
+        self.scope
+            .as_ref()
+            .is_some_and(|scope| scope.expires_at <= now_ms)
+    }
+}
+
+/// Takes a seat: for who may chat in the session.
+pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
+    let session_id = Id::parse(session_id)
+        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
+    permit(agent.caller, chat::CHAT, Needs::Session, Some(&session_id))?;
+    Ok(Seat::new(session_id, agent.caller))
+}
+
+/// What a socket is told first.
+pub fn greet(agent: &Agent<'_>) -> String {
+    render_identity(agent.name)
+}
+
+/// What came of a frame.
+#[derive(Default)]
+pub struct Heard {
+    /// For the socket that it came from, in order.
+    pub replies: Vec<String>,
+    /// The seat, where it has changed.
+    pub seat: Option<Seat>,
+    pub work: Option<Work>,
+    /// As a reply of an operation has them.
+    pub grown: Option<Id>,
+    pub empties_storage: bool,
+}
+
+impl Heard {
+    fn reply(frame: String) -> Self {
+        Self {
+            replies: vec![frame],
+            ..Self::default()
+        }
+    }
+}
+
+/// Answers one frame.
+pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
+    match parse_frame(text) {
+        Incoming::Chat { id, request } => Ok(ask(agent, seat, id, &request)),
+        Incoming::Cancel { id } => {
+            cancel(agent, seat, Some(&id));
+            Ok(Heard::default())
+        }
+        Incoming::Clear => clear(agent, seat),
+        Incoming::Answer {
+            answer,
+            continues,
+            client_tools,
+        } => take_answer(agent, seat, answer, continues, &client_tools),
+        Incoming::ResumeRequest { probe_id } => resume(agent, seat, probe_id.as_deref()),
+        Incoming::ResumeAck { id } => Ok(replay(agent, seat, &id)),
+        Incoming::Rpc {
+            id,
+            operation,
+            input,
+        } => Ok(call(agent, &id, &operation, &input).await),
+        Incoming::Refused(frame) => Ok(Heard::reply(frame)),
+        // The log is the truth: what a client makes of its own copy stays there.
+        Incoming::Messages(_) | Incoming::Ignored => Ok(Heard::default()),
+    }
+}
+
+fn ask(agent: &Agent<'_>, seat: &Seat, id: String, request: &ChatRequest) -> Heard {
+    // The seat's session, whatever name the page has for its chat.
+    match start(agent, &seat.session_id, request, &id) {
+        Ok(Started::Turn(work)) => Heard {
+            seat: Some(Seat {
+                asked: Some(id),
+                is_held: false,
+                ..seat.clone()
+            }),
+            work: Some(work),
+            ..Heard::default()
+        },
+        Ok(Started::Waiting { .. }) => {
+            let telling = crate::chat::frames::outgoing::Telling {
+                id: &id,
+                is_continuation: false,
+                is_replay: false,
+            };
+            Heard::reply(telling.render_done(TurnOutcome::Completed))
+        }
+        Err(error) => Heard::reply(render_failed(&id, &error.message, false)),
+    }
+}
+
+/// Stops the turn that runs, if it is that one.
+fn cancel(agent: &Agent<'_>, seat: &Seat, request_id: Option<&str>) {
+    let running = agent.desk.find(&seat.session_id);
+    let meant = running.filter(|running| request_id.is_none_or(|id| id == running.request_id));
+    if let Some(running) = meant {
+        running.cancel();
+    }
+}
+
+fn clear(agent: &Agent<'_>, seat: &Seat) -> Result<Heard> {
+    let id = &seat.session_id;
+    permit(agent.caller, "clearMessages", Needs::Session, Some(id))?;
+    cancel(agent, seat, None);
+    match clear_messages(agent.db, agent.host, id) {
+        Ok(_) => {}
+        // It was never created: it is clear already.
+        Err(error) if error.code == Code::SessionNotFound => {}
+        Err(error) => return Err(error),
+    }
+    agent
+        .audience
+        .tell(id, &render_clear(), seat.asked.as_deref());
+    Ok(Heard::default())
+}
+
+fn take_answer(
+    agent: &Agent<'_>,
+    seat: &Seat,
+    answer: Answer,
+    continues: bool,
+    client_tools: &[ToolDefinition],
+) -> Result<Heard> {
+    let session_id = &seat.session_id;
+    permit(agent.caller, chat::CHAT, Needs::Session, Some(session_id))?;
+    let accepting = Accepting {
+        db: agent.db,
+        host: agent.host,
+        agent_name: agent.name,
+        session_id,
+        only_session: agent.caller.only_session(),
+    };
+    let turn_id = Id::mint_turn(agent.host);
+    let Some(started) =
+        accepting.accept_answer(answer, continues, client_tools, turn_id.as_str())?
+    else {
+        return Ok(Heard::default());
+    };
+    let id = Id::parse(started.message_id).map_err(Error::storage)?;
+    if let Some(message) = find_message(agent.db, session_id, &id)? {
+        let frame = render_message_updated(&message.json);
+        agent.audience.tell(session_id, &frame, None);
+    }
+    let Some(turn) = started.turn else {
+        return Ok(Heard::default());
+    };
+    let running = agent.desk.begin(&turn);
+    Ok(Heard {
+        replies: vec![render_resuming(turn_id.as_str(), None)],
+        seat: Some(Seat {
+            asked: Some(turn_id.as_str().to_owned()),
+            is_held: true,
+            ..seat.clone()
+        }),
+        work: Some(Work::Begin(running, Box::new(turn))),
+        ..Heard::default()
+    })
+}
+
+fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
+    let work = take_up(agent, &seat.session_id)?;
+    let Some(running) = agent.desk.find(&seat.session_id) else {
+        return Ok(Heard::reply(render_resume_none(probe_id)));
+    };
+    Ok(Heard {
+        replies: vec![render_resuming(&running.request_id, probe_id)],
+        seat: Some(Seat {
+            is_held: true,
+            ..seat.clone()
+        }),
+        work,
+        ..Heard::default()
+    })
+}
+
+/// All that the turn has said so far; what follows is told as it is said.
+fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
+    let running = agent.desk.find(&seat.session_id);
+    let freed = Some(Seat {
+        is_held: false,
+        ..seat.clone()
+    });
+    let Some(running) = running.filter(|running| running.request_id == request_id) else {
+        // It ended in the meantime: what it said is in the history.
+        let telling = crate::chat::frames::outgoing::Telling {
+            id: request_id,
+            is_continuation: false,
+            is_replay: true,
+        };
+        let mut replies = vec![telling.render_done(TurnOutcome::Completed)];
+        if let Ok(messages) = super::messages::load_shown(agent.db, &seat.session_id) {
+            replies.push(crate::chat::frames::outgoing::render_messages(&messages));
+        }
+        return Heard {
+            replies,
+            seat: freed,
+            ..Heard::default()
+        };
+    };
+    if !seat.is_held {
+        // It has acknowledged already.
+        return Heard::default();
+    }
+    let telling = running.telling(true);
+    let mut replies = Vec::new();
+    for number in 0..running.chunks_so_far() {
+        if let Some(chunk) = running.chunk(number) {
+            replies.push(telling.render_chunk(&chunk, number));
+        }
+    }
+    replies.push(telling.render_replay_complete());
+    Heard {
+        replies,
+        seat: freed,
+        ..Heard::default()
+    }
+}
+
+async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: &str) -> Heard {
+    if !is_operation(operation) || operation == chat::CHAT {
+        let error = super::unknown_operation(operation);
+        return Heard::reply(render_rpc_error(id, &error));
+    }
+    match dispatch(agent, operation, input.as_bytes()).await {
+        Ok(reply) => Heard {
+            replies: vec![render_rpc_result(id, &reply.body.into_string())],
+            grown: reply.grown,
+            empties_storage: reply.empties_storage,
+            ..Heard::default()
+        },
+        Err(error) => Heard::reply(render_rpc_error(id, &error)),
+    }
+}

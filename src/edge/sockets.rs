@@ -1,0 +1,136 @@
+//! Sockets that may outlive the object's memory: the runtime holds them, and
+//! their seats with them.
+
+use js_sys::{Array, Function, Object, Reflect};
+use wasm_bindgen::prelude::*;
+use worker::web_sys;
+
+use crate::api::socket::Seat;
+use crate::chat::live::Audience;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+
+#[wasm_bindgen]
+extern "C" {
+    /// The object's state, as far as sockets go.
+    pub type State;
+
+    #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
+    fn accept_web_socket(this: &State, socket: &Socket, tags: Array) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = getWebSockets)]
+    fn get_web_sockets(this: &State, tag: &str) -> Result<Array, JsValue>;
+
+    pub type Socket;
+
+    #[wasm_bindgen(method, catch)]
+    pub fn send(this: &Socket, frame: &str) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    pub fn close(this: &Socket, code: u16, reason: &str) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = serializeAttachment)]
+    fn serialize_attachment(this: &Socket, value: &str) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = deserializeAttachment)]
+    fn deserialize_attachment(this: &Socket) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(js_name = WebSocketPair)]
+    type Pair;
+
+    #[wasm_bindgen(constructor, js_class = "WebSocketPair")]
+    fn new() -> Pair;
+}
+
+pub struct Sockets {
+    state: State,
+}
+
+impl Sockets {
+    pub fn new(state: State) -> Self {
+        Self { state }
+    }
+
+    /// Opens a socket; `protocol` is the subprotocol to answer with.
+    pub fn open(
+        &self,
+        seat: &Seat,
+        greeting: &str,
+        protocol: Option<&str>,
+    ) -> Result<web_sys::Response, JsValue> {
+        let pair: JsValue = Pair::new().into();
+        let end = |name: &str| Reflect::get(&pair, &name.into());
+        let (client, server) = (end("0")?, end("1")?);
+        let server: Socket = server.unchecked_into();
+        self.state
+            .accept_web_socket(&server, Array::of1(&tag(&seat.session_id).into()))?;
+        keep(&server, seat)?;
+        server.send(greeting)?;
+        let init = Object::new();
+        let set = |object: &Object, key: &str, value: &JsValue| {
+            Reflect::set(object, &key.into(), value).map(drop)
+        };
+        set(&init, "status", &101.into())?;
+        set(&init, "webSocket", &client)?;
+        if let Some(protocol) = protocol {
+            let headers = Object::new();
+            set(&headers, "sec-websocket-protocol", &protocol.into())?;
+            set(&init, "headers", &headers)?;
+        }
+        // web-sys knows no `webSocket` of a response's.
+        let class: Function = Reflect::get(&js_sys::global(), &"Response".into())?.dyn_into()?;
+        let args = Array::of2(&JsValue::NULL, &init);
+        Ok(Reflect::construct(&class, &args)?.unchecked_into())
+    }
+
+    fn of_session(&self, session_id: &Id) -> Array {
+        self.state
+            .get_web_sockets(&tag(session_id))
+            .unwrap_or_default()
+    }
+}
+
+impl Audience for Sockets {
+    fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>) {
+        for socket in self.of_session(session_id).iter() {
+            let socket: Socket = socket.unchecked_into();
+            let Some(seat) = find_seat(&socket) else {
+                continue;
+            };
+            let is_excepted = except.is_some() && seat.asked.as_deref() == except;
+            if seat.session_id == *session_id && !seat.is_held && !is_excepted {
+                // One that is gone is told nothing; its close is on its way.
+                let _ = socket.send(frame);
+            }
+        }
+    }
+
+    fn is_there(&self, session_id: &Id) -> bool {
+        self.of_session(session_id).length() > 0
+    }
+}
+
+pub fn find_seat(socket: &Socket) -> Option<Seat> {
+    let kept = socket.deserialize_attachment().ok()?.as_string()?;
+    serde_json::from_str(&kept).ok()
+}
+
+pub fn keep(socket: &Socket, seat: &Seat) -> Result<(), JsValue> {
+    let seat = serde_json::to_string(seat).map_err(|error| JsValue::from(error.to_string()))?;
+    socket.serialize_attachment(&seat)
+}
+
+/// A tag holds 256 bytes: enough for most ids; of a longer one the beginning,
+/// and the seat tells the rest.
+fn tag(session_id: &Id) -> String {
+    const MAX_TAG_BYTES: usize = 250;
+    let id = session_id.as_str();
+    let end = (0..=MAX_TAG_BYTES.min(id.len()))
+        .rev()
+        .find(|end| id.is_char_boundary(*end));
+    id.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+}
+
+pub fn failed(thrown: JsValue) -> Error {
+    Error::storage(thrown.as_string().unwrap_or_else(|| format!("{thrown:?}")))
+}
