@@ -4,6 +4,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { allOf, events, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
 import { startRealModel } from "./real_models.mjs";
 
@@ -18,6 +19,9 @@ const conversation = CITIES.flatMap((city, day) => [
   ["user_message", `And where do we sleep in ${city}?`],
   ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
 ]).map(([action, content]) => ({ action, content }));
+
+/** Times that each way to the model is timed. */
+const TRIES = 10;
 
 /** What a summary may have at most: the contract's bound of a summary, in bytes. */
 const MAX_SUMMARY_BYTES = 64 << 10;
@@ -83,7 +87,76 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.equal((await call("getSession", { sessionId: "long" })).lastCompactionError.code, "model_failed");
     assert.equal((await call("getHistory", { sessionId: "long" })).messages.length, 60);
   });
+
+  test("answers_in_pieces_that_the_history_keeps", async () => {
+    const response = await submit(server, "traveller", "talk", "Say hello to me in one short sentence.");
+    const { types, deltas, text } = await allOf(response);
+    assert.ok(deltas.length > 1, `${deltas.length} pieces`);
+    assert.deepEqual(types.slice(0, 2), ["start", "start-step"]);
+    assert.deepEqual(types.slice(-2), ["finish-step", "finish"]);
+    const { messages } = await call("getHistory", { sessionId: "talk" });
+    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+    const said = messages[1].parts.filter(({ type }) => type === "text");
+    assert.equal(said.map(({ text }) => text).join(""), text);
+  });
+
+  // Measured and told, not held: how busy a machine is decides no test.
+  test("is_heard_through_the_worker_about_as_soon_as_without_it", async (t) => {
+    const question = "Count from one to one hundred.";
+    const message = { id: "u", role: "user", parts: [{ type: "text", text: question }] };
+    await call("createSession", { id: "same" });
+    await call("appendMessage", { sessionId: "same", message });
+    const { modelInput } = await call("buildWorkingContext", { sessionId: "same", format: "openai" });
+
+    const alone = async () => {
+      const away = new AbortController();
+      const body = JSON.stringify({ model: "smollm2", stream: true, ...modelInput });
+      const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal: away.signal };
+      const started = performance.now();
+      const response = await fetch(`${model.url}/chat/completions`, init);
+      for await (const chunk of events(response)) {
+        if (chunk.choices?.[0]?.delta?.content) break;
+      }
+      const ms = performance.now() - started;
+      away.abort();
+      return ms;
+    };
+    const throughTheWorker = async (index) => {
+      const sessionId = `heard-${index}`;
+      await call("createSession", { id: sessionId });
+      const started = performance.now();
+      const response = await submit(server, "traveller", sessionId, question);
+      let ms = null;
+      for await (const { type } of events(response)) {
+        if (type !== "text-delta" || ms !== null) continue;
+        ms = performance.now() - started;
+        await call("cancelTurn", { sessionId });
+      }
+      assert.notEqual(ms, null);
+      return ms;
+    };
+
+    const times = { alone: [], through: [] };
+    for (let index = 0; index <= TRIES; index += 1) {
+      const [direct, worker] = [await alone(), await throughTheWorker(index)];
+      // The first fills caches on either side.
+      if (index === 0) continue;
+      times.alone.push(direct);
+      times.through.push(worker);
+    }
+    const [direct, worker] = [median(times.alone), median(times.through)];
+    const more = worker - direct;
+    t.diagnostic(
+      `to the first word, median of ${TRIES}: ${direct.toFixed(1)} ms without the Worker, ` +
+        `${worker.toFixed(1)} ms through it: ${more.toFixed(1)} ms or ${((100 * more) / direct).toFixed(1)} % more`,
+    );
+  });
 });
+
+function median(numbers) {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+}
 
 /** Asks until there is an answer; the test's own limit ends it. */
 async function eventually(ask) {

@@ -3,6 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
+import { allOf, events, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
 import { hasNoCapacity, refuses, saysInPieces, saysWhole, startWorkersAi } from "./servers/workers_ai.mjs";
 
@@ -102,6 +103,84 @@ describe("where_workers_ai_answers", () => {
   });
 });
 
+describe("a_turn_with_workers_ai", () => {
+  let ai;
+  let server;
+  before(async () => {
+    ai = await startWorkersAi();
+    server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL } });
+  });
+  beforeEach(() => (ai.asked.length = 0));
+  after(async () => {
+    await server.stop();
+    await ai.stop();
+  });
+
+  test("gives_each_piece_on_before_the_next_is_said", async () => {
+    const heard = [0, 1, 2].map(() => Promise.withResolvers());
+    ai.answer = (_, response) =>
+      saysInPieces(
+        response,
+        (async function* () {
+          for (const [index, word] of ["One ", "two ", "three."].entries()) {
+            yield { response: word };
+            await heard[index].promise;
+          }
+        })(),
+      );
+    const deltas = [];
+    for await (const chunk of events(await submit(server, "pieces", "s", "Count."))) {
+      if (chunk.type !== "text-delta") continue;
+      heard[deltas.length].resolve();
+      deltas.push(chunk.delta);
+    }
+    assert.deepEqual(deltas, ["One ", "two ", "three."]);
+  });
+
+  test("says_what_an_answer_in_one_piece_says", async () => {
+    ai.answer = (_, response) => saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
+    const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
+    assert.equal(text, "Six.");
+    assert.equal(types.at(-1), "finish");
+    const { body } = await server.call("whole", "getHistory", { sessionId: "s" });
+    assert.deepEqual(body.messages.map(({ role }) => role), ["user", "assistant"]);
+  });
+
+  test("makes_the_calls_that_the_model_asks_for", async () => {
+    await server.call("calls", "defineBlock", { label: "notes", kind: "writable", description: "What to keep" });
+    ai.answer = ({ input }, response) =>
+      ai.asked.length === 1
+        ? saysWhole(response, {
+            response: null,
+            tool_calls: [{ name: "set_context", arguments: { label: "notes", content: "Likes tea." } }],
+          })
+        : saysWhole(response, { response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.` });
+    const { text, types } = await allOf(await submit(server, "calls", "s", "Remember that I like tea."));
+    assert.equal(text, "I keep 1 note.");
+    assert.ok(types.includes("tool-output-available"));
+    assert.ok(ai.asked[0].input.tools.some((tool) => JSON.stringify(tool).includes("set_context")));
+    const { body } = await server.call("calls", "getBlock", { label: "notes" });
+    assert.equal(body.content, "Likes tea.");
+  });
+
+  test("waits_out_a_lack_of_capacity", async () => {
+    ai.answer = (_, response) =>
+      ai.asked.length === 1 ? hasNoCapacity(response) : saysInPieces(response, [{ response: "Here " }, { response: "I am." }]);
+    const { text, types } = await allOf(await submit(server, "busy", "s", "Are you there?"));
+    assert.deepEqual([text, ai.asked.length], ["Here I am.", 2]);
+    assert.ok(!types.includes("error"));
+  });
+
+  test("ends_with_an_error_where_the_lack_lasts_and_keeps_the_question", async () => {
+    ai.answer = (_, response) => hasNoCapacity(response);
+    const { types } = await allOf(await submit(server, "crowded", "s", "Are you there?"));
+    assert.ok(types.includes("error"), types.join());
+    assert.equal(ai.asked.length, 3);
+    const { body } = await server.call("crowded", "getHistory", { sessionId: "s" });
+    assert.equal(body.messages[0].parts[0].text, "Are you there?");
+  });
+});
+
 describe("where_workers_ai_cannot_answer", () => {
   for (const [place, ai] of [
     ["a_local_run", "local"],
@@ -113,6 +192,8 @@ describe("where_workers_ai_cannot_answer", () => {
       const { reason, compaction } = await compact(server, "demo");
       assert.equal(reason, "compacted");
       assert.match(compaction.summary, /Parcel 4 is in Oslo\./);
+      const { text } = await allOf(await submit(server, "demo", "talk", "Who are you?"));
+      assert.match(text, /built-in demo/);
     });
 
     test(`in_${place}_a_model_that_was_named_is_not_configured`, async () => {
@@ -121,6 +202,9 @@ describe("where_workers_ai_cannot_answer", () => {
       const { reason, error } = await compact(server, "named");
       assert.deepEqual([reason, error.code], ["summariser_failed", "not_configured"]);
       assert.match(error.message, /MODEL|`AI`/);
+      const { types, text } = await allOf(await submit(server, "named", "talk", "Who are you?"));
+      assert.ok(types.includes("error"), types.join());
+      assert.equal(text, "");
     });
   }
 });
