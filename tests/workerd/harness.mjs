@@ -50,6 +50,7 @@ class Server {
   #miniflare;
   #workerd;
   #callerUrl;
+  #isEnding = false;
   /** Where it listens; another port after `kill9`. */
   url;
   /** What the Worker wrote to its log. */
@@ -117,6 +118,7 @@ class Server {
 
   /** `kill -9` of workerd, then a fresh one on the same storage. */
   async kill9() {
+    this.#isEnding = true;
     process.kill(this.#workerd.pid, "SIGKILL");
     await this.#end();
     await this.start();
@@ -160,6 +162,11 @@ class Server {
     );
     await this.#miniflare.ready;
     this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    this.#isEnding = false;
+    // Else all that a test says is that nobody listens.
+    this.#workerd.once("exit", (code, signal) => {
+      if (!this.#isEnding) console.error(`workerd ended by itself: ${signal ?? `exit code ${code}`}`);
+    });
     this.url = await this.#miniflare.unsafeGetDirectURL(WORKER);
     this.#callerUrl = await this.#miniflare.unsafeGetDirectURL(CALLER);
   }
@@ -170,6 +177,7 @@ class Server {
   }
 
   async #end() {
+    this.#isEnding = true;
     const workerd = this.#workerd;
     const gone = workerd.exitCode !== null || workerd.signalCode !== null || once(workerd, "exit");
     await this.#miniflare.dispose();

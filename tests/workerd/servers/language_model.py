@@ -32,6 +32,8 @@ def main():
     params.use_jinja = True
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
+    # Threads that wait for each other crawl where tests keep the processors busy.
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.verbosity = 0
     server = xllamacpp.Server(params)
     print(json.dumps({"url": server.listening_address + "/v1"}), flush=True)
