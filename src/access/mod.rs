@@ -109,10 +109,10 @@ pub fn identify(
     }))
 }
 
-/// Finds out who opens a socket. A page can't set headers there, so a minted
-/// token may come in the subprotocol or in the address; the secret may not, since
-/// both are written into logs.
-pub fn identify_socket(
+/// Finds out who opens a socket, or reads the history that goes with it. The
+/// stock client can't set headers there, so a minted token may come in the
+/// subprotocol or in the address; the secret may not, since both are logged.
+pub fn identify_page(
     policy: &Policy,
     host: &dyn Host,
     agent: &str,
@@ -397,6 +397,47 @@ mod tests {
             if let Err(error) = outcome {
                 assert_eq!(error.code, Code::Forbidden);
             }
+        }
+    }
+
+    #[test]
+    fn a_page_may_bring_a_token_and_never_the_secret() {
+        let host = FixedHost::default();
+        let claims = Claims {
+            agent: "a".to_owned(),
+            session_id: None,
+            operations: None,
+            expires_at: i64::MAX,
+        };
+        let token = mint(SECRET, &claims);
+        let identify = |bearer, token| identify_page(&policy(), &host, "a", bearer, token);
+        assert!(matches!(
+            identify(None, Some(token.as_str())),
+            Ok(Caller::Scoped(_))
+        ));
+        assert_eq!(identify(Some(SECRET), None), Ok(Caller::Owner));
+        assert_eq!(code(identify(None, Some(SECRET))), "unauthorized");
+        assert_eq!(code(identify(None, Some("x"))), "unauthorized");
+        assert_eq!(code(identify(None, None)), "unauthorized");
+        // A header that is wrong is not made good by an address.
+        assert_eq!(code(identify(Some("x"), Some(&token))), "unauthorized");
+        let open = Policy::new(None, Some("open"));
+        assert_eq!(
+            identify_page(&open, &host, "a", None, Some("whatever")),
+            Ok(Caller::Owner)
+        );
+    }
+
+    #[test]
+    fn a_subprotocol_that_is_a_token_is_told_from_one_that_is_a_name() {
+        for (offered, token, answered) in [
+            (None, None, None),
+            (Some(""), None, None),
+            (Some("chat"), None, Some("chat")),
+            (Some("sa1.x.y"), Some("sa1.x.y"), Some("sa1.x.y")),
+            (Some("chat, sa1.x.y"), Some("sa1.x.y"), Some("chat")),
+        ] {
+            assert_eq!(find_subprotocol(offered), (token, answered), "{offered:?}");
         }
     }
 

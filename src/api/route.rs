@@ -27,6 +27,8 @@ pub enum Route {
         agent: String,
         /// `?sessionId=`; the one called `default` without it.
         session_id: String,
+        /// `?token=`, which the stock client repeats here from its socket's address.
+        token: Option<String>,
     },
     /// A session as a file.
     Export {
@@ -98,11 +100,13 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     };
     if rest == "get-messages" {
         let session_id = named_session()?;
-        return allow(
-            method,
-            &["GET", "HEAD"],
-            Route::Messages { agent, session_id },
-        );
+        let token = find_parameter(url, "token")?;
+        let route = Route::Messages {
+            agent,
+            session_id,
+            token,
+        };
+        return allow(method, &["GET", "HEAD"], route);
     }
     if rest == "chat" {
         let session_id = named_session()?;
@@ -293,6 +297,7 @@ mod tests {
         let messages = |session_id: &str| Route::Messages {
             agent: "a".to_owned(),
             session_id: session_id.to_owned(),
+            token: None,
         };
         let url = "/agents/session-agent/a/get-messages";
         for (query, session_id) in [

@@ -18,16 +18,19 @@ use crate::api::route::Route;
 use crate::error::Result;
 use worker::{Env, web_sys};
 
-/// Who asks: by a header, or, for a socket, as a page can say it.
+/// Who asks: by a header, or, where a page can't set one, as it can say it.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
     let authorization = http::find_header(request, "authorization");
     let bearer = access::find_bearer(authorization.as_deref());
     match route {
+        Route::Messages { agent, token, .. } => {
+            access::identify_page(policy, &Runtime, agent, bearer, token.as_deref())
+        }
         Route::Socket { agent, token, .. } => {
             let offered = http::find_header(request, "sec-websocket-protocol");
             let (named, _) = access::find_subprotocol(offered.as_deref());
             let token = named.or(token.as_deref());
-            access::identify_socket(policy, &Runtime, agent, bearer, token)
+            access::identify_page(policy, &Runtime, agent, bearer, token)
         }
         _ => access::identify(policy, &Runtime, route.agent(), bearer),
     }

@@ -9,7 +9,7 @@ import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
 import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
 import { openTab } from "./tab.mjs";
-import { callTool, gate, refuse, say } from "../model_server.mjs";
+import { callTool, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
 const opened = [];

@@ -1,8 +1,8 @@
 // What the chat's client tests start from: the Worker and the model that it asks.
 
 import assert from "node:assert/strict";
-import { startServer } from "../harness.mjs";
-import { startModel } from "../model_server.mjs";
+import { startServer } from "./harness.mjs";
+import { startModel } from "./model_server.mjs";
 
 /** How long a client may take to get where a test waits for it. */
 const PATIENCE_MS = 15_000;

@@ -11,7 +11,7 @@ import {
   lastAssistantMessageIsCompleteWithToolCalls,
 } from "ai";
 import { call, callsIn, history, startChatServer, textOf, told, until } from "./chat_server.mjs";
-import { callTool, cut, gate, refuse, say } from "../model_server.mjs";
+import { callTool, cut, gate, refuse, say } from "./model_server.mjs";
 
 const { server, model, stop } = await startChatServer();
 after(stop);
