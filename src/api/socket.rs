@@ -12,7 +12,7 @@ use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_identity, render_message_updated,
-    render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
+    render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
 use crate::chat::request::ChatRequest;
 use crate::error::{Code, Error, Result};
@@ -239,7 +239,16 @@ fn take_answer(
 fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
     let work = take_up(agent, &seat.session_id)?;
     let Some(running) = agent.desk.find(&seat.session_id) else {
-        return Ok(Heard::reply(render_resume_none(probe_id)));
+        let mut heard = Heard::reply(render_resume_none(probe_id));
+        if agent
+            .desk
+            .has_just_ended(&seat.session_id, agent.host.now_ms())
+        {
+            // Its socket may have broken before the end: it is shown what it missed.
+            let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+            heard.replies.push(render_messages(&messages));
+        }
+        return Ok(heard);
     };
     Ok(Heard {
         replies: vec![render_resuming(&running.request_id, probe_id)],
@@ -268,7 +277,7 @@ fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
         };
         let mut replies = vec![telling.render_done(TurnOutcome::Completed)];
         if let Ok(messages) = super::messages::load_shown(agent.db, &seat.session_id) {
-            replies.push(crate::chat::frames::outgoing::render_messages(&messages));
+            replies.push(render_messages(&messages));
         }
         return Heard {
             replies,

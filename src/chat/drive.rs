@@ -516,7 +516,8 @@ impl Drive<'_> {
             };
             self.room.audience.tell(session_id, &frame, None);
         }
-        self.room.desk.end(self.running, told);
+        let now_ms = self.room.memory.host.now_ms();
+        self.room.desk.end(self.running, told, now_ms);
     }
 
     /// Told, and never kept: the turn's rows are gone.
