@@ -1,18 +1,22 @@
 // Finding by meaning: how much more is found than by words alone, and what it
 // takes over a full block. Written to bench/vectors.md.
 //
-//   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=all-minilm-l6-v2 \
-//     npm run bench -- vectors
+//   npm run bench -- vectors
+//   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=… npm run bench -- vectors
 //
-// The address is any OpenAI-compatible endpoint's. Times are a figure of the
-// machine that they were taken on; their model is a stand-in that answers at once.
+// By the real model of the tests, or by any OpenAI-compatible endpoint's. VERBOSE=1
+// names what was missed. Times are a figure of the machine that they were taken on;
+// their model is a stand-in that answers at once.
 
 import { once } from "node:events";
 import { readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { startServer } from "../tests/workerd/harness.mjs";
+import { startRealModel } from "../tests/workerd/real_models.mjs";
 
-const { EMBEDDINGS_URL: url, EMBEDDINGS_MODEL: model = "all-minilm-l6-v2" } = process.env;
+const real = process.env.EMBEDDINGS_URL ? undefined : await startRealModel("embedding_model");
+const url = process.env.EMBEDDINGS_URL ?? real.url;
+const model = process.env.EMBEDDINGS_MODEL ?? "all-minilm-l6-v2";
 const ENTRIES = 10_000;
 const DIMENSIONS = [384, 1_024];
 const ROUNDS = 20;
@@ -29,7 +33,8 @@ const asked = (lines, mark) =>
     .map(([, gold, question]) => ({ gold: gold.split(","), question }));
 
 const lines = ["# Finding by meaning", "", "By `npm run bench -- vectors`.", ""];
-lines.push(...(url ? await recall() : ["Without `EMBEDDINGS_URL` no recall was measured.", ""]), ...(await latency()));
+lines.push(...(url ? await recall() : ["No recall was measured: there was no model.", ""]), ...(await latency()));
+await real?.stop();
 await writeFile(new URL("vectors.md", import.meta.url), lines.join("\n"));
 console.log(lines.join("\n"));
 
