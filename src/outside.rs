@@ -212,3 +212,19 @@ impl Failure {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+    use crate::testing::{Script, wait_for};
+
+    #[test]
+    fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
+        let outside = Script::default();
+        assert_eq!(wait_for(in_time(&outside, 50, ready(1))), Some(1));
+        assert_eq!(wait_for(in_time(&outside, 50, pending::<i32>())), None);
+        assert_eq!(*outside.slept.borrow(), [50, 50]);
+    }
+}

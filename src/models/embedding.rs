@@ -32,7 +32,7 @@ pub enum EmbeddingModel {
 impl EmbeddingModel {
     /// The Worker's; `None` where it has none.
     pub fn find(outside: &dyn Outside) -> Result<Option<Self>> {
-        let setting = outside.find_setting(SETTING);
+        let setting = outside.find_setting("EMBEDDING_MODEL");
         let Some(text) = setting.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };

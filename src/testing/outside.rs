@@ -58,6 +58,8 @@ pub struct Script {
     pub calls: RefCell<Vec<Call>>,
     /// Model and input of every call of Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
+    /// What happens here while Workers AI is asked, once.
+    pub meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
     /// Objects of the bucket that are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
@@ -135,6 +137,10 @@ impl Outside for Script {
         _: Limits,
     ) -> Later<'a, Result<Answer<'a>, Failure>> {
         self.ai_calls.borrow_mut().push((model.to_owned(), input));
+        let meanwhile = self.meanwhile.borrow_mut().take();
+        if let Some(act) = meanwhile {
+            act();
+        }
         Box::pin(async { self.next_answer() })
     }
 

@@ -148,8 +148,8 @@ pub struct Found {
     pub report: Report,
 }
 
-/// The nearest to `text` on the shelf. A model that fails is in the report; only
-/// this object's storage can fail a search.
+/// The nearest to `text` on the shelf. What goes wrong with the model, or with
+/// keeping what it made, is in the report; only reading can fail a search.
 pub async fn find_nearest(
     outside: &dyn Outside,
     model: &EmbeddingModel,

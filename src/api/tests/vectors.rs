@@ -1,6 +1,8 @@
 //! Finding by meaning: entries of a block, and what was said. The model is a
 //! script, a vector a text; what it was asked is what it is held to.
 
+use std::rc::Rc;
+
 use serde_json::{Value, json};
 
 use super::{Alice, ids};
@@ -491,4 +493,77 @@ fn a_long_history_is_compared_in_bites_and_no_further_than_the_bound() {
         .collect();
     // The first is of another length, the last beyond the newest 10,000.
     assert_eq!(found, [9_000, 1_001]);
+}
+
+#[test]
+fn a_search_that_makes_vectors_keeps_all_of_them_or_none_whichever_statement_fails() {
+    let mut tried = 0;
+    loop {
+        let alice = talkative();
+        alice.search("\"kitten purrs\"");
+        let before = alice.db.dump();
+        alice.embeds(&[RAIN]);
+        alice.embeds(&[CATS, RAIN]);
+        let failing = Failing::after(&alice.db, tried);
+        let outcome = alice.send(&failing, "search", br#"{"query": "wet weather"}"#);
+        if !failing.has_failed() {
+            assert_eq!(ids(&outcome.unwrap()["results"]), ["a", "b"]);
+            assert_eq!(alice.rows_in("cf_agents_event_vectors"), 2);
+            break;
+        }
+        // Reading fails the search; keeping is said to have failed.
+        if let Ok(found) = outcome {
+            assert_eq!(found["vectors"]["error"]["code"], "storage_failed");
+        }
+        let kept = alice.rows_in("cf_agents_event_vectors");
+        assert!(kept == 2 || alice.db.dump() == before, "statement {tried}");
+        tried += 1;
+    }
+    assert!(tried > 8);
+}
+
+/// What is done while the next request to the model is under way.
+fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
+    let same = Rc::clone(alice);
+    *alice.outside.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
+}
+
+#[test]
+fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text() {
+    let alice = Rc::new(library());
+    meanwhile(&alice, |alice| {
+        alice.embeds(&[MONEY]);
+        alice.keep("umbrella", "Costs ten euros.");
+        alice.embeds(&[RAIN]);
+    });
+    alice.keep("umbrella", "Take it when it drizzles.");
+    let sql = "SELECT vector FROM cf_agents_entry_vectors";
+    let kept = alice.db.rows(sql, &[]).unwrap();
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].text(0).unwrap(), "OO~");
+    // Nor is a vector left of one that is gone, or kept for its successor.
+    meanwhile(&alice, |alice| {
+        alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
+        alice.outside.answer(Ok(Said::text(400, "no")));
+        alice.keep("kitten", "It purrs.");
+        alice.embeds(&[RAIN]);
+    });
+    alice.keep("umbrella", "Take it when it drizzles.");
+    assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
+}
+
+#[test]
+fn an_event_that_goes_while_its_vector_is_made_keeps_none() {
+    let alice = Rc::new(talkative());
+    let again = Rc::clone(&alice);
+    // While the query is asked for nothing happens; while the texts are, one goes.
+    meanwhile(&alice, move |alice| {
+        alice.embeds(&[RAIN]);
+        meanwhile(&again, |alice| {
+            alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["a"]}));
+            alice.embeds(&[CATS, RAIN]);
+        });
+    });
+    assert_eq!(alice.found("wet weather"), ["b"]);
+    assert_eq!(alice.rows_in("cf_agents_event_vectors"), 1);
 }
