@@ -26,6 +26,7 @@ use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
+use crate::models::choice::ModelName;
 use crate::outside::Failure;
 use crate::tools::is_ours;
 
@@ -144,6 +145,9 @@ pub fn start(
     turn_id: &str,
 ) -> Result<Started> {
     permit(agent.caller, CHAT, Needs::Session, Some(session_id))?;
+    if let Some(model) = &request.model {
+        ModelName::parse("model", model.as_str())?;
+    }
     agent.desk.check_room()?;
     let accepting = Accepting {
         db: agent.db,

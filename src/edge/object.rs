@@ -165,9 +165,12 @@ impl SessionAgent {
 
     /// Runs a turn, whether or not its client stays.
     fn begin(&self, work: Work) {
+        // Beside the turn: its model is not kept waiting for the alarm to be set.
+        let object = Rc::clone(&self.object);
+        self.state
+            .wait_until(async move { object.look_later().await });
         let object = Rc::clone(&self.object);
         self.state.wait_until(async move {
-            object.look_later().await;
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
             match grown {

@@ -726,6 +726,23 @@ fn onlookers_hear_the_turn_and_are_shown_what_the_log_made_of_it() {
 }
 
 #[test]
+fn a_model_that_nobody_serves_is_refused_before_anything_is_written() {
+    let alice = Alice::with_model();
+    let body = json!({"id": "s", "message": user("hi"), "model": "gpt-4"});
+    let error = alice.begin(&body).err().unwrap();
+    assert_eq!(error.code.name(), "invalid_request");
+    assert_eq!(error.details["field"], "model");
+    assert_eq!(
+        alice.ok("getSession", json!({"sessionId": "s"})),
+        Value::Null
+    );
+    assert_eq!(
+        alice.refused("configureAgent", json!({"model": "gpt-4"})),
+        "invalid_request"
+    );
+}
+
+#[test]
 fn tools_are_registered_by_who_may_and_only_where_they_may_be() {
     let alice = Alice::with_model();
     define(&alice, "b", true);
