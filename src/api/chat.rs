@@ -36,7 +36,7 @@ pub const CHAT: &str = "chat";
 /// What is to be done after a request was answered.
 pub enum Work {
     Begin(Rc<Running>, Box<Turn>),
-    TakeUp(TakenUp),
+    TakeUp(Box<TakenUp>),
 }
 
 impl Work {
@@ -217,7 +217,8 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
     if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
     }
-    Ok(drive::take_up(room(agent), session_id)?.map(Work::TakeUp))
+    let taken = drive::take_up(room(agent), session_id)?;
+    Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
 }
 
 /// All turns that were cut off.
@@ -239,7 +240,7 @@ pub async fn run(agent: &Agent<'_>, work: Work) -> Result<Id> {
     let running = Rc::clone(work.running());
     match work {
         Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
-        Work::TakeUp(taken) => drive::go_on(room(agent), taken).await,
+        Work::TakeUp(taken) => drive::go_on(room(agent), *taken).await,
     }
     if agent.audience.is_there(&running.session_id) {
         let except = (!running.is_continuation).then_some(running.request_id.as_str());

@@ -63,9 +63,10 @@ pub fn parts(
         .get(middle.start)
         .is_some_and(|unit| unit.summary.is_some());
     let mut parts = Vec::new();
-    let mut start = middle.start + usize::from(starts_with_summary);
+    let first = middle.start + usize::from(starts_with_summary);
+    let mut start = first;
     let mut tokens = 0;
-    for index in start..middle.end {
+    for index in first..middle.end {
         let more = units.get(index).map_or(0, |unit| unit.tokens);
         if tokens + more > part_tokens && index > start {
             parts.push(start..index);

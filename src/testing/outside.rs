@@ -44,6 +44,11 @@ impl Said {
     }
 }
 
+/// Objects by key: what each says, and its description.
+type Texts = BTreeMap<String, (String, Option<String>)>;
+
+type Act = Box<dyn FnOnce()>;
+
 /// An outside that answers from a script, in order, and remembers what it was
 /// asked. Its bucket is a real map.
 #[derive(Default)]
@@ -59,10 +64,10 @@ pub struct Script {
     /// Model and input of every call of Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
     /// What happens here while Workers AI is asked, once.
-    pub meanwhile: RefCell<Option<Box<dyn FnOnce()>>>,
+    pub meanwhile: RefCell<Option<Act>>,
     /// Objects of the bucket that are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
-    pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
+    pub bucket: RefCell<Option<Texts>>,
     /// Objects that somebody else puts there, one right before each put of ours.
     pub rivals: RefCell<VecDeque<(String, String)>>,
 }
@@ -103,10 +108,7 @@ impl Script {
         })
     }
 
-    fn with_bucket<T>(
-        &self,
-        act: impl FnOnce(&mut BTreeMap<String, (String, Option<String>)>) -> T,
-    ) -> Result<T, Failure> {
+    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, Failure> {
         match self.bucket.borrow_mut().as_mut() {
             Some(bucket) => Ok(act(bucket)),
             None => Err(Failure::NotConfigured {
