@@ -81,17 +81,10 @@ struct Keeping {
 
 /// Runs a turn that has just begun.
 pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
-    let earlier = turn
-        .steps
-        .iter()
-        .flat_map(|step| &step.calls)
-        .map(|call| call.id.as_str().to_owned())
-        .chain(turn.declined.iter().cloned())
-        .collect();
     let drive = Drive {
         room,
         running,
-        speaker: RefCell::new(Speaker::new(earlier)),
+        speaker: RefCell::new(Speaker::new(turn.earlier_calls())),
         keeping: Keeping::default(),
         turn: RefCell::new(turn),
     };
@@ -123,7 +116,7 @@ pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
         let Some(stored) = take_turn(db, session_id)? else {
             return Ok(None);
         };
-        let (chunks, next_part) = rewind_chunks(db, session_id, stored.turn.asked())?;
+        let (chunks, next_part) = rewind_chunks(db, session_id, stored.turn.steps.len())?;
         Ok(Some((stored, chunks, next_part)))
     })?;
     let Some((stored, chunks, next_part)) = taken else {
@@ -160,7 +153,7 @@ pub async fn go_on(room: Room<'_>, taken: TakenUp) {
         next_part,
     } = taken;
     turn.resume();
-    let mut speaker = Speaker::recall(Vec::new(), chunks.iter().map(String::as_str));
+    let mut speaker = Speaker::recall(turn.earlier_calls(), chunks.iter().map(String::as_str));
     let mut missed = speaker.start(&turn.message_id, None);
     for call in turn.newest_calls() {
         if !has_outcome(&chunks, call.id.as_str()) {
@@ -173,7 +166,7 @@ pub async fn go_on(room: Room<'_>, taken: TakenUp) {
         speaker: RefCell::new(speaker),
         keeping: Keeping {
             next_part: Cell::new(next_part),
-            step: Cell::new(turn.asked().saturating_sub(1)),
+            step: Cell::new(turn.steps.len().saturating_sub(1)),
             kept_ms: Cell::new(room.memory.host.now_ms()),
             ..Keeping::default()
         },
@@ -252,7 +245,7 @@ impl Drive<'_> {
         let turn = self.turn.borrow().clone();
         let kit = self.kit(&config, &turn)?;
         self.keep()?;
-        self.keeping.step.set(turn.asked());
+        self.keeping.step.set(turn.steps.len());
         let begun = self.speaker.borrow_mut().start_step();
         self.tell(begun)?;
         let mut heard = Heard::default();

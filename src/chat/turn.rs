@@ -185,6 +185,16 @@ impl Turn {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
+    /// Calls that its message has from before it began: the client knows of them.
+    pub fn earlier_calls(&self) -> Vec<String> {
+        let logged = self.steps.iter().filter(|step| step.is_logged);
+        logged
+            .flat_map(|step| &step.calls)
+            .map(|call| call.id.as_str().to_owned())
+            .chain(self.declined.iter().cloned())
+            .collect()
+    }
+
     /// Takes the model's answer.
     pub fn take_answer(
         &mut self,
