@@ -325,7 +325,7 @@ impl Object {
         let seat = socket::open(agent, session_id)?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
-        let greeting = socket::greet(agent);
+        let greeting = socket::greet(agent, &seat)?;
         Ok(Answer::Response(
             self.sockets.open(&seat, &greeting, protocol),
         ))

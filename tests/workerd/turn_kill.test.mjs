@@ -5,6 +5,7 @@
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { call, callsIn, startChatServer, textOf, told, until } from "./chat_server.mjs";
@@ -146,10 +147,10 @@ const POINTS = {
 
 for (const [name, point] of Object.entries(POINTS)) {
   test(`killed_${name}`, async () => {
-    const { agent, asked } = await killedAt(name, point);
-    const chat = openChat(agent, { messages: await getMessages(agent) });
+    const { agent, asked, goOn } = await killedAt(name, point);
+    // The model goes on when the client is there to hear it.
+    const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
     await chat.resumeStream();
-    await reaches(chat, ({ status }) => status === "ready" || status === "error");
     assert.equal(chat.error, undefined);
     assert.deepEqual(chat.messages.map(withoutTime), (await getMessages(agent)).map(withoutTime), "the client has what the log has");
     await isWhole(agent, point, asked);
@@ -167,15 +168,20 @@ for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_t
     tabs.push(tab);
     void tab.chat.sendMessage({ text: "Go." });
     await (point.when ? tab.reaches(({ chat }) => chat.messages.length > 1 && point.when(chat)) : at.reached);
-    await kill(point);
-    await tab.reaches(({ chat, messages }) => !chat.isStreaming && chat.status === "ready" && textOf(messages.at(-1)).endsWith("One two."));
-    assert.deepEqual(tab.messages.map(told), (await getMessages(agent)).map(told));
+    const goOn = await kill(point);
+    goOn();
+    await tab.reaches(({ chat, messages }) => {
+      const shown = messages.map(told);
+      return !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(shown, [["user", "Go."], ["assistant", "One two."]]);
+    });
+    assert.deepEqual(tab.messages.map(withoutTime), (await getMessages(agent)).map(withoutTime));
     await isWhole(agent, point, asked);
   });
 }
 
 test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async () => {
-  const { agent, asked } = await killedAt("alone", POINTS.between_chunks_of_text);
+  const { agent, asked, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
+  goOn();
   const answered = model.requests.length;
   await until(
     () => model.requests.length > answered,
@@ -211,10 +217,11 @@ test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", asy
 });
 
 test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async () => {
-  const { agent } = await killedAt("impatient", POINTS.between_chunks_of_text);
+  const { agent, goOn } = await killedAt("impatient", POINTS.between_chunks_of_text);
   const other = await post(agent, "And now?");
   assert.equal(other.status, 409);
   assert.equal((await other.json()).error.code, "turn_in_progress");
+  goOn();
   await isOver(agent);
   model.next(say("Now."));
   const next = await post(agent, "And now?");
@@ -277,8 +284,7 @@ async function killedAt(name, point) {
   if (point.asks) void chat.addToolApprovalResponse({ id: callsIn(chat.messages[1])[0].approval.id, approved: true });
   else void chat.sendMessage({ text: "Go." });
   await (point.when ? reaches(chat, (chat) => chat.messages.length > 1 && point.when(chat)) : at.reached);
-  await kill(point);
-  return { agent, asked };
+  return { agent, asked, goOn: await kill(point) };
 }
 
 async function prepare(agent) {
@@ -294,12 +300,15 @@ function begin(point) {
   return at;
 }
 
-async function kill(point) {
+/** Gives what lets the model answer again. */
+async function kill({ again: [first, ...others] }) {
   points += 1;
+  const later = gate();
   model.forget();
-  model.next(...point.again);
+  if (first) model.next(within(first, 0, later), ...others);
   await server.kill9();
   tools.run = async ({ arguments: { to } }) => ({ to });
+  return later.open;
 }
 
 /** In a tool: the point is reached when so many have come here, and none goes on. */
@@ -351,9 +360,14 @@ async function getMessages(agent) {
   return await response.json();
 }
 
-function openChat(agent, options = {}) {
+function openChat(agent, { onAnswer = () => {}, ...options } = {}) {
   const api = new URL(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, server.url).href;
-  return new Chat({ id: "s", transport: new DefaultChatTransport({ api }), ...options });
+  const fetched = async (...request) => {
+    const response = await fetch(...request);
+    onAnswer();
+    return response;
+  };
+  return new Chat({ id: "s", transport: new DefaultChatTransport({ api, fetch: fetched }), ...options });
 }
 
 async function reaches(chat, holds) {
