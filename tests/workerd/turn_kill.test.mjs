@@ -170,11 +170,10 @@ for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_t
     await (point.when ? tab.reaches(({ chat }) => chat.messages.length > 1 && point.when(chat)) : at.reached);
     const goOn = await kill(point);
     goOn();
-    await tab.reaches(({ chat, messages }) => {
-      const shown = messages.map(told);
-      return !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(shown, [["user", "Go."], ["assistant", "One two."]]);
-    });
-    assert.deepEqual(tab.messages.map(withoutTime), (await getMessages(agent)).map(withoutTime));
+    await isOver(agent);
+    const expected = (await getMessages(agent)).map(withoutTime);
+    assert.deepEqual(expected.map(({ role, text }) => [role, text]), [["user", "Go."], ["assistant", "One two."]]);
+    await tab.reaches(({ chat, messages }) => !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(messages.map(withoutTime), expected));
     await isWhole(agent, point, asked);
   });
 }
@@ -206,7 +205,7 @@ test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", asy
     await server.kill9();
   }
   const asked = model.requests.length;
-  const chat = openChat(agent, { messages: await getMessages(agent) });
+  const chat = openChat(agent);
   await chat.resumeStream();
   assert.match(chat.error.message, /interrupted again and again/);
   const messages = await getMessages(agent);
