@@ -1,6 +1,9 @@
 // What operations cost in rows, as the `x-rows-*` headers say: measured here,
 // written down by rows.mjs, and held to what was written down by a test.
 
+import { startChatServer } from "../tests/workerd/chat_server.mjs";
+import { callTools, say } from "../tests/workerd/model_server.mjs";
+
 const user = (more = {}) => ({ action: "user_message", content: "What is the weather like in Oslo today?", ...more });
 const batch = (length) => Array.from({ length }, () => user());
 const message = (id, text) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
@@ -67,6 +70,40 @@ export async function costsInAnAgentOf(server, length) {
   await measure("list sessions", "listSessions", { limit: 50 });
   await measure("create a session", "createSession");
   return table;
+}
+
+/** By name, what the first such turn of a session costs, and a later one. */
+export async function costsOfTurns() {
+  const { server, model, stop } = await startChatServer();
+  const agent = "of turns";
+  const turn = async (sessionId, ...answers) => {
+    model.next(...answers);
+    const costs = await server.metered(agent, async () => {
+      const body = JSON.stringify({ id: sessionId, message: message(crypto.randomUUID(), "What is the weather like?") });
+      const response = await server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, { method: "POST", body });
+      const said = await response.text();
+      if (!said.endsWith("data: [DONE]\n\n") || said.includes('"error"')) throw new Error(said);
+    });
+    return `${costs.read} / ${costs.written}`;
+  };
+  const weather = (city) => ["weather", { city }];
+  const kinds = {
+    "a chat turn": () => [say("It ", "rains.")],
+    "a chat turn with a tool": () => [callTools(weather("Oslo")), say("It rains.")],
+    "a chat turn with two tools": () => [callTools(weather("Oslo"), weather("Rome")), say("It rains.")],
+  };
+  try {
+    await server.call(agent, "defineTool", { name: "weather", description: "The weather.", service: "TOOLS" });
+    // Another session's: from here on the object is awake and its alarm set.
+    await turn("awake", say("Good morning."));
+    const table = new Map();
+    for (const [name, answers] of Object.entries(kinds)) {
+      table.set(name, [await turn(name, ...answers()), await turn(name, ...answers())]);
+    }
+    return table;
+  } finally {
+    await stop();
+  }
 }
 
 function meter(server, agent, always = {}) {

@@ -7,7 +7,7 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { startServer } from "../tests/workerd/harness.mjs";
-import { costsInAnAgentOf, costsInASessionOf } from "./costs.mjs";
+import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "./costs.mjs";
 
 const EVENTS = [10, 1_000, 100_000];
 const SESSIONS = [1, 1_000];
@@ -16,6 +16,7 @@ const server = await startServer();
 const sessions = await tableOf(EVENTS, (length) => costsInASessionOf(server, length));
 const agents = await tableOf(SESSIONS, (length) => costsInAnAgentOf(server, length));
 await server.stop();
+const turns = [...(await costsOfTurns())].map(([name, costs]) => `| ${name} | ${costs.join(" | ")} |`);
 
 const wasm = await readFile(new URL("../build/index_bg.wasm", import.meta.url));
 const kib = (bytes) => `${Math.round(bytes / 1024)} KiB`;
@@ -31,6 +32,12 @@ const lines = [
   "In an agent of so many sessions, two events in each:",
   "",
   ...agents,
+  "",
+  "All that a turn costs, from the request to the end of its answer:",
+  "",
+  "| turn | first of its session | later |",
+  "|---|---|---|",
+  ...turns,
   "",
   `The Worker: ${kib(wasm.length)} of wasm, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped.`,
   "",

@@ -345,10 +345,10 @@ pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
             return Ok(false);
         }
         delete_rows(db, id)?;
-        for table in ["cf_agents_turns", "cf_agents_turn_chunks"] {
-            let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
-            db.run(&sql, &[id.as_str().into()])?;
-        }
+        db.run(
+            "DELETE FROM cf_agents_turns WHERE session_id = ?1",
+            &[id.as_str().into()],
+        )?;
         changes::forget_all(db, id)?;
         memory::forget_session(db, id)?;
         db.run(

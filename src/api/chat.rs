@@ -221,18 +221,22 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
     Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
 }
 
-/// All turns that were cut off.
+/// All turns that were cut off. One that can't be taken up doesn't keep the others;
+/// while they run, the next look finds it again.
 pub fn take_up_all(agent: &Agent<'_>) -> Result<Vec<Work>> {
     let mut works = Vec::new();
+    let mut failed = None;
     for session_id in load_sessions_with_turns(agent.db)? {
         match take_up(agent, &session_id) {
             Ok(work) => works.extend(work),
-            // One that can't be read doesn't keep the others.
             Err(error) if error.code == Code::CorruptRow => {}
-            Err(error) => return Err(error),
+            Err(error) => failed = Some(error),
         }
     }
-    Ok(works)
+    match failed {
+        Some(error) if works.is_empty() => Err(error),
+        _ => Ok(works),
+    }
 }
 
 /// Runs a turn to its end; gives the session that grew.

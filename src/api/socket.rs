@@ -11,8 +11,9 @@ use crate::chat::accept::Accepting;
 use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
-    TurnOutcome, render_clear, render_failed, render_identity, render_message_updated,
-    render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
+    TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
+    render_message_updated, render_messages, render_resume_none, render_resuming, render_rpc_error,
+    render_rpc_result,
 };
 use crate::chat::request::ChatRequest;
 use crate::error::{Code, Error, Result};
@@ -90,9 +91,16 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     Ok(Seat::new(session_id, agent.caller))
 }
 
-/// What a socket is told first.
-pub fn greet(agent: &Agent<'_>) -> String {
-    render_identity(agent.name)
+/// What a socket is told first: whom it reached, and how the session stands. A
+/// page that lost its socket while a turn ended hears of the answer by this alone.
+pub fn greet(agent: &Agent<'_>, seat: &Seat) -> Result<Vec<String>> {
+    let mut frames = vec![render_identity(agent.name)];
+    let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+    // What a page has begun to say in an empty session is its own.
+    if messages != "[]" {
+        frames.push(render_first_messages(&messages));
+    }
+    Ok(frames)
 }
 
 /// What came of a frame.

@@ -2,7 +2,7 @@
 //! model, the tools and the log; between any two of its awaits the object may die,
 //! and what is stored then is enough to go on.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use futures_util::StreamExt as _;
@@ -12,14 +12,16 @@ use super::chunks::Chunk;
 use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::kit::{Kit, MAX_OUTPUT_BYTES};
 use super::live::{Audience, Desk, Running};
+use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
-use super::store::{StoredTurn, append_chunks, delete_turn, rewind_chunks, save_turn, take_turn};
-use super::turn::{AskedCall, CallState, Ending, Next, Turn};
+use super::store::{StoredTurn, delete_turn, save_turn, take_turn};
+use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
 use crate::config::{Config, load_config};
 use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::log::append::{Parent, append};
+use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
 use crate::memory::frozen::{find_reminder, freeze};
 use crate::memory::{Memory, Scope};
@@ -28,11 +30,6 @@ use crate::models::{FinishReason, ModelRequest, Part, Usage};
 use crate::sessions::{UsageIncrease, add_usage};
 use crate::tools::Toolbox;
 use crate::working_context::build::{Window, build_working_context};
-
-/// Chunks are kept for who comes after the object's death when they are this
-/// many bytes, or this old: an answer that is told within it costs no row.
-const KEEP_BYTES: usize = 32 << 10;
-const KEEP_MS: i64 = 2_000;
 
 /// Events that a turn's context is built from, at most.
 const CONTEXT_EVENTS: usize = 1_000;
@@ -66,49 +63,19 @@ struct Drive<'a> {
     running: &'a Running,
     turn: RefCell<Turn>,
     speaker: RefCell<Speaker>,
-    keeping: Keeping,
-}
-
-/// Chunks that are told and not kept yet.
-#[derive(Default)]
-struct Keeping {
-    pending: RefCell<String>,
-    next_part: Cell<i64>,
-    kept_ms: Cell<i64>,
-    /// The step that is on, its tools included.
-    step: Cell<usize>,
 }
 
 /// Runs a turn that has just begun.
 pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
-    let earlier = turn
-        .steps
-        .iter()
-        .flat_map(|step| &step.calls)
-        .map(|call| call.id.as_str().to_owned())
-        .chain(turn.declined.iter().cloned())
-        .collect();
+    let (speaker, begun) = retell(&turn);
     let drive = Drive {
         room,
         running,
-        speaker: RefCell::new(Speaker::new(earlier)),
-        keeping: Keeping::default(),
+        speaker: RefCell::new(speaker),
         turn: RefCell::new(turn),
     };
-    drive.keeping.kept_ms.set(room.memory.host.now_ms());
-    let begun = {
-        let message_id = drive.turn.borrow().message_id.clone();
-        let mut speaker = drive.speaker.borrow_mut();
-        let mut chunks = speaker.start(&message_id, None);
-        for id in &drive.turn.borrow().declined {
-            chunks.extend(speaker.output_denied(id));
-        }
-        chunks
-    };
-    let outcome = match drive.tell(begun) {
-        Ok(()) => drive.go().await,
-        Err(error) => Err(error.into()),
-    };
+    drive.tell(begun);
+    let outcome = drive.go().await;
     drive.finish(outcome).await;
 }
 
@@ -118,116 +85,79 @@ pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
     if room.desk.find(session_id).is_some() {
         return Ok(None);
     }
-    let db = room.memory.db;
-    let taken = atomically(db, || {
-        let Some(stored) = take_turn(db, session_id)? else {
-            return Ok(None);
-        };
-        let (chunks, next_part) = rewind_chunks(db, session_id, stored.turn.asked())?;
-        Ok(Some((stored, chunks, next_part)))
-    })?;
-    let Some((stored, chunks, next_part)) = taken else {
+    let taken = match take_turn(room.memory.db, session_id) {
+        Err(error) if error.code == Code::CorruptRow => {
+            close_unreadable(room, session_id)?;
+            return Err(error);
+        }
+        taken => taken?,
+    };
+    let Some(StoredTurn {
+        mut turn,
+        recoveries,
+    }) = taken
+    else {
         return Ok(None);
     };
-    let running = room.desk.begin(&stored.turn);
+    turn.resume();
+    let running = room.desk.begin(&turn);
+    let (speaker, chunks) = retell(&turn);
     for chunk in &chunks {
-        running.push(chunk.as_str().into());
+        running.push(chunk.json().into());
     }
     Ok(Some(TakenUp {
         running,
-        stored,
-        chunks,
-        next_part,
+        turn,
+        recoveries,
+        speaker,
     }))
+}
+
+/// Ends a turn that another build of this Worker began in a form unknown to this
+/// one: its session must not wait for it for ever.
+fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
+    let (db, host) = (room.memory.db, room.memory.host);
+    atomically(db, || {
+        let said = NewEvent {
+            content: Some("This answer was interrupted and could not be finished.".to_owned()),
+            ..NewEvent::new(Action::AgentMessage)
+        };
+        append(db, host, session_id, &[said], &Parent::Leaf, None)?;
+        delete_turn(db, session_id)
+    })
 }
 
 pub struct TakenUp {
     pub running: Rc<Running>,
-    stored: StoredTurn,
-    chunks: Vec<String>,
-    next_part: i64,
+    turn: Turn,
+    recoveries: i64,
+    speaker: Speaker,
 }
 
 /// Goes on with a turn that was taken up, or closes it.
 pub async fn go_on(room: Room<'_>, taken: TakenUp) {
     let TakenUp {
         running,
-        stored: StoredTurn {
-            mut turn,
-            recoveries,
-        },
-        chunks,
-        next_part,
+        turn,
+        recoveries,
+        speaker,
     } = taken;
-    turn.resume();
-    let mut speaker = Speaker::recall(Vec::new(), chunks.iter().map(String::as_str));
-    let mut missed = speaker.start(&turn.message_id, None);
-    for call in turn.newest_calls() {
-        if !has_outcome(&chunks, call.id.as_str()) {
-            missed.extend(tell_outcome(&mut speaker, call.id.as_str(), &call.state));
-        }
-    }
     let drive = Drive {
         room,
         running: &running,
         speaker: RefCell::new(speaker),
-        keeping: Keeping {
-            next_part: Cell::new(next_part),
-            step: Cell::new(turn.asked().saturating_sub(1)),
-            kept_ms: Cell::new(room.memory.host.now_ms()),
-            ..Keeping::default()
-        },
         turn: RefCell::new(turn),
     };
-    let outcome = match drive.tell(missed) {
-        Err(error) => Err(error.into()),
-        Ok(()) if recoveries > MAX_RECOVERIES => Err(Broken::Failed(Error::new(
+    let outcome = if recoveries > MAX_RECOVERIES {
+        drive.say_that_it_was_interrupted();
+        Err(Broken::Failed(Error::new(
             Code::ModelFailed,
             "The turn was interrupted again and again and could not be finished. Ask once more.",
-        ))),
-        Ok(()) => drive.go().await,
+        )))
+    } else {
+        drive.go().await
     };
-    if recoveries > MAX_RECOVERIES {
-        drive.say_that_it_was_interrupted();
-    }
     drive.finish(outcome).await;
-}
-
-/// Whether the chunks tell what a call came to.
-fn has_outcome(chunks: &[String], call_id: &str) -> bool {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Told {
-        #[serde(rename = "type")]
-        kind: String,
-        tool_call_id: Option<String>,
-    }
-    chunks
-        .iter()
-        .filter_map(|chunk| serde_json::from_str::<Told>(chunk).ok())
-        .any(|told| {
-            told.tool_call_id.as_deref() == Some(call_id)
-                && (told.kind.starts_with("tool-output-") || told.kind == "tool-input-error")
-        })
-}
-
-fn tell_outcome(speaker: &mut Speaker, call_id: &str, state: &CallState) -> Vec<Chunk> {
-    match state {
-        CallState::Done { output, is_json } => {
-            let json = if *is_json {
-                output.clone()
-            } else {
-                serde_json::Value::from(output.as_str()).to_string()
-            };
-            match serde_json::value::RawValue::from_string(json) {
-                Ok(output) => speaker.output(call_id, output),
-                Err(_) => speaker.output_error(call_id, "The output is no JSON."),
-            }
-        }
-        CallState::Failed { error } => speaker.output_error(call_id, error),
-        CallState::LeftToUser { approval_id } => speaker.ask_approval(approval_id, call_id),
-        CallState::Waiting | CallState::Running | CallState::LeftToClient => Vec::new(),
-    }
 }
 
 impl Drive<'_> {
@@ -251,10 +181,8 @@ impl Drive<'_> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
         let kit = self.kit(&config, &turn)?;
-        self.keep()?;
-        self.keeping.step.set(turn.asked());
         let begun = self.speaker.borrow_mut().start_step();
-        self.tell(begun)?;
+        self.tell(begun);
         let mut heard = Heard::default();
         let outcome = self
             .running
@@ -283,13 +211,10 @@ impl Drive<'_> {
         );
         let mut told = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
-            // Of arguments that are none the client has heard already.
-            if call.bad_arguments.is_none() {
-                let mut speaker = self.speaker.borrow_mut();
-                told.extend(tell_outcome(&mut speaker, call.id.as_str(), &call.state));
-            }
+            let mut speaker = self.speaker.borrow_mut();
+            told.extend(tell_outcome(&mut speaker, call));
         }
-        self.tell(told)?;
+        self.tell(told);
         Ok(())
     }
 
@@ -351,7 +276,7 @@ impl Drive<'_> {
                 return Err(Error::new(Code::ModelFailed, sentence));
             }
             let chunks = self.speaker.borrow_mut().say(&part);
-            self.tell(chunks)?;
+            self.tell(chunks);
             heard.take(part);
             if self.room.desk.is_full(self.running) {
                 return Err(Error::new(
@@ -388,54 +313,42 @@ impl Drive<'_> {
                 break;
             };
             if let CallState::Done { output, .. } = &state {
-                output_bytes += output.len();
+                let bytes = kept_bytes(output);
+                output_bytes += bytes;
                 if output_bytes > MAX_OUTPUT_BYTES {
-                    output_bytes -= output.len();
+                    output_bytes -= bytes;
                     state = CallState::failed(format!(
-                        "The tool's output is {} bytes; the outputs of one turn may have {MAX_OUTPUT_BYTES} together.",
-                        output.len()
+                        "The tool's output is {bytes} bytes; the outputs of one turn may have {MAX_OUTPUT_BYTES} together."
                     ));
                 }
             }
-            let id = newest.get(index).map(|call| call.id.as_str());
-            let told = tell_outcome(
-                &mut self.speaker.borrow_mut(),
-                id.unwrap_or_default(),
-                &state,
-            );
-            self.turn.borrow_mut().finish_call(index, state);
-            self.tell(told)?;
+            let mut turn = self.turn.borrow_mut();
+            turn.finish_call(index, state);
+            let call = turn.newest_calls().get(index);
+            let told = call.map(|call| tell_outcome(&mut self.speaker.borrow_mut(), call));
+            drop(turn);
+            self.tell(told.unwrap_or_default());
             if !made.is_empty() {
                 self.save()?;
             }
         }
         let ended = self.speaker.borrow_mut().finish_step();
-        self.tell(ended)?;
+        self.tell(ended);
         if self.turn.borrow().next() == Next::AskModel {
             self.save()?;
         }
         Ok(())
     }
 
-    /// Stores the turn as it stands, and all that it has told.
+    /// Stores the turn as it stands.
     fn save(&self) -> Result<()> {
-        let db = self.room.memory.db;
-        atomically(db, || {
-            self.keep()?;
-            save_turn(db, &self.turn.borrow())
-        })
+        save_turn(self.room.memory.db, &self.turn.borrow())
     }
 
     /// Tells whoever listens.
-    fn tell(&self, chunks: Vec<Chunk>) -> Result<()> {
-        if chunks.is_empty() {
-            return Ok(());
-        }
-        let keeping = &self.keeping;
+    fn tell(&self, chunks: Vec<Chunk>) {
         for chunk in chunks {
             let json: Rc<str> = chunk.json().into();
-            keeping.pending.borrow_mut().push_str(&json);
-            keeping.pending.borrow_mut().push('\n');
             let number = self.running.push(Rc::clone(&json));
             let session_id = &self.running.session_id;
             if self.room.audience.is_there(session_id) {
@@ -443,24 +356,6 @@ impl Drive<'_> {
                 self.room.audience.tell(session_id, &frame, None);
             }
         }
-        let is_old = self.room.memory.host.now_ms() - keeping.kept_ms.get() >= KEEP_MS;
-        if is_old || keeping.pending.borrow().len() >= KEEP_BYTES {
-            self.keep()?;
-        }
-        Ok(())
-    }
-
-    fn keep(&self) -> Result<()> {
-        let keeping = &self.keeping;
-        let lines = keeping.pending.take();
-        keeping.kept_ms.set(self.room.memory.host.now_ms());
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let part = keeping.next_part.get();
-        keeping.next_part.set(part + 1);
-        let (db, step) = (self.room.memory.db, keeping.step.get());
-        append_chunks(db, &self.running.session_id, part, step, &lines)
     }
 
     fn say_that_it_was_interrupted(&self) {
@@ -473,8 +368,10 @@ impl Drive<'_> {
 
     /// Writes what the turn said, then says that it is over.
     async fn finish(self, outcome: Result<Ending, Broken>) {
-        if matches!(outcome, Err(Broken::Cancelled)) {
-            self.turn.borrow_mut().cancel();
+        match outcome {
+            Ok(_) => {}
+            Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
+            Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
         let written = self.write();
         let mut speaker = self.speaker.borrow_mut();
@@ -503,7 +400,7 @@ impl Drive<'_> {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
             _ => None,
         };
-        self.tell_last(chunks);
+        self.tell(chunks);
         let session_id = &self.running.session_id;
         if self.room.audience.is_there(session_id) {
             let frame = match failed {
@@ -518,19 +415,6 @@ impl Drive<'_> {
         }
         let now_ms = self.room.memory.host.now_ms();
         self.room.desk.end(self.running, told, now_ms);
-    }
-
-    /// Told, and never kept: the turn's rows are gone.
-    fn tell_last(&self, chunks: Vec<Chunk>) {
-        for chunk in chunks {
-            let json: Rc<str> = chunk.json().into();
-            let number = self.running.push(Rc::clone(&json));
-            let session_id = &self.running.session_id;
-            if self.room.audience.is_there(session_id) {
-                let frame = self.running.telling(false).render_chunk(&json, number);
-                self.room.audience.tell(session_id, &frame, None);
-            }
-        }
     }
 
     /// The assistant's events, the usage and the end of the turn, in one

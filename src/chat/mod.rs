@@ -44,6 +44,7 @@ pub mod plan;
 pub mod recount;
 pub mod registered;
 pub mod request;
+pub mod retell;
 pub mod speaker;
 pub mod store;
 pub mod turn;

@@ -5,8 +5,6 @@
 //!
 //! It knows neither the log nor the model; it only holds the order.
 
-mod recall;
-
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;

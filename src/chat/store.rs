@@ -8,6 +8,9 @@ use crate::ids::Id;
 /// Turns that one look finds.
 pub const MAX_FOUND: i64 = 256;
 
+/// A turn is one value, and one of SQLite's here holds 2 MB.
+const MAX_STATE_BYTES: usize = 1_900_000;
+
 pub struct StoredTurn {
     pub turn: Turn,
     /// Times that it was taken up again.
@@ -29,7 +32,12 @@ pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
 }
 
 fn render(turn: &Turn) -> Result<String> {
-    serde_json::to_string(turn).map_err(|error| Error::storage(error.to_string()))
+    let json = serde_json::to_string(turn).map_err(|error| Error::storage(error.to_string()))?;
+    if json.len() > MAX_STATE_BYTES {
+        let what = "What a turn has to keep while it runs";
+        return Err(Error::payload_too_large(what, MAX_STATE_BYTES, json.len()));
+    }
+    Ok(json)
 }
 
 /// Whether a turn of the session is under way, or was when the object died.
@@ -64,59 +72,8 @@ pub fn load_sessions_with_turns(db: &dyn Database) -> Result<Vec<Id>> {
         .collect()
 }
 
-/// Forgets the turn and what it told. Part of a transaction.
+/// Forgets the turn. Part of a transaction.
 pub fn delete_turn(db: &dyn Database, session_id: &Id) -> Result<()> {
-    for table in ["cf_agents_turns", "cf_agents_turn_chunks"] {
-        let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
-        db.run(&sql, &[session_id.as_str().into()])?;
-    }
-    Ok(())
-}
-
-/// Keeps chunks, one JSON a line.
-pub fn append_chunks(
-    db: &dyn Database,
-    session_id: &Id,
-    part: i64,
-    step: usize,
-    lines: &str,
-) -> Result<()> {
-    db.run(
-        "INSERT INTO cf_agents_turn_chunks (session_id, part, step, chunks)
-         VALUES (?1, ?2, ?3, ?4)",
-        &[
-            session_id.as_str().into(),
-            part.into(),
-            (step as i64).into(),
-            lines.into(),
-        ],
-    )
-}
-
-/// The chunks of the steps before `step`, in order, and the number of the next
-/// part. What was told of a step that is done again is forgotten.
-pub fn rewind_chunks(
-    db: &dyn Database,
-    session_id: &Id,
-    step: usize,
-) -> Result<(Vec<String>, i64)> {
-    db.run(
-        "DELETE FROM cf_agents_turn_chunks WHERE session_id = ?1 AND step >= ?2",
-        &[session_id.as_str().into(), (step as i64).into()],
-    )?;
-    let rows = db.rows(
-        "SELECT part, chunks
-           FROM cf_agents_turn_chunks
-          WHERE session_id = ?1
-          ORDER BY part",
-        &[session_id.as_str().into()],
-    )?;
-    let next = rows
-        .last()
-        .map_or(Ok(0), |row| row.integer(0).map(|part| part + 1))?;
-    let mut chunks = Vec::new();
-    for row in &rows {
-        chunks.extend(row.text(1)?.lines().map(str::to_owned));
-    }
-    Ok((chunks, next))
+    let sql = "DELETE FROM cf_agents_turns WHERE session_id = ?1";
+    db.run(sql, &[session_id.as_str().into()])
 }

@@ -27,6 +27,7 @@ pub const MAX_CALLS: usize = 64;
 /// What the model reads of calls that nobody finished.
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
+const FAILED: &str = "The turn failed before the tool answered.";
 const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -185,6 +186,16 @@ impl Turn {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
+    /// Calls that its message has from before it began: the client knows of them.
+    pub fn earlier_calls(&self) -> Vec<String> {
+        let logged = self.steps.iter().filter(|step| step.is_logged);
+        logged
+            .flat_map(|step| &step.calls)
+            .map(|call| call.id.as_str().to_owned())
+            .chain(self.declined.iter().cloned())
+            .collect()
+    }
+
     /// Takes the model's answer.
     pub fn take_answer(
         &mut self,
@@ -230,12 +241,12 @@ impl Turn {
         }
     }
 
-    /// Bytes of all outputs so far.
+    /// Bytes that all outputs so far take while they are kept.
     pub fn output_bytes(&self) -> usize {
         let outputs = self.steps.iter().flat_map(|step| &step.calls);
         outputs
             .map(|call| match &call.state {
-                CallState::Done { output, .. } => output.len(),
+                CallState::Done { output, .. } => kept_bytes(output),
                 _ => 0,
             })
             .sum()
@@ -269,16 +280,26 @@ impl Turn {
     /// The user stopped it.
     pub fn cancel(&mut self) {
         self.close_running(CANCELLED);
-        for call in self.newest_calls() {
-            if call.state == CallState::Waiting {
-                call.state = CallState::failed(CANCELLED);
-            }
-        }
+        self.close_waiting(CANCELLED);
+    }
+
+    /// It can't go on: no call goes into the log without what became of it.
+    pub fn fail(&mut self) {
+        self.close_running(FAILED);
+        self.close_waiting(FAILED);
     }
 
     fn close_running(&mut self, error: &str) {
         for call in self.newest_calls() {
             if call.state == CallState::Running {
+                call.state = CallState::failed(error);
+            }
+        }
+    }
+
+    fn close_waiting(&mut self, error: &str) {
+        for call in self.newest_calls() {
+            if call.state == CallState::Waiting {
                 call.state = CallState::failed(error);
             }
         }
@@ -449,6 +470,16 @@ fn decide(
         state,
         approval: None,
     })
+}
+
+/// Bytes of a text as JSON: one of quotes and line breaks takes twice its own.
+pub fn kept_bytes(text: &str) -> usize {
+    let escaped = text.bytes().map(|byte| match byte {
+        b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,
+        0..0x20 => 6,
+        _ => 1,
+    });
+    escaped.sum()
 }
 
 fn truncate(text: &mut String, max_bytes: usize) {

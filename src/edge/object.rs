@@ -4,7 +4,7 @@
 //! bytes of Rust's: here an answer made by SQLite stays a JavaScript string all
 //! the way out.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use wasm_bindgen::prelude::*;
@@ -52,6 +52,8 @@ struct Object {
     is_migrated: Cell<bool>,
     watch: Watch,
     desk: Desk,
+    /// Turns that were cut off and are to be gone on with.
+    taken_up: RefCell<Vec<Work>>,
     /// When it is woken next, as far as this life knows.
     wakes_at_ms: Cell<i64>,
 }
@@ -72,6 +74,7 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             watch: Watch::default(),
             desk: Desk::default(),
+            taken_up: RefCell::default(),
             wakes_at_ms: Cell::new(0),
         };
         Self {
@@ -83,7 +86,9 @@ impl SessionAgent {
     pub async fn fetch(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
         let object = &self.object;
         let db = Sqlite::new(&object.storage);
-        match object.handle(request, &db).await {
+        let handled = object.handle(request, &db).await;
+        self.go_on();
+        match handled {
             Ok(Answer::Reply(reply)) => {
                 if let Some(grown) = reply.grown {
                     self.follow_up(grown);
@@ -111,14 +116,10 @@ impl SessionAgent {
         let object = &self.object;
         object.wakes_at_ms.set(0);
         let db = Sqlite::new(&object.storage);
-        let works = object
-            .migrate(&db)
-            .and_then(|()| take_up_all(&object.agent(&db, &Caller::Owner, &[])));
-        match works {
-            Ok(works) => {
-                for work in works {
-                    self.begin(work);
-                }
+        let looked = object.get_ready(&db).and_then(|()| object.take_up(&db));
+        self.go_on();
+        match looked {
+            Ok(()) => {
                 // Those that run are looked after, too.
                 if object.desk.is_busy() {
                     object.look_later().await;
@@ -180,6 +181,13 @@ impl SessionAgent {
         });
     }
 
+    /// Goes on with the turns that were taken up.
+    fn go_on(&self) {
+        for work in self.object.taken_up.take() {
+            self.begin(work);
+        }
+    }
+
     async fn hear(&self, socket: &Socket, text: &str) -> Result<()> {
         let Some(seat) = sockets::find_seat(socket) else {
             socket.close(1011, "").map_err(sockets::failed)?;
@@ -192,7 +200,8 @@ impl SessionAgent {
         }
         let object = &self.object;
         let db = Sqlite::new(&object.storage);
-        object.migrate(&db)?;
+        object.get_ready(&db)?;
+        self.go_on();
         let caller = seat.caller();
         let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await?;
         for reply in heard.replies {
@@ -265,7 +274,7 @@ impl Object {
         }
         let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
-            self.migrate(db)?;
+            self.get_ready(db)?;
             let agent = self.agent(db, &caller, &via);
             return self.open_socket(&agent, session_id, &request);
         }
@@ -274,7 +283,7 @@ impl Object {
             Route::Import { .. } => (Vec::new(), http::Body::new(request)?),
             _ => (http::read_body(request).await?, http::Body::empty()),
         };
-        self.migrate(db)?;
+        self.get_ready(db)?;
         let agent = self.agent(db, &caller, &via);
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
@@ -319,7 +328,7 @@ impl Object {
         let seat = socket::open(agent, session_id)?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
-        let greeting = socket::greet(agent);
+        let greeting = socket::greet(agent, &seat)?;
         Ok(Answer::Response(
             self.sockets.open(&seat, &greeting, protocol),
         ))
@@ -352,13 +361,21 @@ impl Object {
         empty(&self.storage).await
     }
 
-    /// Once in an object's life in memory. Right before its first statement, not
+    /// Once in an object's life in memory: brings the tables up to date, and takes
+    /// up the turns that its last life left. Right before its first statement, not
     /// in the constructor: a request that is refused costs no row.
-    fn migrate(&self, db: &Sqlite<'_>) -> Result<()> {
+    fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() {
             schema::migrate(db, &Runtime)?;
+            self.take_up(db)?;
             self.is_migrated.set(true);
         }
+        Ok(())
+    }
+
+    fn take_up(&self, db: &Sqlite<'_>) -> Result<()> {
+        let works = take_up_all(&self.agent(db, &Caller::Owner, &[]))?;
+        self.taken_up.borrow_mut().extend(works);
         Ok(())
     }
 }

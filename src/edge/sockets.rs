@@ -55,7 +55,7 @@ impl Sockets {
     pub fn open(
         &self,
         seat: &Seat,
-        greeting: &str,
+        greeting: &[String],
         protocol: Option<&str>,
     ) -> Result<web_sys::Response, JsValue> {
         let pair: JsValue = Pair::new().into();
@@ -65,7 +65,9 @@ impl Sockets {
         self.state
             .accept_web_socket(&server, Array::of1(&tag(&seat.session_id).into()))?;
         keep(&server, seat)?;
-        server.send(greeting)?;
+        for frame in greeting {
+            server.send(frame)?;
+        }
         let init = Object::new();
         let set = |object: &Object, key: &str, value: &JsValue| {
             Reflect::set(object, &key.into(), value).map(drop)

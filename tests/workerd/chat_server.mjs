@@ -15,11 +15,14 @@ const TOOLS = `export default {
   },
 };`;
 
-/** `{ server, model, stop }`, the server asking the model; open, unless it is given a token. */
-export async function startChatServer({ token } = {}) {
+/**
+ * `{ server, model, stop }`, the server asking the model; open, unless it is given
+ * a token. `vars` are more of the Worker's variables.
+ */
+export async function startChatServer({ token, vars = {} } = {}) {
   const model = await startModel();
   const server = await startServer({
-    vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url, ...(token ? {} : { AUTH: "open" }) },
+    vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url, ...(token ? {} : { AUTH: "open" }), ...vars },
     secrets: { OPENAI_API_KEY: "a test's key", ...(token ? { SESSION_AGENT_TOKEN: token } : {}) },
     workers: { tools: TOOLS },
   });

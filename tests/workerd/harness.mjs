@@ -101,6 +101,13 @@ class Server {
     return await this.#ask(agent, "sql-cost", { query, params });
   }
 
+  /** What `work` costs the object, all that goes on after its answers included: `{ read, written }` rows. */
+  async metered(agent, work) {
+    await this.#ask(agent, "meter");
+    await work();
+    return await this.#ask(agent, "metered");
+  }
+
   /** Names one life of the object: another after `evict`, `abort` and `kill9`. */
   async incarnation(agent) {
     return await this.#ask(agent, "incarnation");

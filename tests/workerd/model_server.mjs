@@ -52,6 +52,11 @@ class ModelServer {
     this.#answers.push(...answers);
   }
 
+  /** Takes back what nobody has asked for. */
+  forget() {
+    this.#answers.length = 0;
+  }
+
   /** Answers that nobody has asked for yet: none are left over after a good test. */
   get left() {
     return this.#answers.length;
@@ -76,6 +81,7 @@ class ModelServer {
     });
     for (const piece of answer.pieces) {
       if (piece.gate) {
+        piece.reach();
         await Promise.race([piece.gate, once(response, "close")]);
         if (response.closed) return;
       } else if (piece.cut) {
@@ -122,11 +128,16 @@ export function callTools(...calls) {
   };
 }
 
-/** The answer stops here until `open()`. */
+/** The answer stops here until `open()`; `reached` is fulfilled when it does. */
 export function gate() {
-  let open;
-  const opened = new Promise((resolve) => (open = resolve));
-  return { gate: opened, open };
+  const [opened, open] = promise();
+  const [reached, reach] = promise();
+  return { gate: opened, open, reached, reach };
+}
+
+function promise() {
+  let fulfil;
+  return [new Promise((resolve) => (fulfil = resolve)), fulfil];
 }
 
 /** The connection breaks here. */

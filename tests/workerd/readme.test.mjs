@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { transform } from "esbuild";
-import { costsInAnAgentOf, costsInASessionOf } from "../../bench/costs.mjs";
+import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "../../bench/costs.mjs";
 import { startServer } from "./harness.mjs";
 import { answersIn, Reader } from "./reader.mjs";
 import { blocks, fromRoot, namesIn, readme, tableUnder } from "./readme.mjs";
@@ -117,6 +117,13 @@ test("the_bench_has_measured_this_build", async () => {
       const row = lines.find((line) => line.startsWith(`| ${operation} |`));
       assert.equal(row?.split("|")[column + 1].trim(), cost, `${operation}: \`npm run bench\` writes bench/rows.md anew`);
     }
+  }
+});
+
+test("the_bench_has_measured_the_turns_of_this_build", async () => {
+  const measured = await readFile(fromRoot("bench/rows.md"), "utf8");
+  for (const [turn, costs] of await costsOfTurns()) {
+    assert.ok(measured.includes(`| ${turn} | ${costs.join(" | ")} |\n`), `${turn}: \`npm run bench\` writes bench/rows.md anew`);
   }
 });
 

@@ -62,14 +62,10 @@ impl Alice {
     }
 
     fn has_turn_rows(&self) -> bool {
-        ["cf_agents_turns", "cf_agents_turn_chunks"]
-            .iter()
-            .any(|table| {
-                let sql = format!("SELECT 1 FROM {table}");
-                !crate::database::Database::rows(&self.db, &sql, &[])
-                    .unwrap()
-                    .is_empty()
-            })
+        let sql = "SELECT 1 FROM cf_agents_turns";
+        !crate::database::Database::rows(&self.db, sql, &[])
+            .unwrap()
+            .is_empty()
     }
 }
 
@@ -597,6 +593,26 @@ fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
     );
     assert!(!alice.has_turn_rows());
     alice.outside.answer(said("Hello."));
+    alice.says("again");
+    assert_eq!(alice.shown().len(), 4);
+}
+
+#[test]
+fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
+    let mut alice = Alice::with_model();
+    drop(
+        alice
+            .begin(&json!({"id": "s", "message": user("hi")}))
+            .unwrap(),
+    );
+    alice.dies();
+    let sql = "UPDATE cf_agents_turns SET state = '{}'";
+    crate::database::Database::run(&alice.db, sql, &[]).unwrap();
+    assert_eq!(take_up_all(&alice.agent(&alice.db)).unwrap().len(), 0);
+    assert!(!alice.has_turn_rows());
+    let said = &alice.shown()[1]["parts"][0]["text"];
+    assert!(said.as_str().unwrap().contains("interrupted"));
+    alice.outside.answer(self::said("Hello."));
     alice.says("again");
     assert_eq!(alice.shown().len(), 4);
 }

@@ -133,6 +133,12 @@ pub fn render_messages(messages_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json}}}"#)
 }
 
+/// The same for a socket that has just opened: messages that its page has kept to
+/// send stay in its list.
+pub fn render_first_messages(messages_json: &str) -> String {
+    format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"connect":true}}"#)
+}
+
 /// One message as it stands, where a call in it was answered.
 pub fn render_message_updated(message_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_message_updated","message":{message_json}}}"#)

@@ -178,10 +178,6 @@ fn whatever_is_said_the_client_takes_it() {
         for _ in 0..dice.roll(30) {
             let chunks = act(&mut speaker, &mut dice);
             tell(&mut client, &mut said, chunks);
-            if dice.roll(20) == 0 {
-                // Evicted: another takes over from what was kept.
-                speaker = Speaker::recall(Vec::new(), said.iter().map(String::as_str));
-            }
         }
         let end = match dice.roll(3) {
             0 if client.started => speaker.finish(FinishReason::Stop, None),

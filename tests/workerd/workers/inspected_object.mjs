@@ -14,6 +14,7 @@ export * from "./index.js";
 export class SessionAgent extends DurableObject {
   #real;
   #incarnation = crypto.randomUUID();
+  #meter = null;
 
   get real() {
     return (this.#real ??= new Real(this.ctx, this.env));
@@ -45,6 +46,29 @@ export class SessionAgent extends DurableObject {
     return this.real.webSocketError(socket, error);
   }
 
+  /** From now on counts all that the object reads and writes, whether or not a request waits for it. */
+  #startMeter() {
+    const { storage } = this.ctx;
+    const { sql } = storage;
+    const cursors = [];
+    // An alarm that is set is billed as a row.
+    let alarms = 0;
+    delete sql.exec;
+    delete storage.setAlarm;
+    const [exec, setAlarm] = [sql.exec.bind(sql), storage.setAlarm.bind(storage)];
+    sql.exec = (...statement) => {
+      cursors.push(exec(...statement));
+      return cursors.at(-1);
+    };
+    storage.setAlarm = (...when) => {
+      alarms += 1;
+      return setAlarm(...when);
+    };
+    const sum = (of) => cursors.reduce((total, cursor) => total + cursor[of], 0);
+    this.#meter = () => ({ read: sum("rowsRead"), written: sum("rowsWritten") + alarms, alarms });
+    return true;
+  }
+
   #answer(pathname, input) {
     switch (pathname) {
       case "/__harness/sql":
@@ -56,6 +80,10 @@ export class SessionAgent extends DurableObject {
       }
       case "/__harness/incarnation":
         return this.#incarnation;
+      case "/__harness/meter":
+        return this.#startMeter();
+      case "/__harness/metered":
+        return this.#meter();
       case "/__harness/abort":
         return this.ctx.abort("aborted by a test");
       default:

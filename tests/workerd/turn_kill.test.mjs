@@ -1,0 +1,398 @@
+// The runtime killed at every point of a turn that matters. Whatever was being
+// done: the user's message is there once, the turn is finished, no tool that was
+// called is called again, no call is left without its result, and a client that
+// comes back hears all of it.
+
+import assert from "node:assert/strict";
+import { after, afterEach, test } from "node:test";
+import { isDeepStrictEqual } from "node:util";
+import { Chat } from "@ai-sdk/react";
+import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
+import { call, callsIn, startChatServer, textOf, told, until } from "./chat_server.mjs";
+import { startFront } from "./front.mjs";
+import { callTool, callTools, gate, say } from "./model_server.mjs";
+import { openTab } from "./tab.mjs";
+import { startTools } from "./tool_server.mjs";
+
+const tools = await startTools();
+const { server, model, stop } = await startChatServer({ vars: { TOOL_ORIGINS: tools.origin } });
+const front = await startFront(server);
+const tabs = [];
+let points = 0;
+
+after(async () => {
+  console.log(`${points} points of a turn at which the runtime was killed`);
+  await Promise.all(tabs.map((tab) => tab.close()));
+  await front.stop();
+  await stop();
+  await tools.stop();
+});
+afterEach(() => model.forget());
+
+const LONG = "All work and no play. ".repeat(2_000);
+const CUT_OFF = /cut off/;
+
+const walk = (to, id) => ["walk", { to }, id];
+
+/**
+ * A point: `turn(at)` gives what the model says until then, `at` being a gate to
+ * put there, and how its tools run; `again` is what it says when it is asked
+ * anew. `calls`: how often tools are called in all. `cut`: calls whose end nobody saw.
+ */
+const POINTS = {
+  "before_the_models_first_byte": { first: (at) => [say(at, "One two.")], again: [say("One two.")] },
+  "between_chunks_of_text": { first: (at) => [say("One ", at, "two.")], again: [say("One two.")] },
+  "after_much_text": { first: (at) => [say(LONG, at, "two.")], again: [say("One two.")] },
+  "after_the_last_chunk_of_text": { first: (at) => [say("One ", "two.", at)], again: [say("One two.")] },
+  "between_text_and_a_call": {
+    first: (at) => [mixed("Let me see. ", at, callTool("walk", { to: "Rome" }, "a"))],
+    again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
+    calls: 1,
+  },
+  "between_two_pieces_of_a_calls_arguments": {
+    first: (at) => [within(callTool("walk", { to: "Rome" }, "a"), 2, at)],
+    again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
+    calls: 1,
+  },
+  "right_before_the_tool_is_called": {
+    first: (at) => [within(callTool("walk", { to: "Rome" }, "a"), 3, at)],
+    again: [callTool("walk", { to: "Rome" }, "a"), say("One two.")],
+    calls: 1,
+  },
+  "while_the_tool_runs": {
+    first: () => [callTool("walk", { to: "Rome" }, "a")],
+    run: (at) => async () => await reach(at),
+    again: [say("One two.")],
+    calls: 1,
+    cut: ["a"],
+  },
+  "before_the_second_answers_first_byte": {
+    first: (at) => [callTool("walk", { to: "Rome" }, "a"), say(at, "One two.")],
+    again: [say("One two.")],
+    calls: 1,
+  },
+  "during_the_second_answer": {
+    first: (at) => [callTool("walk", { to: "Rome" }, "a"), say("One ", at, "two.")],
+    again: [say("One two.")],
+    calls: 1,
+  },
+  "after_the_second_answers_last_chunk": {
+    first: (at) => [callTool("walk", { to: "Rome" }, "a"), say("One two.", at)],
+    again: [say("One two.")],
+    calls: 1,
+  },
+  "between_two_calls_of_one_answer": {
+    first: (at) => [within(callTools(walk("Rome", "a"), walk("Oslo", "b")), 3, at)],
+    again: [callTools(walk("Rome", "a"), walk("Oslo", "b")), say("One two.")],
+    calls: 2,
+  },
+  "while_two_tools_run": {
+    first: () => [callTools(walk("Rome", "a"), walk("Oslo", "b"))],
+    run: (at) => async () => await reach(at, 2),
+    again: [say("One two.")],
+    calls: 2,
+    cut: ["a", "b"],
+  },
+  "while_one_of_two_tools_runs_and_the_other_has_answered": {
+    first: () => [callTools(walk("Rome", "a"), walk("Oslo", "b"))],
+    run: (at) => async ({ arguments: { to } }) => (to === "Rome" ? { to } : await at.gate),
+    when: (chat) => callsIn(chat.messages[1]).some(({ state }) => state === "output-available"),
+    again: [say("One two.")],
+    calls: 2,
+    cut: ["b"],
+  },
+  "after_two_tools_and_before_the_next_answer": {
+    first: (at) => [callTools(walk("Rome", "a"), walk("Oslo", "b")), say(at, "One two.")],
+    again: [say("One two.")],
+    calls: 2,
+  },
+  "during_the_answer_after_two_tools": {
+    first: (at) => [callTools(walk("Rome", "a"), walk("Oslo", "b")), say("One ", at, "two.")],
+    again: [say("One two.")],
+    calls: 2,
+  },
+  "in_the_third_step": {
+    first: (at) => [callTool("walk", { to: "Rome" }, "a"), callTool("walk", { to: "Oslo" }, "b"), say("One ", at, "two.")],
+    again: [say("One two.")],
+    calls: 2,
+  },
+  "while_the_second_steps_tool_runs": {
+    first: () => [callTool("walk", { to: "Rome" }, "a"), callTool("walk", { to: "Oslo" }, "b")],
+    run: (at) => async ({ arguments: { to } }) => (to === "Rome" ? { to } : await reach(at)),
+    again: [say("One two.")],
+    calls: 2,
+    cut: ["b"],
+  },
+  "while_an_approved_tool_runs": {
+    asks: callTool("pay", { to: "Rome" }, "a"),
+    first: () => [],
+    run: (at) => async () => await reach(at),
+    again: [say("One two.")],
+    calls: 1,
+    cut: ["a"],
+  },
+  "after_an_approved_tool_and_before_the_next_answer": {
+    asks: callTool("pay", { to: "Rome" }, "a"),
+    first: (at) => [say(at, "One two.")],
+    again: [say("One two.")],
+    calls: 1,
+  },
+  "during_the_answer_after_an_approved_tool": {
+    asks: callTool("pay", { to: "Rome" }, "a"),
+    first: (at) => [say("One ", at, "two.")],
+    again: [say("One two.")],
+    calls: 1,
+  },
+};
+
+for (const [name, point] of Object.entries(POINTS)) {
+  test(`killed_${name}`, async () => {
+    const { agent, asked, goOn } = await killedAt(name, point);
+    // The model goes on when the client is there to hear it.
+    const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
+    await chat.resumeStream();
+    assert.equal(chat.error, undefined);
+    assert.deepEqual(chat.messages.map(withoutTime), (await getMessages(agent)).map(withoutTime), "the client has what the log has");
+    await isWhole(agent, point, asked);
+  });
+}
+
+for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_the_other_has_answered", "during_the_second_answer"]) {
+  test(`killed_${name}_and_a_page_with_a_socket_reconnects`, async () => {
+    const point = POINTS[name];
+    const agent = `socket ${name}`;
+    await prepare(agent);
+    const asked = tools.calls.length;
+    const at = begin(point);
+    const tab = await openTab({ url: front.url }, agent, { query: { sessionId: "s" } });
+    tabs.push(tab);
+    void tab.chat.sendMessage({ text: "Go." });
+    await (point.when ? tab.reaches(({ chat }) => chat.messages.length > 1 && point.when(chat)) : at.reached);
+    const goOn = await kill(point);
+    goOn();
+    await isOver(agent);
+    const expected = (await getMessages(agent)).map(withoutTime);
+    assert.deepEqual(expected.map(({ role, text }) => [role, text]), [["user", "Go."], ["assistant", "One two."]]);
+    await tab.reaches(({ chat, messages }) => !chat.isStreaming && chat.status === "ready" && isDeepStrictEqual(messages.map(withoutTime), expected));
+    await isWhole(agent, point, asked);
+  });
+}
+
+test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async () => {
+  const { agent, asked, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
+  goOn();
+  const answered = model.requests.length;
+  await until(
+    () => model.requests.length > answered,
+    (check) => {
+      const timer = setInterval(check, 50);
+      return () => clearInterval(timer);
+    },
+    () => "for the alarm",
+  );
+  await isOver(agent);
+  await isWhole(agent, POINTS.between_chunks_of_text, asked);
+});
+
+test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", async () => {
+  const { agent } = await killedAt("again and again", { first: (at) => [say("One ", at, "two.")], again: [] });
+  for (let n = 0; n < 2; n += 1) {
+    const at = gate();
+    model.next(say("One ", at, "two."));
+    await resume(agent);
+    await at.reached;
+    points += 1;
+    await server.kill9();
+  }
+  const asked = model.requests.length;
+  const chat = openChat(agent);
+  await chat.resumeStream();
+  assert.match(chat.error.message, /interrupted again and again/);
+  const messages = await getMessages(agent);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+  assert.match(textOf(messages[1]), /interrupted again and again/);
+  assert.equal(model.requests.length, asked, "the model is not asked any more");
+  assert.equal((await resume(agent)).status, 204);
+});
+
+test("killed_and_asked_for_another_turn_the_first_is_finished_before_it", async () => {
+  const { agent, goOn } = await killedAt("impatient", POINTS.between_chunks_of_text);
+  const other = await post(agent, "And now?");
+  assert.equal(other.status, 409);
+  assert.equal((await other.json()).error.code, "turn_in_progress");
+  goOn();
+  await isOver(agent);
+  model.next(say("Now."));
+  const next = await post(agent, "And now?");
+  assert.equal(next.status, 200);
+  await next.text();
+  const expected = [["user", "Go."], ["assistant", "One two."], ["user", "And now?"], ["assistant", "Now."]];
+  assert.deepEqual((await getMessages(agent)).map(told), expected);
+});
+
+test("killed_and_stopped_by_the_user_the_turn_is_over", async () => {
+  const { agent } = await killedAt("stopped", { first: (at) => [say("One ", at, "two.")], again: [] });
+  const never = gate();
+  model.next(say(never, "One two."));
+  assert.deepEqual(await call(server, agent, "cancelTurn", { sessionId: "s" }), { cancelled: true });
+  await isOver(agent);
+  assert.equal((await getMessages(agent))[0].role, "user");
+});
+
+test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled", async () => {
+  for (let n = 0; n < 8; n += 1) {
+    const agent = `any ${n}`;
+    await prepare(agent);
+    model.forget();
+    model.next(callTool("walk", { to: "Rome" }, "a"), say("One ", "two."));
+    const asked = tools.calls.length;
+    const heard = post(agent, "Go.").then((response) => response.text()).catch(() => "");
+    // The clock only picks the moment; what is claimed holds at each.
+    await new Promise((resolve) => setTimeout(resolve, 4 * n));
+    points += 1;
+    await server.kill9();
+    const was = await heard;
+    model.forget();
+    model.next(callTool("walk", { to: "Rome" }, "a"), say("One two."), say("One two."));
+    if (tools.calls.length > asked) {
+      model.forget();
+      model.next(say("One two."), say("One two."));
+    }
+    await (await resume(agent)).text();
+    const messages = await getMessages(agent).catch(() => []);
+    if (messages.length === 0) {
+      assert.equal(was, "", "what was answered was written");
+      continue;
+    }
+    assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
+    await isWhole(agent, { calls: 1 }, asked);
+  }
+});
+
+/** Brings a turn to its point and kills the runtime there; it is up again after. */
+async function killedAt(name, point) {
+  const agent = `kill ${name}`;
+  await prepare(agent);
+  const chat = openChat(agent, { sendAutomaticallyWhen: lastAssistantMessageIsCompleteWithApprovalResponses });
+  if (point.asks) {
+    model.next(point.asks);
+    await chat.sendMessage({ text: "Go." });
+  }
+  const asked = tools.calls.length;
+  const at = begin(point);
+  if (point.asks) void chat.addToolApprovalResponse({ id: callsIn(chat.messages[1])[0].approval.id, approved: true });
+  else void chat.sendMessage({ text: "Go." });
+  await (point.when ? reaches(chat, (chat) => chat.messages.length > 1 && point.when(chat)) : at.reached);
+  return { agent, asked, goOn: await kill(point) };
+}
+
+async function prepare(agent) {
+  const tool = { description: "Goes there.", url: `${tools.origin}/tool`, parameters: { type: "object" } };
+  await call(server, agent, "defineTool", { ...tool, name: "walk" });
+  await call(server, agent, "defineTool", { ...tool, name: "pay", needsApproval: true });
+}
+
+function begin(point) {
+  const at = gate();
+  model.next(...point.first(at));
+  tools.run = point.run?.(at) ?? (async ({ arguments: { to } }) => ({ to }));
+  return at;
+}
+
+/** Gives what lets the model answer again. */
+async function kill({ again: [first, ...others] }) {
+  points += 1;
+  const later = gate();
+  model.forget();
+  if (first) model.next(within(first, 0, later), ...others);
+  await server.kill9();
+  tools.run = async ({ arguments: { to } }) => ({ to });
+  return later.open;
+}
+
+/** In a tool: the point is reached when so many have come here, and none goes on. */
+async function reach(at, when = 1) {
+  at.count = (at.count ?? 0) + 1;
+  if (at.count === when) at.reach();
+  await at.gate;
+}
+
+/** The session as it has to be after the turn. */
+async function isWhole(agent, { calls = 0, cut = [] }, asked) {
+  const events = await call(server, agent, "loadEvents", { sessionId: "s", limit: 1000 });
+  assert.deepEqual(events.filter(({ action }) => action === "user_message").map(({ content }) => content), ["Go."]);
+  const requests = events.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
+  const results = events.filter(({ action }) => action === "tool_result");
+  assert.deepEqual(results.map(({ toolCallId }) => toolCallId).sort(), [...requests].sort(), "each call has its one result");
+  assert.equal(new Set(requests).size, requests.length);
+  assert.equal(events.at(-1).action, "agent_message");
+  assert.ok(events.at(-1).content.endsWith("One two."), events.at(-1).content);
+  for (const { toolCallId, isError = false, content } of results) {
+    assert.equal(isError, cut.includes(toolCallId), content);
+    if (isError) assert.match(content, CUT_OFF);
+  }
+  assert.equal(tools.calls.length - asked, calls, "calls of tools");
+  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_turns"), []);
+}
+
+/** Until no turn runs. */
+async function isOver(agent) {
+  for (;;) {
+    const response = await resume(agent);
+    if (response.status === 204) return;
+    await response.text();
+  }
+}
+
+function resume(agent) {
+  return server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat/s/stream`);
+}
+
+function post(agent, text) {
+  const body = JSON.stringify({ id: "s", message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+  return server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, { method: "POST", body });
+}
+
+async function getMessages(agent) {
+  const response = await server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/get-messages?sessionId=s`);
+  assert.equal(response.status, 200);
+  return await response.json();
+}
+
+function openChat(agent, { onAnswer = () => {}, ...options } = {}) {
+  const api = new URL(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, server.url).href;
+  const fetched = async (...request) => {
+    const response = await fetch(...request);
+    onAnswer();
+    return response;
+  };
+  return new Chat({ id: "s", transport: new DefaultChatTransport({ api, fetch: fetched }), ...options });
+}
+
+async function reaches(chat, holds) {
+  const listen = (check) => {
+    const ends = [
+      chat["~registerMessagesCallback"](check),
+      chat["~registerStatusCallback"](check),
+      chat["~registerErrorCallback"](check),
+    ];
+    return () => ends.forEach((end) => end());
+  };
+  const describe = () => JSON.stringify({ status: chat.status, error: chat.error?.message, messages: chat.messages });
+  await until(() => holds(chat), listen, describe);
+}
+
+/** What is seen of a message. */
+function withoutTime({ id, role, parts }) {
+  return { id, role, text: textOf({ parts }), calls: callsIn({ parts }).map(({ toolCallId, state, output, errorText }) => ({ toolCallId, state, output, errorText })) };
+}
+
+/** A text, a gate, then what another answer says. */
+function mixed(text, at, answer) {
+  return { ...answer, pieces: [...say(text).pieces, at, ...answer.pieces] };
+}
+
+/** An answer with a gate after so many of its pieces. */
+function within(answer, count, at) {
+  return { ...answer, pieces: [...answer.pieces.slice(0, count), at, ...answer.pieces.slice(count)] };
+}
