@@ -12,14 +12,13 @@ use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
-    render_message_updated, render_messages, render_resume_none, render_resuming, render_rpc_error,
-    render_rpc_result,
+    render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
+use crate::chat::live::EarlyAnswer;
 use crate::chat::request::ChatRequest;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::messages::change::clear_messages;
-use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 
 /// What is kept with a socket.
@@ -210,6 +209,15 @@ fn take_answer(
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(session_id))?;
+    if let Some(running) = agent.desk.find(session_id) {
+        running.keep_answer(EarlyAnswer {
+            answer,
+            continues,
+            client_tools: client_tools.to_vec(),
+            only_session: agent.caller.only_session().cloned(),
+        });
+        return Ok(Heard::default());
+    }
     let accepting = Accepting {
         db: agent.db,
         host: agent.host,
@@ -223,15 +231,14 @@ fn take_answer(
     else {
         return Ok(Heard::default());
     };
-    let id = Id::parse(started.message_id).map_err(Error::storage)?;
-    if let Some(message) = find_message(agent.db, session_id, &id)? {
-        let frame = render_message_updated(&message.json);
-        agent.audience.tell(session_id, &frame, None);
-    }
-    let Some(turn) = started.turn else {
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started
+        .turn
+        .map(|turn| Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+    chat::show_updated(agent, session_id, &started.message_id);
+    let Some(work) = work else {
         return Ok(Heard::default());
     };
-    let running = agent.desk.begin(&turn);
     Ok(Heard {
         replies: vec![render_resuming(turn_id.as_str(), None)],
         seat: Some(Seat {
@@ -239,7 +246,7 @@ fn take_answer(
             is_held: true,
             ..seat.clone()
         }),
-        work: Some(Work::Begin(running, Box::new(turn))),
+        work: Some(work),
         ..Heard::default()
     })
 }

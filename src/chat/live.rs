@@ -10,10 +10,12 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use super::answers::Answer;
 use super::frames::outgoing::{Telling, TurnOutcome};
-use super::turn::Turn;
+use super::turn::{MAX_CALLS, Turn};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
+use crate::models::ToolDefinition;
 
 /// Turns of one agent at a time.
 pub const MAX_TURNS: usize = 256;
@@ -37,6 +39,13 @@ const MISSED_MS: i64 = 60_000;
 impl Desk {
     pub fn find(&self, session_id: &Id) -> Option<Rc<Running>> {
         self.running.borrow().get(session_id.as_str()).cloned()
+    }
+
+    /// Stops the turn of a session, if one runs.
+    pub fn cancel(&self, session_id: &Id) {
+        if let Some(running) = self.find(session_id) {
+            running.cancel();
+        }
     }
 
     pub fn is_busy(&self) -> bool {
@@ -81,6 +90,7 @@ impl Desk {
             bytes: Cell::new(0),
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
+            answers: RefCell::default(),
             wakers: RefCell::default(),
         });
         self.running
@@ -95,9 +105,10 @@ impl Desk {
         ended_ms.insert(running.session_id.as_str().to_owned(), now_ms);
         drop(ended_ms);
         running.outcome.set(Some(outcome));
+        // Its place may be another's by now: the session was deleted and made again.
         self.running
             .borrow_mut()
-            .remove(running.session_id.as_str());
+            .retain(|_, other| !std::ptr::eq(Rc::as_ptr(other), std::ptr::from_ref(running)));
         running.wake();
     }
 
@@ -112,6 +123,16 @@ impl Desk {
     }
 }
 
+/// What a socket answered before the turn that asked had ended: a client runs its
+/// tools as soon as it hears of their calls.
+pub struct EarlyAnswer {
+    pub answer: Answer,
+    pub continues: bool,
+    pub client_tools: Vec<ToolDefinition>,
+    /// The one session that its caller is narrowed to.
+    pub only_session: Option<Id>,
+}
+
 /// One turn, as it is heard.
 pub struct Running {
     pub session_id: Id,
@@ -122,6 +143,8 @@ pub struct Running {
     bytes: Cell<usize>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
+    /// Answers to its calls that came while it still ran.
+    answers: RefCell<Vec<EarlyAnswer>>,
     /// Of all who wait for a chunk, or for the user to change their mind.
     wakers: RefCell<Vec<Waker>>,
 }
@@ -171,6 +194,22 @@ impl Running {
             Poll::Pending
         })
         .await
+    }
+
+    /// Keeps an answer for the turn's end; beyond a limit nobody's calls are left.
+    pub fn keep_answer(&self, answer: EarlyAnswer) {
+        let mut answers = self.answers.borrow_mut();
+        if answers.len() < MAX_CALLS {
+            answers.push(answer);
+        }
+    }
+
+    pub fn take_answers(&self) -> Vec<EarlyAnswer> {
+        self.answers.take()
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.get()
     }
 
     pub fn cancel(&self) {

@@ -160,7 +160,13 @@ impl Compactor<'_> {
         if task.dry_run {
             return Ok(outcome);
         }
-        let summary = match self.summarise(task, &units, &plan).await {
+        // Before anything is paid for.
+        let room = overlays::check_room(self.db, task.session_id);
+        let summary = match room {
+            Ok(()) => self.summarise(task, &units, &plan).await,
+            Err(error) => Err(error),
+        };
+        let summary = match summary {
             Ok(summary) => summary,
             Err(error) => {
                 outcome.reason = Reason::SummariserFailed;

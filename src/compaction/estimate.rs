@@ -1,6 +1,8 @@
 //! What a path costs a model, estimated: its messages as they are read, with
 //! the overlays in place of what they cover, and what goes before them.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::boundary::Unit;
@@ -60,15 +62,20 @@ pub fn load_units(
 ) -> Result<Vec<Unit>> {
     let mut units: Vec<Unit> = Vec::new();
     let mut is_within_run = false;
+    // Calls whose results were passed on the way up.
+    let mut answered: HashSet<String> = HashSet::new();
     walk_items(db, session_id, Start::At(leaf_seq), i64::MAX, &mut |item| {
         match item {
             Item::Event(row) => {
                 let tokens = event_tokens(&row)?;
+                answered.extend(row.answered_call()?);
+                let is_open = row.open_calls()?.any(|id| !answered.contains(&id));
                 let joins = is_within_run && row.is_run_member();
                 is_within_run = row.is_run_member();
                 match units.last_mut().filter(|_| joins) {
                     Some(unit) => {
                         unit.tokens += tokens;
+                        unit.is_open |= is_open;
                         unit.range.from_seq = row.seq;
                         unit.range.above_seq = row.parent_seq;
                     }
@@ -80,6 +87,7 @@ pub fn load_units(
                         },
                         tokens,
                         summary: None,
+                        is_open,
                     }),
                 }
             }
@@ -89,6 +97,7 @@ pub fn load_units(
                     range: overlay.range,
                     tokens: tokens::estimate(&overlay.summary),
                     summary: Some(overlay.summary),
+                    is_open: false,
                 });
             }
         }

@@ -74,7 +74,7 @@ fn count(
     }
     Ok(Fixed {
         system_prompt: calibration.correct(system_prompt),
-        tools: calibration.correct(tools.iter().map(tool_tokens).sum()),
+        tools: calibration.correct(tools_tokens(&tools)),
         calibration,
     })
 }
@@ -89,6 +89,11 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
         only_session: None,
         writes_agent: true,
     }
+}
+
+/// What tools cost a model, estimated and not corrected.
+pub fn tools_tokens(tools: &[ToolDefinition]) -> i64 {
+    tools.iter().map(tool_tokens).sum()
 }
 
 fn tool_tokens(tool: &ToolDefinition) -> i64 {

@@ -5,9 +5,11 @@ use js_sys::{Array, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
+use super::host::Runtime;
 use crate::api::socket::Seat;
 use crate::chat::live::Audience;
 use crate::error::{Error, Result};
+use crate::host::Host as _;
 use crate::ids::Id;
 
 #[wasm_bindgen]
@@ -41,6 +43,10 @@ extern "C" {
     #[wasm_bindgen(constructor, js_class = "WebSocketPair")]
     fn new() -> Pair;
 }
+
+/// How a socket ends whose token has: for the client to have another minted.
+pub const EXPIRED: u16 = 4401;
+pub const EXPIRED_REASON: &str = "The token has expired; have another minted.";
 
 pub struct Sockets {
     state: State,
@@ -99,6 +105,11 @@ impl Audience for Sockets {
             let Some(seat) = find_seat(&socket) else {
                 continue;
             };
+            if seat.has_expired(Runtime.now_ms()) {
+                // Its close is answered elsewhere; it hears nothing more.
+                let _ = socket.close(EXPIRED, EXPIRED_REASON);
+                continue;
+            }
             let is_excepted = except.is_some() && seat.asked.as_deref() == except;
             if seat.session_id == *session_id && !seat.is_held && !is_excepted {
                 // One that is gone is told nothing; its close is on its way.
