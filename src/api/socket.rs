@@ -146,8 +146,7 @@ pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
             input,
         } => Ok(call(agent, &id, &operation, &input).await),
         Incoming::Refused(frame) => Ok(Heard::reply(frame)),
-        // The log is the truth: what a client makes of its own copy stays there.
-        Incoming::Messages(_) | Incoming::Ignored => Ok(Heard::default()),
+        Incoming::Ignored => Ok(Heard::default()),
     }
 }
 

@@ -177,10 +177,6 @@ impl Running {
         self.chunks.borrow().len()
     }
 
-    pub fn outcome(&self) -> Option<TurnOutcome> {
-        self.outcome.get()
-    }
-
     /// The chunk of this number once it is there; `None`: the turn is over before it.
     pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
         poll_fn(|context| {
