@@ -191,8 +191,7 @@ impl SessionAgent {
             return Ok(());
         };
         if seat.has_expired(Runtime.now_ms()) {
-            let reason = "The token has expired; have another minted.";
-            socket.close(4401, reason).map_err(sockets::failed)?;
+            sockets::close_expired(socket);
             return Ok(());
         }
         let object = &self.object;

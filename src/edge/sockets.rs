@@ -5,9 +5,11 @@ use js_sys::{Array, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
+use super::host::Runtime;
 use crate::api::socket::Seat;
 use crate::chat::live::Audience;
 use crate::error::{Error, Result};
+use crate::host::Host as _;
 use crate::ids::Id;
 
 #[wasm_bindgen]
@@ -99,6 +101,10 @@ impl Audience for Sockets {
             let Some(seat) = find_seat(&socket) else {
                 continue;
             };
+            if seat.has_expired(Runtime.now_ms()) {
+                close_expired(&socket);
+                continue;
+            }
             let is_excepted = except.is_some() && seat.asked.as_deref() == except;
             if seat.session_id == *session_id && !seat.is_held && !is_excepted {
                 // One that is gone is told nothing; its close is on its way.
@@ -110,6 +116,12 @@ impl Audience for Sockets {
     fn is_there(&self, session_id: &Id) -> bool {
         self.of_session(session_id).length() > 0
     }
+}
+
+/// Ends what a token allowed.
+pub fn close_expired(socket: &Socket) {
+    // One that is gone has ended already.
+    let _ = socket.close(4401, "The token has expired; have another minted.");
 }
 
 pub fn find_seat(socket: &Socket) -> Option<Seat> {
