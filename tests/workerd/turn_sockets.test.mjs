@@ -81,7 +81,7 @@ test("a_hibernated_socket_is_told_what_another_one_asked", async () => {
   await there.reaches((tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Good morning.");
 });
 
-test("a_socket_that_was_away_when_the_turn_ended_shows_its_answer", async () => {
+test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   const { server, model } = open;
   const tab = await tabOf(server, "away");
   const rest = gate();
@@ -89,9 +89,9 @@ test("a_socket_that_was_away_when_the_turn_ended_shows_its_answer", async () => 
   void tab.chat.sendMessage({ text: "Go." });
   await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Before ");
   const closed = once(tab.agent, "close");
-  // It is back in a second or more; the turn has ended then.
-  tab.agent.reconnect(4_000);
+  tab.agent.reconnect();
   await closed;
+  // Whether the turn ends before it is back, or right after, is left to chance.
   rest.open();
   await tab.reaches((tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.");
   assert.deepEqual(await history(server, "away", "default"), tab.messages.map(told));
