@@ -4,6 +4,8 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, afterEach, test } from "node:test";
+import { Chat } from "@ai-sdk/react";
+import { DefaultChatTransport } from "ai";
 import { AgentClient } from "agents/client";
 import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
 import { callTool, gate, say } from "./model_server.mjs";
@@ -117,6 +119,19 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   lasting.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: JSON.stringify(request) } }));
   const [heard] = await closes[1];
   assert.equal(heard.code, 4401);
+});
+
+test("a_page_over_http_is_held_against_its_token", async () => {
+  const { server, model } = locked;
+  const token = await mint("http", { sessionId: "mine", expiresIn: 60 });
+  const api = new URL("/agents/session-agent/http/chat", server.url).href;
+  const chatOf = (id) => new Chat({ id, transport: new DefaultChatTransport({ api, headers: { authorization: `Bearer ${token}` } }) });
+  const [mine, other] = [chatOf("mine"), chatOf("other")];
+  model.next(say("Come in."));
+  await mine.sendMessage({ text: "Knock." });
+  assert.deepEqual(mine.messages.map(told), [["user", "Knock."], ["assistant", "Come in."]]);
+  await other.sendMessage({ text: "Knock." });
+  assert.equal(JSON.parse(other.error.message).error.code, "forbidden");
 });
 
 test("a_sockets_calls_are_held_against_its_token", async () => {
