@@ -433,8 +433,7 @@ impl Drive<'_> {
             };
             self.room.audience.tell(session_id, &frame, None);
         }
-        let now_ms = self.room.memory.host.now_ms();
-        self.room.desk.end(self.running, told, now_ms);
+        self.room.desk.end(self.running, told);
     }
 
     /// The assistant's events, the usage and the end of the turn, in one

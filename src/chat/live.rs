@@ -28,13 +28,7 @@ pub const MAX_DESK_BYTES: usize = 48 << 20;
 #[derive(Default)]
 pub struct Desk {
     running: RefCell<HashMap<String, Rc<Running>>>,
-    /// When a session's last turn ended, of those that did lately.
-    ended_ms: RefCell<HashMap<String, i64>>,
 }
-
-/// How long a client that lost its socket may take to come back and still be
-/// told what it missed.
-const MISSED_MS: i64 = 60_000;
 
 impl Desk {
     pub fn find(&self, session_id: &Id) -> Option<Rc<Running>> {
@@ -57,14 +51,6 @@ impl Desk {
         for running in self.running.borrow().values() {
             running.cancel();
         }
-    }
-
-    /// Whether a turn of the session has ended so lately that a client may have
-    /// missed its end.
-    pub fn has_just_ended(&self, session_id: &Id, now_ms: i64) -> bool {
-        let ended_ms = self.ended_ms.borrow();
-        let ended_ms = ended_ms.get(session_id.as_str());
-        ended_ms.is_some_and(|ended_ms| now_ms - *ended_ms < MISSED_MS)
     }
 
     /// Whether another turn may begin.
@@ -99,11 +85,7 @@ impl Desk {
         running
     }
 
-    pub fn end(&self, running: &Running, outcome: TurnOutcome, now_ms: i64) {
-        let mut ended_ms = self.ended_ms.borrow_mut();
-        ended_ms.retain(|_, ended_ms| now_ms - *ended_ms < MISSED_MS);
-        ended_ms.insert(running.session_id.as_str().to_owned(), now_ms);
-        drop(ended_ms);
+    pub fn end(&self, running: &Running, outcome: TurnOutcome) {
         running.outcome.set(Some(outcome));
         // Its place may be another's by now: the session was deleted and made again.
         self.running

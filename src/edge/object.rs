@@ -194,9 +194,7 @@ impl SessionAgent {
             return Ok(());
         };
         if seat.has_expired(Runtime.now_ms()) {
-            socket
-                .close(sockets::EXPIRED, sockets::EXPIRED_REASON)
-                .map_err(sockets::failed)?;
+            sockets::close_expired(socket);
             return Ok(());
         }
         let object = &self.object;

@@ -44,8 +44,8 @@ export async function call(server, agent, operation, input, headers = {}) {
 }
 
 /** The session's messages as `[role, text]`. */
-export async function history(server, agent, sessionId) {
-  const { messages } = await call(server, agent, "getHistory", { sessionId });
+export async function history(server, agent, sessionId, page = {}) {
+  const { messages } = await call(server, agent, "getHistory", { sessionId, ...page });
   return messages.map(told);
 }
 

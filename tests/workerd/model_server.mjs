@@ -15,7 +15,7 @@
 // a mistake of the test's and answered with 500. Nothing here waits for a clock:
 // an answer with a `gate()` in it stops there until the test opens it.
 
-import { once } from "node:events";
+import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
 
 const MODEL = "test";
@@ -29,6 +29,7 @@ export async function startModel() {
 class ModelServer {
   #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
   #answers = [];
+  #heard = new EventEmitter();
   /** The bodies of the requests so far, in their order. */
   requests = [];
   /** Requests whose client went away before the answer's end. */
@@ -52,6 +53,11 @@ class ModelServer {
     this.#answers.push(...answers);
   }
 
+  /** Until it was asked so often in all. */
+  async asked(times) {
+    while (this.requests.length < times) await once(this.#heard, "asked");
+  }
+
   /** Takes back what nobody has asked for. */
   forget() {
     this.#answers.length = 0;
@@ -70,25 +76,28 @@ class ModelServer {
     }
     const asked = JSON.parse(body);
     this.requests.push(asked);
+    this.#heard.emit("asked");
     const answer = this.#answers.shift();
     if (answer === undefined) return fail(response, 500, "The test has no answer to this request.");
     if (answer.status !== undefined) return fail(response, answer.status, answer.message, answer.headers);
     if (asked.stream !== true) return respondWhole(response, answer);
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
+    const closed = once(response, "close");
     response.on("close", () => {
       if (!response.writableEnded) this.abandoned += 1;
     });
     for (const piece of answer.pieces) {
       if (piece.gate) {
         piece.reach();
-        await Promise.race([piece.gate, once(response, "close")]);
+        await Promise.race([piece.gate, closed]);
         if (response.closed) return;
       } else if (piece.cut) {
         response.destroy();
         return;
-      } else {
-        write(response, chunkOf(piece));
+      } else if (!write(response, chunkOf(piece))) {
+        await Promise.race([new Promise((resolve) => response.once("drain", resolve)), closed]);
+        if (response.closed) return;
       }
     }
     write(response, { ...chunkOf({ delta: {} }, answer.finishReason) });
@@ -126,6 +135,14 @@ export function callTools(...calls) {
       })),
     ]),
   };
+}
+
+/** A text without an end. */
+export function sayForEver(text) {
+  function* pieces() {
+    for (;;) yield { delta: { content: text } };
+  }
+  return { finishReason: "stop", pieces: pieces() };
 }
 
 /** The answer stops here until `open()`; `reached` is fulfilled when it does. */
@@ -169,8 +186,9 @@ function chunkOf({ delta = {} }, finishReason = null) {
   };
 }
 
+/** `false`: whoever reads is behind. */
 function write(response, chunk) {
-  response.write(`data: ${JSON.stringify(chunk)}\n\n`);
+  return response.write(`data: ${JSON.stringify(chunk)}\n\n`);
 }
 
 function respondWhole(response, { pieces, finishReason }) {

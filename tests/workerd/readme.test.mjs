@@ -87,7 +87,10 @@ test("the_table_of_configuration_is_what_the_worker_reads", async () => {
   const read = [...edge.join("\n").matchAll(/\.(?:secret|var|durable_object|service|ai|bucket)\("(\w+)"\)/g)];
   const sources = await readdir(fromRoot("src"), { recursive: true });
   for (const file of sources.filter((file) => file.endsWith(".rs") && !/tests|testing/.test(file))) {
-    read.push(...(await readFile(fromRoot(`src/${file}`), "utf8")).matchAll(/find_setting\("(\w+)"\)/g));
+    const source = await readFile(fromRoot(`src/${file}`), "utf8");
+    read.push(...source.matchAll(/find_setting\("(\w+)"\)/g));
+    const named = [...source.matchAll(/find_setting\(([A-Z_]+)\)/g)].map(([, name]) => name);
+    read.push(...[...source.matchAll(/const ([A-Z_]+): &str = "(\w+)";/g)].filter(([, name]) => named.includes(name)).map(([, , value]) => [, value]));
   }
   const settings = (await readFile(fromRoot("wrangler.toml"), "utf8")).replaceAll(/^#.*$/gm, "");
   const bound = [...settings.matchAll(/^(?:binding|name) = "([A-Z_]+)"/gm)];
