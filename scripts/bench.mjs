@@ -1,5 +1,6 @@
 // `npm run bench`: what operations cost in rows. `npm run bench -- speed`: how
-// many a second. Each prints a table and writes it beside its program.
+// many a second; `-- vectors`: what meanings find. Each prints a table and writes
+// it beside its program.
 
 import { join } from "node:path";
 import { build } from "./build.mjs";
@@ -9,7 +10,7 @@ import { setUp } from "./setup.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
-const BENCHES = ["rows", "speed"];
+const BENCHES = ["rows", "speed", "vectors"];
 
 export async function main([name = "rows"]) {
   if (!BENCHES.includes(name)) throw new Stop(`There is no bench \`${name}\`: ${BENCHES.join(", ")}.`);

@@ -18,6 +18,12 @@ export function fromTap(output, code) {
   return distrustful({ passed: number("pass"), failed: number("fail") + number("cancelled") }, code);
 }
 
+/** Why tests were skipped, each reason once, from the same comments. */
+export function skippedInTap(output) {
+  const reasons = [...output.matchAll(/^ *ok \d+ .*? # SKIP ?(.*)$/gm)].map(([, reason]) => reason);
+  return [...new Set(reasons)];
+}
+
 /** From a single check that either holds or doesn't. */
 export function fromCheck(code) {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };

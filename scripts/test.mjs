@@ -10,7 +10,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { close, fromCargo, fromTap } from "./counts.mjs";
+import { close, fromCargo, fromTap, skippedInTap } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
@@ -70,7 +70,10 @@ async function inNode(files, folder) {
       cwd: ROOT,
       env: withPackages(),
     });
-    return fromTap(readFileSync(tap, "utf8"), code);
+    const said = readFileSync(tap, "utf8");
+    // Told again where it can't be overlooked: skipped is neither passed nor failed.
+    for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
+    return fromTap(said, code);
   } finally {
     rmSync(report, { recursive: true, force: true });
   }

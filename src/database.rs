@@ -70,7 +70,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 }
 
 /// One row, its columns in the order of the SELECT.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Row(pub Vec<Value>);
 
 impl Row {

@@ -9,6 +9,7 @@
 
 mod access;
 mod api;
+mod calibration;
 mod changes;
 mod chat;
 mod compaction;
@@ -32,6 +33,7 @@ mod tokens;
 mod tools;
 mod transfer;
 mod tree;
+mod vectors;
 mod working_context;
 
 #[cfg(target_arch = "wasm32")]

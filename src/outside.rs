@@ -5,8 +5,9 @@
 //! A call is bounded twice: in the time it may take and in the bytes that its
 //! answer may have. No transaction holds one.
 
-use std::future::Future;
-use std::pin::Pin;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use crate::error::{Code, Error};
 
@@ -82,8 +83,18 @@ pub enum Failure {
 /// An object of the bucket.
 pub struct Stored {
     pub bytes: Vec<u8>,
+    /// Names these bytes: others have another.
+    pub etag: String,
     /// Its custom metadata's `description`.
     pub description: Option<String>,
+}
+
+/// What the bucket must hold for an object to be put in its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected<'a> {
+    Anything,
+    Nothing,
+    Etag(&'a str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -124,13 +135,15 @@ pub trait Outside {
         limits: Limits,
     ) -> Later<'a, Result<Option<Stored>, Failure>>;
 
+    /// `false`: the bucket holds something else than expected; nothing was put.
     fn put_object<'a>(
         &'a self,
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         limits: Limits,
-    ) -> Later<'a, Result<(), Failure>>;
+    ) -> Later<'a, Result<bool, Failure>>;
 
     fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>>;
 
@@ -152,6 +165,22 @@ pub async fn read_all(body: &mut dyn Chunks) -> Result<Vec<u8>, Failure> {
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes)
+}
+
+/// The outcome of some work, tries and pauses included; `None`: it took longer
+/// than so many milliseconds, and is given up.
+pub async fn in_time<T>(
+    outside: &dyn Outside,
+    ms: i64,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut pause = outside.sleep(ms);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+    })
+    .await
 }
 
 impl Failure {
@@ -181,5 +210,21 @@ impl Failure {
                 format!("its answer is larger than {max_bytes} bytes")
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+    use crate::testing::{Script, wait_for};
+
+    #[test]
+    fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
+        let outside = Script::default();
+        assert_eq!(wait_for(in_time(&outside, 50, ready(1))), Some(1));
+        assert_eq!(wait_for(in_time(&outside, 50, pending::<i32>())), None);
+        assert_eq!(*outside.slept.borrow(), [50, 50]);
     }
 }

@@ -9,6 +9,7 @@ use crate::config::{Config, change_config, load_config};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Limit, nullable};
+use crate::models::choice::ModelName;
 use crate::schema;
 
 /// Bytes of all system instructions together: they go with every model call.
@@ -74,6 +75,9 @@ impl Operation for ConfigureAgent {
                 "reservedMetadataKeys",
                 format!("`reservedMetadataKeys` must hold at most {MAX_RESERVED_KEYS} keys."),
             ));
+        }
+        if let Some(Some(model)) = &self.model {
+            ModelName::parse("model", model.as_str())?;
         }
         let config = change_config(agent.db, |config| {
             let default = Config::default();

@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::{Needs, permit};
+use crate::access::{Caller, Needs, permit};
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::client_tools::check_name;
 use crate::chat::drive::{self, Room, TakenUp};
-use crate::chat::frames::outgoing::render_messages;
+use crate::chat::frames::outgoing::{render_message_updated, render_messages};
 use crate::chat::live::Running;
 use crate::chat::recount::recount;
 use crate::chat::registered::{
@@ -26,6 +26,7 @@ use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
+use crate::models::choice::ModelName;
 use crate::outside::Failure;
 use crate::tools::is_ours;
 
@@ -35,7 +36,7 @@ pub const CHAT: &str = "chat";
 /// What is to be done after a request was answered.
 pub enum Work {
     Begin(Rc<Running>, Box<Turn>),
-    TakeUp(TakenUp),
+    TakeUp(Box<TakenUp>),
 }
 
 impl Work {
@@ -144,6 +145,20 @@ pub fn start(
     turn_id: &str,
 ) -> Result<Started> {
     permit(agent.caller, CHAT, Needs::Session, Some(session_id))?;
+    if let Some(model) = &request.model {
+        let is_demo = ModelName::parse("model", model.as_str())? == ModelName::Demo;
+        // It does to the letter what it is told, and so would its caller by it.
+        if is_demo && agent.caller != &Caller::Owner {
+            return Err(Error::new(
+                Code::Forbidden,
+                "The demo model can't be chosen with a minted token. Leave `model` out.",
+            )
+            .with("field", "model"));
+        }
+    }
+    if agent.desk.find(session_id).is_some() {
+        return Err(turn_in_progress());
+    }
     agent.desk.check_room()?;
     let accepting = Accepting {
         db: agent.db,
@@ -153,11 +168,15 @@ pub fn start(
         only_session: agent.caller.only_session(),
     };
     let started = accepting.accept(request, turn_id)?;
-    if started.has_changed && agent.audience.is_there(session_id) {
-        show_messages(agent, session_id, Some(turn_id))?;
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started
+        .turn
+        .map(|turn| Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+    if started.has_changed {
+        show_if_watched(agent, session_id, Some(turn_id));
     }
-    Ok(match started.turn {
-        Some(turn) => Started::Turn(Work::Begin(agent.desk.begin(&turn), Box::new(turn))),
+    Ok(match work {
+        Some(work) => Started::Turn(work),
         None => Started::Waiting {
             message_id: started.message_id,
         },
@@ -193,7 +212,8 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>>
     let mut listening = Listening::to(Rc::clone(&running));
     if running.is_continuation
         && let Some(id) = Id::parse(running.message_id.clone()).ok()
-        && let Some(message) = find_message(agent.db, &session_id, &id)?
+        // What can't be read is left out: the turn goes on all the same.
+        && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
     {
         // A client that resumes begins an empty message: it hears what was before.
         let start = Chunk::Start {
@@ -213,7 +233,8 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
     if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
     }
-    Ok(drive::take_up(room(agent), session_id)?.map(Work::TakeUp))
+    let taken = drive::take_up(room(agent), session_id)?;
+    Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
 }
 
 /// All turns that were cut off. One that can't be taken up doesn't keep the others;
@@ -236,25 +257,81 @@ pub fn take_up_all(agent: &Agent<'_>) -> Result<Vec<Work>> {
 
 /// Runs a turn to its end; gives the session that grew.
 pub async fn run(agent: &Agent<'_>, work: Work) -> Result<Id> {
+    let mut next = Some(work);
+    let session_id = loop {
+        let Some(work) = next.take() else {
+            return Err(Error::storage("a turn that was none"));
+        };
+        let running = Rc::clone(work.running());
+        run_one(agent, work).await;
+        next = answer_early(agent, &running);
+        if next.is_none() {
+            break running.session_id.clone();
+        }
+    };
+    Ok(session_id)
+}
+
+async fn run_one(agent: &Agent<'_>, work: Work) {
     let running = Rc::clone(work.running());
     match work {
         Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
-        Work::TakeUp(taken) => drive::go_on(room(agent), taken).await,
+        Work::TakeUp(taken) => drive::go_on(room(agent), *taken).await,
     }
-    if agent.audience.is_there(&running.session_id) {
-        let except = (!running.is_continuation).then_some(running.request_id.as_str());
-        show_messages(agent, &running.session_id, except)?;
-    }
-    Ok(running.session_id.clone())
+    let except = (!running.is_continuation).then_some(running.request_id.as_str());
+    show_if_watched(agent, &running.session_id, except);
 }
 
-/// Shows everybody who watches the session how it stands now.
-pub fn show_messages(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) -> Result<()> {
-    let messages = super::messages::load_shown(agent.db, session_id)?;
-    agent
-        .audience
-        .tell(session_id, &render_messages(&messages), except);
-    Ok(())
+/// Takes the answers that came while the turn ran; gives the turn that goes on.
+fn answer_early(agent: &Agent<'_>, running: &Running) -> Option<Work> {
+    let session_id = &running.session_id;
+    let mut work = None;
+    for early in running.take_answers() {
+        let accepting = Accepting {
+            db: agent.db,
+            host: agent.host,
+            agent_name: agent.name,
+            session_id,
+            only_session: early.only_session.as_ref(),
+        };
+        let turn_id = Id::mint_turn(agent.host);
+        // One that fails leaves its call waiting, as if it had not come.
+        let Ok(Some(started)) = accepting.accept_answer(
+            early.answer,
+            early.continues,
+            &early.client_tools,
+            turn_id.as_str(),
+        ) else {
+            continue;
+        };
+        if let Some(turn) = started.turn {
+            work = Some(Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+        }
+        show_updated(agent, session_id, &started.message_id);
+    }
+    work
+}
+
+/// Shows everybody who watches a message that was changed.
+pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
+    if agent.audience.is_there(session_id)
+        && let Ok(id) = Id::parse(message_id.to_owned())
+        && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
+    {
+        let frame = render_message_updated(&message.json);
+        agent.audience.tell(session_id, &frame, None);
+    }
+}
+
+/// Shows everybody who watches the session how it stands now. Where that can't be
+/// read, they are shown nothing: who asks for it by itself is told why.
+fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
+    if agent.audience.is_there(session_id)
+        && let Ok(messages) = super::messages::load_shown(agent.db, session_id)
+    {
+        let frame = render_messages(&messages);
+        agent.audience.tell(session_id, &frame, except);
+    }
 }
 
 fn room<'a>(agent: &Agent<'a>) -> Room<'a> {

@@ -5,12 +5,14 @@ use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
 use crate::access::Needs;
+use crate::chat::registered;
 use crate::compaction::act::{Compactor, Covers, Outcome, Reason, Task};
 use crate::compaction::auto;
 use crate::compaction::by_hand::{add_compaction, delete_compaction};
 #[cfg(test)]
 use crate::compaction::estimate::Estimate;
-use crate::compaction::estimate::{load_fixed, measure};
+use crate::compaction::estimate::measure;
+use crate::compaction::fixed::{load_fixed, read_fixed};
 use crate::compaction::journal::{Decision, load_journal};
 #[cfg(test)]
 use crate::compaction::settings::Settings;
@@ -20,6 +22,7 @@ use crate::database::Text;
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, nullable};
+use crate::models::ToolDefinition;
 use crate::tree::leaf::resolve_leaf;
 use crate::tree::overlays;
 
@@ -160,13 +163,16 @@ impl WaitingOperation for Compact {
     }
 
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // Refused before any home is asked.
+        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let fixed = load_fixed(agent.db, &self.session_id)?;
         let outcome = match (leaf, agent.watch.take(&self.session_id)) {
             (None, _) => Outcome::nothing(Reason::NothingToCompact, fixed.with(0).total),
             (Some(leaf_seq), None) => {
                 let measure = measure(agent.db, &self.session_id, leaf_seq, None)?;
-                Outcome::nothing(Reason::AlreadyRunning, fixed.with(measure.tokens).total)
+                let messages = fixed.calibration.correct(measure.tokens);
+                Outcome::nothing(Reason::AlreadyRunning, fixed.with(messages).total)
             }
             (Some(leaf_seq), Some(_lease)) => {
                 let compactor = Compactor {
@@ -326,7 +332,7 @@ pub struct EstimateTokens {
     leaf_id: Option<Id>,
 }
 
-impl Operation for EstimateTokens {
+impl WaitingOperation for EstimateTokens {
     const NAME: &'static str = "estimateTokens";
     const NEEDS: Needs = Needs::Session;
     #[cfg(test)]
@@ -336,15 +342,23 @@ impl Operation for EstimateTokens {
         Some(&self.session_id)
     }
 
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // Refused before any home is asked.
+        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let fixed = load_fixed(agent.db, &self.session_id)?;
         let messages = match leaf {
             Some(leaf_seq) => measure(agent.db, &self.session_id, leaf_seq, None)?.tokens,
             None => 0,
         };
-        Reply::json(&fixed.with(messages))
+        Reply::json(&fixed.with(fixed.calibration.correct(messages)))
     }
+}
+
+/// The tools of a turn beside the memory's.
+fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
+    let tools = registered::load_tools(agent.db)?;
+    Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
@@ -356,7 +370,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
             outside: agent.outside,
         },
     };
-    let load_fixed = || load_fixed(agent.db, session_id);
+    let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
     let outcome = auto::after_append(agent.watch, &compactor, session_id, &load_fixed).await?;
     match outcome.and_then(|outcome| outcome.error) {
         Some(error) => Err(error),

@@ -11,9 +11,11 @@ use crate::memory::Scope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::{Entry, EntryPage};
-use crate::memory::entries::{delete, list, set};
-use crate::memory::entry_search::{FoundEntries, search};
+use crate::memory::entries::{delete, list};
+use crate::memory::entry_search::FoundEntry;
 use crate::memory::label::Label;
+use crate::vectors::Report;
+use crate::vectors::entries::{search, set};
 
 /// Writes an entry of a searchable block; one of this key is replaced.
 #[derive(Deserialize)]
@@ -122,6 +124,7 @@ impl WaitingOperation for ListEntries {
 /// Searches the entries of a searchable block, best first.
 ///
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
+/// With an `EMBEDDING_MODEL`, what means the same in other words is found, too.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -132,6 +135,16 @@ pub struct SearchContext {
     query: String,
     #[serde(default)]
     limit: Limit<10, 100>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct FoundEntries {
+    /// Best first.
+    results: Vec<FoundEntry>,
+    /// How meanings took part, where there is an embedding model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Report>,
 }
 
 impl WaitingOperation for SearchContext {
@@ -148,7 +161,10 @@ impl WaitingOperation for SearchContext {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let results = search(&memory, &block, &self.query, self.limit.0).await?;
-        Reply::json(&FoundEntries { results })
+        let found = search(&memory, &block, &self.query, self.limit.0).await?;
+        Reply::json(&FoundEntries {
+            results: found.results,
+            vectors: found.vectors,
+        })
     }
 }

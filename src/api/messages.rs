@@ -488,6 +488,8 @@ impl Operation for ClearMessages {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // What it is answering goes.
+        agent.desk.cancel(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
         })

@@ -28,6 +28,7 @@ mod tests;
 
 use operation::Run;
 pub use operation::{Agent, Reply};
+#[cfg(any(test, target_arch = "wasm32"))]
 pub use transfer::{begin_export, begin_import};
 
 use crate::error::{Code, Error, Result};

@@ -2,20 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::operation::{Agent, Operation, Reply};
+use super::operation::{Agent, Reply, WaitingOperation};
 use crate::access::Needs;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit};
 use crate::search::build::ensure_index;
-use crate::search::find::{Hit, Search as Wanted, find};
+use crate::search::find::{Hit, Search as Wanted};
 use crate::sessions::session_exists;
+use crate::vectors::Report;
+use crate::vectors::events::search;
 use crate::working_context::message::Role;
 
 /// Searches what was said, and what tools were given and gave, best first.
 ///
 /// Any of the words may match, in any of their forms; a "quoted phrase" must,
 /// and a trailing `*` is a prefix. The first search of an agent builds its index.
+/// With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, what means the
+/// same in other words is found, too; not for phrases and prefixes.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -37,15 +41,18 @@ pub struct Search {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Results {
     results: Vec<Hit>,
+    /// How meanings took part, where the agent has them switched on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Report>,
 }
 
-impl Operation for Search {
+impl WaitingOperation for Search {
     const NAME: &'static str = "search";
     const NEEDS: Needs = Needs::Narrowed;
     #[cfg(test)]
     type Output = Results;
 
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let only = agent.caller.only_session();
         if only.is_some() && self.session_id.is_some() && self.session_id.as_ref() != only {
             return Err(Error::new(
@@ -64,17 +71,18 @@ impl Operation for Search {
             .filter(|roles| !roles.is_empty())
             .map(|roles| roles.into_iter().map(Role::name).collect());
         ensure_index(agent.db)?;
-        let results = find(
-            agent.db,
-            &Wanted {
-                query: &self.query,
-                session_id,
-                limit: usize::try_from(self.limit.0).unwrap_or(0),
-                roles: roles.as_deref(),
-                since_ms: self.since.map(|since| since.0),
-                until_ms: self.until.map(|until| until.0),
-            },
-        )?;
-        Reply::json(&Results { results })
+        let wanted = Wanted {
+            query: &self.query,
+            session_id,
+            limit: usize::try_from(self.limit.0).unwrap_or(0),
+            roles: roles.as_deref(),
+            since_ms: self.since.map(|since| since.0),
+            until_ms: self.until.map(|until| until.0),
+        };
+        let found = search(agent.db, agent.outside, &wanted).await?;
+        Reply::json(&Results {
+            results: found.hits,
+            vectors: found.vectors,
+        })
     }
 }

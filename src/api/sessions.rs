@@ -183,6 +183,7 @@ impl Operation for DeleteSession {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        agent.desk.cancel(&self.session_id);
         let deleted = delete_session(agent.db, &self.session_id)?;
         Reply::json(&WasDeleted { deleted })
     }

@@ -12,14 +12,13 @@ use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
-    render_message_updated, render_resume_none, render_resuming, render_rpc_error,
-    render_rpc_result,
+    render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
+use crate::chat::live::EarlyAnswer;
 use crate::chat::request::ChatRequest;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::messages::change::clear_messages;
-use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 
 /// What is kept with a socket.
@@ -36,9 +35,6 @@ pub struct Seat {
     /// It was told of a turn and has not acknowledged: live chunks are withheld.
     #[serde(default)]
     pub is_held: bool,
-    /// A turn ran when it was opened, of which it has heard nothing since.
-    #[serde(default)]
-    pub opened_in_turn: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,7 +61,6 @@ impl Seat {
             scope,
             asked: None,
             is_held: false,
-            opened_in_turn: false,
         }
     }
 
@@ -92,10 +87,7 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     let session_id = Id::parse(session_id)
         .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(&session_id))?;
-    Ok(Seat {
-        opened_in_turn: agent.desk.find(&session_id).is_some(),
-        ..Seat::new(session_id, agent.caller)
-    })
+    Ok(Seat::new(session_id, agent.caller))
 }
 
 /// What a socket is told first: whom it reached, and how the session stands. A
@@ -154,8 +146,7 @@ pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
             input,
         } => Ok(call(agent, &id, &operation, &input).await),
         Incoming::Refused(frame) => Ok(Heard::reply(frame)),
-        // The log is the truth: what a client makes of its own copy stays there.
-        Incoming::Messages(_) | Incoming::Ignored => Ok(Heard::default()),
+        Incoming::Ignored => Ok(Heard::default()),
     }
 }
 
@@ -217,6 +208,15 @@ fn take_answer(
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(session_id))?;
+    if let Some(running) = agent.desk.find(session_id) {
+        running.keep_answer(EarlyAnswer {
+            answer,
+            continues,
+            client_tools: client_tools.to_vec(),
+            only_session: agent.caller.only_session().cloned(),
+        });
+        return Ok(Heard::default());
+    }
     let accepting = Accepting {
         db: agent.db,
         host: agent.host,
@@ -230,15 +230,14 @@ fn take_answer(
     else {
         return Ok(Heard::default());
     };
-    let id = Id::parse(started.message_id).map_err(Error::storage)?;
-    if let Some(message) = find_message(agent.db, session_id, &id)? {
-        let frame = render_message_updated(&message.json);
-        agent.audience.tell(session_id, &frame, None);
-    }
-    let Some(turn) = started.turn else {
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started
+        .turn
+        .map(|turn| Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+    chat::show_updated(agent, session_id, &started.message_id);
+    let Some(work) = work else {
         return Ok(Heard::default());
     };
-    let running = agent.desk.begin(&turn);
     Ok(Heard {
         replies: vec![render_resuming(turn_id.as_str(), None)],
         seat: Some(Seat {
@@ -246,7 +245,7 @@ fn take_answer(
             is_held: true,
             ..seat.clone()
         }),
-        work: Some(Work::Begin(running, Box::new(turn))),
+        work: Some(work),
         ..Heard::default()
     })
 }
@@ -254,33 +253,26 @@ fn take_answer(
 fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
     let work = take_up(agent, &seat.session_id)?;
     let Some(running) = agent.desk.find(&seat.session_id) else {
-        return gone_since(agent, seat, probe_id);
+        let mut heard = Heard::reply(render_resume_none(probe_id));
+        if agent
+            .desk
+            .has_just_ended(&seat.session_id, agent.host.now_ms())
+        {
+            // Its socket may have broken before the end: it is shown what it missed.
+            let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+            heard.replies.push(render_messages(&messages));
+        }
+        return Ok(heard);
     };
     Ok(Heard {
         replies: vec![render_resuming(&running.request_id, probe_id)],
         seat: Some(Seat {
             is_held: true,
-            opened_in_turn: false,
             ..seat.clone()
         }),
         work,
         ..Heard::default()
     })
-}
-
-/// There is no turn. Where one has ended since the socket was opened, its answer
-/// was in no frame.
-fn gone_since(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
-    let mut heard = Heard::reply(render_resume_none(probe_id));
-    if seat.opened_in_turn {
-        let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
-        heard.replies.push(render_first_messages(&messages));
-        heard.seat = Some(Seat {
-            opened_in_turn: false,
-            ..seat.clone()
-        });
-    }
-    Ok(heard)
 }
 
 /// All that the turn has said so far; what follows is told as it is said.
@@ -299,7 +291,7 @@ fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
         };
         let mut replies = vec![telling.render_done(TurnOutcome::Completed)];
         if let Ok(messages) = super::messages::load_shown(agent.db, &seat.session_id) {
-            replies.push(crate::chat::frames::outgoing::render_messages(&messages));
+            replies.push(render_messages(&messages));
         }
         return Heard {
             replies,

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use super::operation::{Agent, Operation, Reply};
 use crate::access::Needs;
+use crate::calibration::load_calibration;
 use crate::config::load_config;
 use crate::error::{Error, Result};
 use crate::ids::Id;
@@ -63,6 +64,7 @@ impl Operation for BuildWorkingContext {
             added: Vec::new(),
         };
         let mut context = build_working_context(agent.db, &self.session_id, window)?;
+        context.tokens_estimate = load_calibration(agent.db)?.correct(context.tokens_estimate);
         context.model_input = self
             .format
             .map(|provider| model_input(provider, &context))

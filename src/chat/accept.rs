@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use super::answers::{Answer, DECLINED, Outcome};
 use super::plan::{Accepted, Answered, Awaits, OpenCall, Place, Stored, find_asking, plan};
-use super::request::{ChatMessage, ChatRequest};
+use super::request::{ChatMessage, ChatRequest, Trigger};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
 use crate::config::{Config, load_config};
@@ -15,7 +15,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::log::append::{Parent, append};
-use crate::log::event::{NewEvent, ToolCall};
+use crate::log::event::{Action, NewEvent, ToolCall};
 use crate::log::find::find_seqs;
 use crate::log::note::{Approval, Note};
 use crate::log::tip::get_tip;
@@ -31,6 +31,9 @@ use crate::sessions::{NewSession, create_session, session_exists};
 /// Messages of a request that are looked up at once, newest first. A client sends
 /// all that it shows; what stands before a message that is stored is past.
 const LOOKUP: usize = 64;
+
+/// Messages of a request whose answers are held against the log.
+const MAX_ANSWERING: usize = 8;
 
 pub struct Start {
     /// `None`: calls still wait for the client, and the model can't go on.
@@ -153,6 +156,26 @@ impl Accepting<'_> {
             .collect()
     }
 
+    /// The messages that a request's answers may be for: the newest few that hold
+    /// any, and the one that it names.
+    fn answering<'r>(&self, request: &'r ChatRequest) -> HashSet<&'r str> {
+        let named = match &request.trigger {
+            Trigger::Submit { message_id } | Trigger::Regenerate { message_id } => message_id,
+        };
+        let holding = request
+            .messages
+            .iter()
+            .rev()
+            .take(LOOKUP)
+            .filter(|message| !message.answers().is_empty())
+            .take(MAX_ANSWERING);
+        holding
+            .filter_map(|message| message.id.as_ref())
+            .chain(named)
+            .map(Id::as_str)
+            .collect()
+    }
+
     fn load_message(&self, seq: i64) -> Result<Option<Known>> {
         let rows = load_message_rows(self.db, self.session_id, seq)?;
         let Some(first) = rows.first() else {
@@ -183,16 +206,22 @@ impl Accepting<'_> {
     fn load_known(&self, request: &ChatRequest) -> Result<Vec<Known>> {
         let mut ids: Vec<&Id> = request.message_ids().collect();
         ids.reverse();
+        let answering = self.answering(request);
         let mut seqs: Vec<i64> = Vec::new();
         for some in ids.chunks(LOOKUP) {
             let found = find_seqs(self.db, self.session_id, some.iter().copied())?;
-            let is_known = !found.is_empty();
-            seqs.extend(found.into_values());
-            if is_known {
+            // The newest of them is where the request stands; others matter only
+            // where they answer something. A message is not read for its id alone.
+            let newest = some.iter().find(|id| found.contains_key(id.as_str()));
+            let named = some.iter().filter(|id| answering.contains(id.as_str()));
+            let wanted = newest.into_iter().chain(named);
+            seqs.extend(wanted.filter_map(|id| found.get(id.as_str()).copied()));
+            if !found.is_empty() {
                 break;
             }
         }
         seqs.sort_unstable();
+        seqs.dedup();
         let leaf = get_tip(self.db, self.session_id)?.leaf;
         seqs.extend(leaf.map(|leaf| leaf.seq));
         let mut known: Vec<Known> = Vec::new();
@@ -296,11 +325,19 @@ impl Accepting<'_> {
         message: &ChatMessage,
         config: &Config,
     ) -> Result<crate::messages::parse::NewMessage> {
-        parse_message(
+        let parsed = parse_message(
             &message.text,
             Source::Client,
             &config.reserved_metadata_keys,
-        )
+        )?;
+        // The plan lets nothing else through; this is the second lock.
+        if parsed.action != Action::UserMessage {
+            return Err(Error::invalid(
+                "messages",
+                "A chat request adds messages of the user's alone.",
+            ));
+        }
+        Ok(parsed)
     }
 
     /// The event that the answer, or the first new message, follows.

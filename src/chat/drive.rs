@@ -16,6 +16,9 @@ use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
 use super::store::{StoredTurn, delete_turn, save_turn, take_turn};
 use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
+use super::turnstile::Turnstile;
+use crate::calibration;
+use crate::compaction::fixed::tools_tokens;
 use crate::config::{Config, load_config};
 use crate::database::atomically;
 use crate::error::{Code, Error, Result};
@@ -28,7 +31,7 @@ use crate::memory::{Memory, Scope};
 use crate::models::call::{choose_model, open};
 use crate::models::{FinishReason, ModelRequest, Part, Usage};
 use crate::sessions::{UsageIncrease, add_usage};
-use crate::tools::Toolbox;
+use crate::tools::{Toolbox, is_ours};
 use crate::working_context::build::{Window, build_working_context};
 
 /// Events that a turn's context is built from, at most.
@@ -189,6 +192,10 @@ impl Drive<'_> {
             .unless_cancelled(self.hear(&config, &turn, &kit, &mut heard))
             .await;
         self.turn.borrow_mut().add_usage(heard.usage);
+        if heard.usage.input_tokens > 0 {
+            let reported = heard.usage.input_tokens;
+            calibration::record(self.room.memory.db, heard.estimated, reported)?;
+        }
         let broken = match outcome {
             Some(Ok(())) => None,
             Some(Err(error)) => Some(Broken::Failed(error)),
@@ -270,6 +277,7 @@ impl Drive<'_> {
         };
         let named = turn.model.as_deref().or(config.model.as_deref());
         let choice = choose_model(memory.outside, named)?;
+        heard.estimated = context.tokens_estimate + tools_tokens(&kit.definitions);
         let mut stream = open(memory.outside, &choice, &request, true).await?;
         while let Some(part) = stream.next().await? {
             if let Part::Failed(sentence) = part {
@@ -297,11 +305,20 @@ impl Drive<'_> {
         let turn = self.turn.borrow().clone();
         let kit = self.kit(&config, &turn)?;
         let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        // The memory's own are made one after the other, since two of them may
+        // change the same text elsewhere.
+        let in_turn = Turnstile::default();
         let mut made = FuturesUnordered::new();
         for index in calls {
             if let Some(call) = newest.get(*index) {
-                let (kit, turn) = (&kit, &turn);
-                made.push(async move { (*index, kit.run(turn, call).await) });
+                let (kit, turn, in_turn) = (&kit, &turn, &in_turn);
+                made.push(async move {
+                    let _pass = match is_ours(call.name.as_str()) {
+                        true => Some(in_turn.pass().await),
+                        false => None,
+                    };
+                    (*index, kit.run(turn, call).await)
+                });
             }
         }
         let mut output_bytes = turn.output_bytes();
@@ -389,10 +406,13 @@ impl Drive<'_> {
             ),
             (Ok(()), Ok(Ending::StepLimit)) => {
                 let steps = self.turn.borrow().max_steps;
-                let sentence = format!(
-                    "The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."
+                let error = Error::new(
+                    Code::StepLimitReached,
+                    format!(
+                        "The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."
+                    ),
                 );
-                (speaker.fail(&sentence), TurnOutcome::Error)
+                (speaker.fail(&error.message), TurnOutcome::Error)
             }
         };
         drop(speaker);
@@ -413,7 +433,8 @@ impl Drive<'_> {
             };
             self.room.audience.tell(session_id, &frame, None);
         }
-        self.room.desk.end(self.running, told);
+        let now_ms = self.room.memory.host.now_ms();
+        self.room.desk.end(self.running, told, now_ms);
     }
 
     /// The assistant's events, the usage and the end of the turn, in one
@@ -451,6 +472,10 @@ impl Drive<'_> {
         match outcome {
             Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
                 delete_turn(memory.db, &turn.session_id)?;
+                // Who stopped it knows, and what it cost is lost with what it answered.
+                if self.running.is_cancelled() {
+                    return Ok(());
+                }
                 Err(gone())
             }
             outcome => outcome,
@@ -472,6 +497,8 @@ struct Heard {
     reasoning: String,
     calls: Vec<AskedCall>,
     usage: Usage,
+    /// Tokens that it was sent, by our own count.
+    estimated: i64,
     finish_reason: FinishReason,
 }
 

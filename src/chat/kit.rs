@@ -4,7 +4,6 @@
 
 use super::registered::{RegisteredTool, load_tools};
 use super::turn::{Call, CallState, Runner, Turn};
-use crate::config::Config;
 use crate::error::Result;
 use crate::models::ToolDefinition;
 use crate::tools::{self, Toolbox, is_ours};
@@ -40,10 +39,6 @@ impl<'a> Kit<'a> {
             definitions,
             clients,
         })
-    }
-
-    pub fn config(&self) -> &Config {
-        self.toolbox.config
     }
 
     pub fn runner(&self, name: &str) -> Runner {

@@ -10,10 +10,12 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
+use super::answers::Answer;
 use super::frames::outgoing::{Telling, TurnOutcome};
-use super::turn::Turn;
+use super::turn::{MAX_CALLS, Turn};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
+use crate::models::ToolDefinition;
 
 /// Turns of one agent at a time.
 pub const MAX_TURNS: usize = 256;
@@ -26,11 +28,24 @@ pub const MAX_DESK_BYTES: usize = 48 << 20;
 #[derive(Default)]
 pub struct Desk {
     running: RefCell<HashMap<String, Rc<Running>>>,
+    /// When a session's last turn ended, of those that did lately.
+    ended_ms: RefCell<HashMap<String, i64>>,
 }
+
+/// How long a client that lost its socket may take to come back and still be
+/// told what it missed.
+const MISSED_MS: i64 = 60_000;
 
 impl Desk {
     pub fn find(&self, session_id: &Id) -> Option<Rc<Running>> {
         self.running.borrow().get(session_id.as_str()).cloned()
+    }
+
+    /// Stops the turn of a session, if one runs.
+    pub fn cancel(&self, session_id: &Id) {
+        if let Some(running) = self.find(session_id) {
+            running.cancel();
+        }
     }
 
     pub fn is_busy(&self) -> bool {
@@ -42,6 +57,14 @@ impl Desk {
         for running in self.running.borrow().values() {
             running.cancel();
         }
+    }
+
+    /// Whether a turn of the session has ended so lately that a client may have
+    /// missed its end.
+    pub fn has_just_ended(&self, session_id: &Id, now_ms: i64) -> bool {
+        let ended_ms = self.ended_ms.borrow();
+        let ended_ms = ended_ms.get(session_id.as_str());
+        ended_ms.is_some_and(|ended_ms| now_ms - *ended_ms < MISSED_MS)
     }
 
     /// Whether another turn may begin.
@@ -67,6 +90,7 @@ impl Desk {
             bytes: Cell::new(0),
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
+            answers: RefCell::default(),
             wakers: RefCell::default(),
         });
         self.running
@@ -75,11 +99,16 @@ impl Desk {
         running
     }
 
-    pub fn end(&self, running: &Running, outcome: TurnOutcome) {
+    pub fn end(&self, running: &Running, outcome: TurnOutcome, now_ms: i64) {
+        let mut ended_ms = self.ended_ms.borrow_mut();
+        ended_ms.retain(|_, ended_ms| now_ms - *ended_ms < MISSED_MS);
+        ended_ms.insert(running.session_id.as_str().to_owned(), now_ms);
+        drop(ended_ms);
         running.outcome.set(Some(outcome));
+        // Its place may be another's by now: the session was deleted and made again.
         self.running
             .borrow_mut()
-            .remove(running.session_id.as_str());
+            .retain(|_, other| !std::ptr::eq(Rc::as_ptr(other), std::ptr::from_ref(running)));
         running.wake();
     }
 
@@ -94,6 +123,16 @@ impl Desk {
     }
 }
 
+/// What a socket answered before the turn that asked had ended: a client runs its
+/// tools as soon as it hears of their calls.
+pub struct EarlyAnswer {
+    pub answer: Answer,
+    pub continues: bool,
+    pub client_tools: Vec<ToolDefinition>,
+    /// The one session that its caller is narrowed to.
+    pub only_session: Option<Id>,
+}
+
 /// One turn, as it is heard.
 pub struct Running {
     pub session_id: Id,
@@ -104,6 +143,8 @@ pub struct Running {
     bytes: Cell<usize>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
+    /// Answers to its calls that came while it still ran.
+    answers: RefCell<Vec<EarlyAnswer>>,
     /// Of all who wait for a chunk, or for the user to change their mind.
     wakers: RefCell<Vec<Waker>>,
 }
@@ -136,10 +177,6 @@ impl Running {
         self.chunks.borrow().len()
     }
 
-    pub fn outcome(&self) -> Option<TurnOutcome> {
-        self.outcome.get()
-    }
-
     /// The chunk of this number once it is there; `None`: the turn is over before it.
     pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
         poll_fn(|context| {
@@ -153,6 +190,22 @@ impl Running {
             Poll::Pending
         })
         .await
+    }
+
+    /// Keeps an answer for the turn's end; beyond a limit nobody's calls are left.
+    pub fn keep_answer(&self, answer: EarlyAnswer) {
+        let mut answers = self.answers.borrow_mut();
+        if answers.len() < MAX_CALLS {
+            answers.push(answer);
+        }
+    }
+
+    pub fn take_answers(&self) -> Vec<EarlyAnswer> {
+        self.answers.take()
+    }
+
+    pub fn is_cancelled(&self) -> bool {
+        self.is_cancelled.get()
     }
 
     pub fn cancel(&self) {

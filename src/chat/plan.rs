@@ -141,8 +141,12 @@ pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<
                 accepted.place = Place::After(stored.id.clone());
             }
             let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
-            accepted.edited = newest_known
-                .filter(|message| is_edited && message_id.is_some() && message.id == *message_id);
+            accepted.edited = newest_known.filter(|message| {
+                is_edited
+                    && message.role == Role::User
+                    && message_id.is_some()
+                    && message.id == *message_id
+            });
             take_answers(&mut accepted, &log, request);
         }
     }

@@ -11,7 +11,7 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::models::ToolDefinition;
-use crate::outside::{Call, Limits, Outside, Place, read_all};
+use crate::outside::{Call, Limits, Outside, Place, in_time, read_all};
 
 /// Tools of one agent: every one goes with every model call.
 pub const MAX_TOOLS: i64 = 128;
@@ -21,6 +21,9 @@ pub const LIMITS: Limits = Limits {
     silence_ms: 30_000,
     max_bytes: 256 << 10,
 };
+
+/// A tool that trickles keeps its session waiting no longer than this.
+const MAX_CALL_MS: i64 = 5 * 60 * 1000;
 
 /// The setting that lists the origins that `url` tools may have, by commas or spaces.
 pub const ORIGINS_SETTING: &str = "TOOL_ORIGINS";
@@ -140,7 +143,11 @@ impl RegisteredTool {
             let bytes = read_all(answer.body.as_mut()).await?;
             Ok((answer.status, answer.content_type, bytes))
         };
-        match answer.await {
+        let Some(answer) = in_time(outside, MAX_CALL_MS, answer).await else {
+            let minutes = MAX_CALL_MS / 60_000;
+            return CallState::failed(format!("`{name}` took longer than {minutes} minutes."));
+        };
+        match answer {
             Ok((status, content_type, bytes)) => read_answer(name, status, &content_type, bytes),
             Err(failure) => {
                 let failure: crate::outside::Failure = failure;

@@ -204,6 +204,7 @@ impl Speaker {
         out
     }
 
+    #[cfg(test)]
     pub fn has_ended(&self) -> bool {
         self.place == Place::Ended
     }

@@ -26,8 +26,8 @@ use crate::working_context::message::{ContextMessage, from_overlay, from_row};
 /// Tokens of the conversation that one request for a summary shows, and requests
 /// that one compaction makes at most. A longer middle is covered as far as that
 /// goes; the next compaction goes on from there.
-const PART_TOKENS: i64 = 8_000;
-const MAX_PARTS: usize = 16;
+const PART_TOKENS: i64 = 4_000;
+const MAX_PARTS: usize = 32;
 
 /// Older overlays that are kept under a wider one, to come back when it is deleted.
 const KEPT_NESTED: i64 = 20;
@@ -133,7 +133,12 @@ struct Plan {
 impl Compactor<'_> {
     pub async fn compact(&self, task: &Task<'_>) -> Result<Outcome> {
         let seen = self.load_last_change(task.session_id)?;
-        let units = load_units(self.db, task.session_id, task.leaf_seq)?;
+        let units = load_units(
+            self.db,
+            task.session_id,
+            task.leaf_seq,
+            task.fixed.calibration,
+        )?;
         let before = task
             .fixed
             .with(units.iter().map(|unit| unit.tokens).sum())
@@ -155,7 +160,13 @@ impl Compactor<'_> {
         if task.dry_run {
             return Ok(outcome);
         }
-        let summary = match self.summarise(task, &units, &plan).await {
+        // Before anything is paid for.
+        let room = overlays::check_room(self.db, task.session_id);
+        let summary = match room {
+            Ok(()) => self.summarise(task, &units, &plan).await,
+            Err(error) => Err(error),
+        };
+        let summary = match summary {
             Ok(summary) => summary,
             Err(error) => {
                 outcome.reason = Reason::SummariserFailed;
@@ -166,7 +177,8 @@ impl Compactor<'_> {
                 return Ok(outcome);
             }
         };
-        outcome.tokens_after = before - plan.covered_tokens + tokens::estimate(&summary);
+        outcome.tokens_after = before - plan.covered_tokens
+            + task.fixed.calibration.correct(tokens::estimate(&summary));
         outcome.reason = Reason::Compacted;
         let new = NewOverlay {
             range: plan.range,

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
 use super::act::{Compactor, Outcome, Reason, Task};
-use super::estimate::{Fixed, Measure, measure};
+use super::estimate::{Estimate, Fixed, Measure, measure};
 use super::journal::load_journal;
 use super::settings::{Settings, load_settings};
 use crate::changes;
@@ -124,7 +124,8 @@ pub async fn after_append(
         let fixed = load_fixed()?;
         let measure = watch.measure(compactor, session_id, leaf.seq)?;
         let failed = load_journal(compactor.db, session_id)?.last_error;
-        let is_due = is_due(&settings, fixed.with(measure.tokens).total, measure)
+        let messages = fixed.calibration.correct(measure.tokens);
+        let is_due = is_due(&settings, fixed.with(messages), measure.after_compaction)
             && !is_pausing(failed.as_ref(), leaf.seq);
         let goes_on = last
             .as_ref()
@@ -152,17 +153,17 @@ pub async fn after_append(
 
 /// Whether the context has grown past the threshold: the one that was set, or,
 /// where a compaction ended near it or above, one that much further.
-fn is_due(settings: &Settings, tokens: i64, measure: Measure) -> bool {
+fn is_due(settings: &Settings, estimate: Estimate, after_compaction: Option<i64>) -> bool {
     let Some(limit) = settings.compact_after else {
         return false;
     };
-    let threshold = match measure.after_compaction {
+    let threshold = match after_compaction {
         None => limit,
         Some(after) if after < limit / 4 * 3 => limit,
         Some(after) => after + limit.max(MIN_GROWTH_TOKENS),
     };
     // What the tail holds by itself can't be compacted.
-    tokens > threshold && measure.tokens > settings.tail_token_budget
+    estimate.total > threshold && estimate.messages > settings.tail_token_budget
 }
 
 /// After failures in a row, attempts are this many events apart: 1, 2, 4, …
@@ -207,12 +208,8 @@ mod tests {
             (Some(10), Some(500), 1_500, false),
             (Some(10), Some(500), 1_501, true),
         ] {
-            let measure = Measure {
-                tokens,
-                after_compaction: after,
-            };
             assert_eq!(
-                is_due(&settings(limit), tokens, measure),
+                is_due(&settings(limit), Fixed::default().with(tokens), after),
                 expected,
                 "{limit:?} {after:?} {tokens}"
             );

@@ -17,6 +17,8 @@ pub struct Unit {
     pub tokens: i64,
     /// Where it is an overlay: what it says.
     pub summary: Option<String>,
+    /// A call of its waits for the client or the user: its result is still to come.
+    pub is_open: bool,
 }
 
 /// The units to cover, oldest first; `None`: there is nothing to gain.
@@ -27,7 +29,8 @@ pub fn find_middle(units: &[Unit], settings: &Settings) -> Option<ops::Range<usi
     let protected = usize::try_from(settings.protect_head).unwrap_or(usize::MAX);
     let first_summary = units.iter().position(|unit| unit.summary.is_some());
     let start = protected.min(first_summary.unwrap_or(usize::MAX));
-    let end = tail_start(units, settings);
+    let first_open = units.iter().position(|unit| unit.is_open);
+    let end = tail_start(units, settings).min(first_open.unwrap_or(usize::MAX));
     let middle = units.get(start..end)?;
     let has_news = middle.iter().any(|unit| unit.summary.is_none());
     has_news.then_some(start..end)
@@ -63,9 +66,10 @@ pub fn parts(
         .get(middle.start)
         .is_some_and(|unit| unit.summary.is_some());
     let mut parts = Vec::new();
-    let mut start = middle.start + usize::from(starts_with_summary);
+    let first = middle.start + usize::from(starts_with_summary);
+    let mut start = first;
     let mut tokens = 0;
-    for index in start..middle.end {
+    for index in first..middle.end {
         let more = units.get(index).map_or(0, |unit| unit.tokens);
         if tokens + more > part_tokens && index > start {
             parts.push(start..index);
@@ -96,8 +100,12 @@ mod tests {
                     to_seq: seq,
                     above_seq: seq - 1,
                 },
-                tokens: summary.unwrap_or(token).parse().unwrap(),
+                tokens: summary
+                    .unwrap_or(token.trim_end_matches('?'))
+                    .parse()
+                    .unwrap(),
                 summary: summary.map(str::to_owned),
+                is_open: token.ends_with('?'),
             }
         };
         script.split_whitespace().enumerate().map(unit).collect()
@@ -130,6 +138,13 @@ mod tests {
             let settings = settings(head, budget, at_least);
             assert_eq!(find_middle(&units(script), &settings), expected, "{script}");
         }
+    }
+
+    #[test]
+    fn a_message_with_an_open_call_stays_and_so_does_what_follows_it() {
+        let settings = settings(1, 0, 0);
+        let units = units("5 5 5 5? 5 5");
+        assert_eq!(find_middle(&units, &settings), Some(1..3));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! What a path costs a model, estimated: its messages as they are read, with
 //! the overlays in place of what they cover, and what goes before them.
 
+use std::collections::HashSet;
+
 use serde::Serialize;
 
 use super::boundary::Unit;
-use crate::config::load_config;
+use crate::calibration::Calibration;
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
@@ -26,14 +28,17 @@ pub struct Estimate {
     pub total: i64,
 }
 
-/// Tokens of what goes before the messages.
+/// Tokens of what goes before the messages, as the agent's provider counts them,
+/// and how the messages' own are corrected.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Fixed {
     pub system_prompt: i64,
     pub tools: i64,
+    pub calibration: Calibration,
 }
 
 impl Fixed {
+    /// With messages of so many tokens, corrected already.
     pub fn with(self, messages: i64) -> Estimate {
         Estimate {
             messages,
@@ -44,33 +49,33 @@ impl Fixed {
     }
 }
 
-/// What every turn of this session sends before its messages.
-pub fn load_fixed(db: &dyn Database, _session_id: &Id) -> Result<Fixed> {
-    let config = load_config(db)?;
-    let instructions = config.system_instructions.iter();
-    Ok(Fixed {
-        system_prompt: instructions.map(|text| tokens::estimate(text)).sum(),
-        tools: 0,
-    })
-}
-
 pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
-/// The units of the path that ends at `leaf_seq`, oldest first.
-pub fn load_units(db: &dyn Database, session_id: &Id, leaf_seq: i64) -> Result<Vec<Unit>> {
+/// The units of the path that ends at `leaf_seq`, oldest first, their tokens corrected.
+pub fn load_units(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+    calibration: Calibration,
+) -> Result<Vec<Unit>> {
     let mut units: Vec<Unit> = Vec::new();
     let mut is_within_run = false;
+    // Calls whose results were passed on the way up.
+    let mut answered: HashSet<String> = HashSet::new();
     walk_items(db, session_id, Start::At(leaf_seq), i64::MAX, &mut |item| {
         match item {
             Item::Event(row) => {
                 let tokens = event_tokens(&row)?;
+                answered.extend(row.answered_call()?);
+                let is_open = row.open_calls()?.any(|id| !answered.contains(&id));
                 let joins = is_within_run && row.is_run_member();
                 is_within_run = row.is_run_member();
                 match units.last_mut().filter(|_| joins) {
                     Some(unit) => {
                         unit.tokens += tokens;
+                        unit.is_open |= is_open;
                         unit.range.from_seq = row.seq;
                         unit.range.above_seq = row.parent_seq;
                     }
@@ -82,6 +87,7 @@ pub fn load_units(db: &dyn Database, session_id: &Id, leaf_seq: i64) -> Result<V
                         },
                         tokens,
                         summary: None,
+                        is_open,
                     }),
                 }
             }
@@ -91,16 +97,21 @@ pub fn load_units(db: &dyn Database, session_id: &Id, leaf_seq: i64) -> Result<V
                     range: overlay.range,
                     tokens: tokens::estimate(&overlay.summary),
                     summary: Some(overlay.summary),
+                    is_open: false,
                 });
             }
         }
         Ok(Step::On)
     })?;
     units.reverse();
+    for unit in &mut units {
+        unit.tokens = calibration.correct(unit.tokens);
+    }
     Ok(units)
 }
 
-/// A path's tokens, and those it had right after its newest compaction.
+/// A path's tokens, estimated and not corrected, and those of the whole context
+/// right after its newest compaction, corrected as they were then.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Measure {
     pub tokens: i64,

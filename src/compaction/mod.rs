@@ -10,6 +10,7 @@ pub mod auto;
 pub mod boundary;
 pub mod by_hand;
 pub mod estimate;
+pub mod fixed;
 pub mod journal;
 pub mod settings;
 pub mod summariser;

@@ -166,9 +166,12 @@ impl SessionAgent {
 
     /// Runs a turn, whether or not its client stays.
     fn begin(&self, work: Work) {
+        // Beside the turn: its model is not kept waiting for the alarm to be set.
+        let object = Rc::clone(&self.object);
+        self.state
+            .wait_until(async move { object.look_later().await });
         let object = Rc::clone(&self.object);
         self.state.wait_until(async move {
-            object.look_later().await;
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
             match grown {
@@ -191,7 +194,9 @@ impl SessionAgent {
             return Ok(());
         };
         if seat.has_expired(Runtime.now_ms()) {
-            sockets::close_expired(socket);
+            socket
+                .close(sockets::EXPIRED, sockets::EXPIRED_REASON)
+                .map_err(sockets::failed)?;
             return Ok(());
         }
         let object = &self.object;
@@ -200,14 +205,16 @@ impl SessionAgent {
         self.go_on();
         let caller = seat.caller();
         let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await?;
+        // First, so that a socket that is gone doesn't keep it from running; it says
+        // nothing before this function waits.
+        if let Some(work) = heard.work {
+            self.begin(work);
+        }
         for reply in heard.replies {
             socket.send(&reply).map_err(sockets::failed)?;
         }
         if let Some(seat) = &heard.seat {
             sockets::keep(socket, seat).map_err(sockets::failed)?;
-        }
-        if let Some(work) = heard.work {
-            self.begin(work);
         }
         if let Some(grown) = heard.grown {
             self.follow_up(grown);
@@ -354,7 +361,10 @@ impl Object {
     async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
         self.desk.cancel_all();
-        empty(&self.storage).await
+        empty(&self.storage).await?;
+        // Its alarm is gone with it.
+        self.wakes_at_ms.set(0);
+        Ok(())
     }
 
     /// Once in an object's life in memory: brings the tables up to date, and takes

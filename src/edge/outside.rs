@@ -10,7 +10,7 @@ use wasm_bindgen_futures::JsFuture;
 use worker::{Delay, Env, web_sys};
 
 use crate::outside::{
-    Answer, Call, Chunks, Failure, Later, Limits, Listed, Listing, Outside, Place, Stored,
+    Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Place, Stored,
 };
 
 const BUCKET: &str = "SKILLS_BUCKET";
@@ -178,6 +178,7 @@ impl Outside for Bindings {
             let buffer = within(limits, read).await?;
             Ok(Some(Stored {
                 bytes: Uint8Array::new(&buffer).to_vec(),
+                etag: get(&stored, "etag").as_string().unwrap_or_default(),
                 description: description(&stored),
             }))
         })
@@ -188,16 +189,27 @@ impl Outside for Bindings {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         limits: Limits,
-    ) -> Later<'a, Result<(), Failure>> {
+    ) -> Later<'a, Result<bool, Failure>> {
         Box::pin(async move {
             let options = Object::new();
             if let Some(description) = description {
                 let metadata = object(&[("description", description.into())])?;
                 set(&options, "customMetadata", &metadata.into())?;
             }
+            let condition = match expected {
+                Expected::Anything => None,
+                Expected::Nothing => Some(("etagDoesNotMatch", "*")),
+                Expected::Etag(etag) => Some(("etagMatches", etag)),
+            };
+            if let Some((name, etag)) = condition {
+                let condition = object(&[(name, etag.into())])?;
+                set(&options, "onlyIf", &condition.into())?;
+            }
             let args = [key.into(), content.into(), options.into()];
-            self.bucket("put", &args, limits).await.map(drop)
+            // The object that was put, or `null` where the condition didn't hold.
+            Ok(!self.bucket("put", &args, limits).await?.is_null())
         })
     }
 

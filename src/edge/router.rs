@@ -28,10 +28,10 @@ async fn handle(request: web_sys::Request, env: &Env) -> Result<web_sys::Respons
         Ok(route) => route,
         Err(error) => return http::refuse(&error, None),
     };
-    if !site::is_public(&route) {
-        if let Err(error) = identify(&policy(env), &route, &request) {
-            return http::refuse(&error, None);
-        }
+    if !site::is_public(&route)
+        && let Err(error) = identify(&policy(env), &route, &request)
+    {
+        return http::refuse(&error, None);
     }
     if let Some(response) = site::serve(&route) {
         return response;

@@ -44,6 +44,10 @@ extern "C" {
     fn new() -> Pair;
 }
 
+/// How a socket ends whose token has: for the client to have another minted.
+pub const EXPIRED: u16 = 4401;
+pub const EXPIRED_REASON: &str = "The token has expired; have another minted.";
+
 pub struct Sockets {
     state: State,
 }
@@ -102,7 +106,8 @@ impl Audience for Sockets {
                 continue;
             };
             if seat.has_expired(Runtime.now_ms()) {
-                close_expired(&socket);
+                // Its close is answered elsewhere; it hears nothing more.
+                let _ = socket.close(EXPIRED, EXPIRED_REASON);
                 continue;
             }
             let is_excepted = except.is_some() && seat.asked.as_deref() == except;
@@ -116,12 +121,6 @@ impl Audience for Sockets {
     fn is_there(&self, session_id: &Id) -> bool {
         self.of_session(session_id).length() > 0
     }
-}
-
-/// Ends what a token allowed.
-pub fn close_expired(socket: &Socket) {
-    // One that is gone has ended already.
-    let _ = socket.close(4401, "The token has expired; have another minted.");
 }
 
 pub fn find_seat(socket: &Socket) -> Option<Seat> {

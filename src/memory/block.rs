@@ -142,7 +142,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
     match block.home() {
         Home::Bucket { key } => {
             let content = match bucket::get_text(memory, key).await? {
-                Some((content, _)) => content,
+                Some(stored) => stored.content,
                 None => block.default_content().to_owned(),
             };
             Ok(Held {

@@ -293,11 +293,16 @@ pub fn remove(memory: &Memory<'_>, scope: Scope<'_>, label: &Label, purge: bool)
 
 fn purge_content(db: &dyn Database, scope: Scope<'_>, label: &Label) -> Result<bool> {
     let place = [scope.column().into(), label.key().into()];
-    db.run(
-        "DELETE FROM cf_agents_entries_search
-          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
-        &place,
-    )?;
+    for (table, column) in [
+        ("cf_agents_entries_search", "rowid"),
+        ("cf_agents_entry_vectors", "number"),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table}
+              WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)"
+        );
+        db.run(&sql, &place)?;
+    }
     let mut purged = false;
     for (table, column) in [
         ("cf_agents_block_versions", "key"),

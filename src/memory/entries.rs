@@ -65,6 +65,14 @@ fn check(key: &str, title: Option<&str>, content: &str) -> Result<()> {
     Ok(())
 }
 
+/// Whether the entries are in this object.
+pub fn lives_here(block: &Definition) -> bool {
+    match block.home() {
+        Home::Agent { .. } | Home::Service { .. } => false,
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => true,
+    }
+}
+
 /// Writes an entry; one of this key is replaced.
 pub async fn set(
     memory: &Memory<'_>,

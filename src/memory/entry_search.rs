@@ -1,22 +1,23 @@
 //! The index over entries, and finding in it: the words, stems and ranking of
 //! the log's search, over another table.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::Memory;
 use super::definition::Definition;
-use super::entries::{Entry, check_searchable};
+use super::entries::Entry;
 use super::homes::agent::{self, Elsewhere};
 use super::homes::service;
 use super::source::Home;
 use crate::database::{Database, Row, Value};
 use crate::error::Result;
 use crate::search::document::EVERY_DOCUMENT;
+use crate::search::fuse::{Nearest, fuse};
 use crate::search::query::Query;
-use crate::search::rank::{Candidate, Term, rarity, scores};
+use crate::search::rank::{Candidate, Term, full_score, rarity, scores};
 use crate::search::snippet::snippet;
 use crate::search::stem::stem;
 use crate::search::words::words;
@@ -37,11 +38,13 @@ pub struct FoundEntry {
     pub score: f64,
 }
 
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct FoundEntries {
+/// What another home found.
+#[derive(Debug, Deserialize)]
+pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,
+    /// How meanings took part there, in its words.
+    pub vectors: Option<Json>,
 }
 
 /// Puts an entry into the index. Part of the transaction that writes it.
@@ -63,9 +66,15 @@ pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> 
     )
 }
 
+/// Takes an entry out of the index, and its vector away. Part of the transaction
+/// that deletes or changes it.
 pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
+        &[number.into()],
+    )?;
+    db.run(
+        "DELETE FROM cf_agents_entry_vectors WHERE number = ?1",
         &[number.into()],
     )
 }
@@ -84,30 +93,31 @@ fn about(key: &str, title: Option<&str>) -> Vec<String> {
     found.iter().map(|word| stem(word)).collect()
 }
 
-/// The entries that a query finds, best first, wherever the block lives.
-pub async fn search(
+/// The entries that a query finds, best first, in a block that lives elsewhere.
+pub async fn search_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
     query: &str,
     limit: i64,
-) -> Result<Vec<FoundEntry>> {
-    check_searchable(block)?;
+) -> Result<FoundElsewhere> {
     let most = usize::try_from(limit).unwrap_or(0);
     match block.home() {
         Home::Agent { name, label } => {
             let home = Elsewhere { name, label };
             let input = json!({"query": query, "limit": limit});
-            let found: Result<FoundEntries> =
-                agent::call(memory, block, home, "searchContext", input).await;
-            found.map(|found| found.results)
+            agent::call(memory, block, home, "searchContext", input).await
         }
         Home::Service { binding } => {
             let told = service::search(memory, block, binding, query, limit).await?;
-            Ok(read_told(told, query, most))
+            Ok(FoundElsewhere {
+                results: read_told(told, query, most),
+                vectors: None,
+            })
         }
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
-            find(memory.db, block, query, most)
-        }
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => Ok(FoundElsewhere {
+            results: find(memory.db, block, query, &Nearest::default(), most)?,
+            vectors: None,
+        }),
     }
 }
 
@@ -135,10 +145,13 @@ fn read_told(told: service::ToldResults, query: &str, most: usize) -> Vec<FoundE
         .collect()
 }
 
-fn find(
+/// What words find, and the entries that lie nearest by meaning, by their
+/// numbers: one ranking of both.
+pub fn find(
     db: &dyn Database,
     block: &Definition,
     query: &str,
+    nearest: &Nearest<i64>,
     most: usize,
 ) -> Result<Vec<FoundEntry>> {
     let query = Query::parse(query);
@@ -172,6 +185,19 @@ fn find(
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let strangers;
+    if !nearest.items.is_empty() {
+        let by_words = ranked
+            .iter()
+            .map(|(score, row)| Ok((row.integer(0)?, *score)))
+            .collect::<Result<Vec<_>>>()?;
+        let known: HashSet<i64> = by_words.iter().map(|(number, _)| *number).collect();
+        let numbers = nearest.items.iter().map(|(number, _)| *number);
+        let unknown: Vec<i64> = numbers.filter(|number| !known.contains(number)).collect();
+        strangers = load_entries(db, block, &unknown)?;
+        let fused = fuse(&by_words, full_score(&terms), nearest);
+        ranked = with_rows(&fused, &ranked, &strangers)?;
+    }
     let stems = query.terms();
     ranked
         .into_iter()
@@ -187,6 +213,39 @@ fn find(
             })
         })
         .collect()
+}
+
+/// The block's entries of these numbers.
+fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<Row>> {
+    db.rows(
+        "SELECT e.number, e.key, e.title, e.content, e.updated_at, 0.0
+           FROM json_each(?1) AS wanted
+          CROSS JOIN cf_agents_entries AS e
+             ON e.number = wanted.value
+          WHERE e.scope = ?2
+            AND e.block = ?3",
+        &[
+            Json::from(numbers).to_string().into(),
+            block.scope.as_str().into(),
+            block.label.key().into(),
+        ],
+    )
+}
+
+/// A number whose entry is gone is passed over.
+fn with_rows<'a>(
+    fused: &[(i64, f64)],
+    ranked: &[(f64, &'a Row)],
+    strangers: &'a [Row],
+) -> Result<Vec<(f64, &'a Row)>> {
+    let mut rows: HashMap<i64, &Row> = HashMap::new();
+    for row in ranked.iter().map(|(_, row)| *row).chain(strangers) {
+        rows.insert(row.integer(0)?, row);
+    }
+    Ok(fused
+        .iter()
+        .filter_map(|(number, score)| Some((*score, *rows.get(number)?)))
+        .collect())
 }
 
 fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {

@@ -82,11 +82,16 @@ pub struct Writer<'a> {
 
 /// Deletes all memory of a session. Part of the transaction that deletes it.
 pub fn forget_session(db: &dyn Database, id: &Id) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_entries_search
-          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)",
-        &[id.as_str().into()],
-    )?;
+    for (table, column) in [
+        ("cf_agents_entries_search", "rowid"),
+        ("cf_agents_entry_vectors", "number"),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table}
+              WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
+        );
+        db.run(&sql, &[id.as_str().into()])?;
+    }
     for table in [
         "cf_agents_blocks",
         "cf_agents_block_versions",

@@ -19,6 +19,9 @@ use super::{Memory, Scope, Writer};
 use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 
+/// Times that a text is made anew for the bucket, where others write at the same time.
+const MAX_TRIES: usize = 4;
+
 /// A text on its way into a block.
 #[derive(Clone, Copy)]
 pub struct Text<'a> {
@@ -80,17 +83,7 @@ pub async fn write(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> 
     check_reason(text.reason)?;
     let held = match block.home() {
         Home::Object | Home::BucketPrefix { .. } => write_here(memory, block, text)?,
-        Home::Bucket { key } => {
-            let before = match bucket::get_text(memory, key).await? {
-                Some((content, _)) => content,
-                None => block.default_content().to_owned(),
-            };
-            let after = prepare(memory, block, text, &before)?;
-            if after != before {
-                bucket::put_text(memory, key, &after, None).await?;
-            }
-            record(memory, block, &after, &before, text)?
-        }
+        Home::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
         Home::Service { binding } => {
             let before = service::get(memory, block, binding).await?.content;
             let before = before.unwrap_or_else(|| block.default_content().to_owned());
@@ -119,6 +112,35 @@ fn write_here(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> Resul
         let new = new_version(&after, text);
         write_version(memory.db, memory.host, block, before.version, &new).map(to_held)
     })
+}
+
+/// Others write there too, this agent's other requests among them: a text goes
+/// only where what it was made from still stands, else it is made anew.
+async fn write_in_bucket(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    text: &Text<'_>,
+) -> Result<Held> {
+    for _ in 0..MAX_TRIES {
+        let stored = bucket::get_text(memory, key).await?;
+        let before = match &stored {
+            Some(stored) => stored.content.as_str(),
+            None => block.default_content(),
+        };
+        let after = prepare(memory, block, text, before)?;
+        if after == before || bucket::replace_text(memory, key, stored.as_ref(), &after).await? {
+            return record(memory, block, &after, before, text);
+        }
+    }
+    Err(Error::new(
+        Code::VersionConflict,
+        format!(
+            "Block `{}` was written {MAX_TRIES} times by others while this was to be written. Nothing was written: read it, and try again.",
+            block.label
+        ),
+    )
+    .with("label", block.label.as_str()))
 }
 
 /// What the block would hold, if it may.

@@ -108,29 +108,49 @@ pub fn load_run(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Vec
             break;
         };
         let more = load_run_after(db, session_id, last_seq)?;
-        let bite_was_full = more.len() as i64 == RUN_BITE;
-        rows.extend(more);
-        if !bite_was_full {
-            break;
+        if !more.is_empty() {
+            rows.extend(more);
+            continue;
+        }
+        // Something else stands right after it: a run that goes on does so as a branch.
+        match find_branch_of_run(db, session_id, last_seq)? {
+            Some(row) => rows.push(row),
+            None => break,
         }
     }
     rows.truncate(MAX_RUN_EVENTS);
     Ok(rows)
 }
 
-/// The rows of the message that the event at `seq` belongs to, oldest first.
+/// The newest child of a run's event that goes on with the run, where it is not
+/// the row right after it.
+fn find_branch_of_run(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    for child in load_children(db, session_id, seq)?.into_iter().rev() {
+        let row = get_event_row(db, session_id, child)?;
+        if row.is_run_member() {
+            return Ok(Some(row));
+        }
+    }
+    Ok(None)
+}
+
+/// The rows of the message that the event at `seq` belongs to, oldest first: those
+/// above it on its own path, and those that go on with it.
 pub fn load_message_rows(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<EventRow>> {
-    let mut first = get_event_row(db, session_id, seq)?;
-    let mut passed = 1;
-    while first.is_run_member() && first.parent_seq != 0 && passed < MAX_RUN_EVENTS {
-        let parent = get_event_row(db, session_id, first.parent_seq)?;
+    let row = get_event_row(db, session_id, seq)?;
+    let mut above = Vec::new();
+    let mut parent_seq = row.parent_seq;
+    while row.is_run_member() && parent_seq != 0 && above.len() < MAX_RUN_EVENTS {
+        let parent = get_event_row(db, session_id, parent_seq)?;
         if !parent.is_run_member() {
             break;
         }
-        first = parent;
-        passed += 1;
+        parent_seq = parent.parent_seq;
+        above.push(parent);
     }
-    load_run(db, session_id, first)
+    above.reverse();
+    above.extend(load_run(db, session_id, row)?);
+    Ok(above)
 }
 
 /// The rows right after `seq` that go on with its run, at most a bite.

@@ -99,6 +99,29 @@ impl EventRow {
         Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
     }
 
+    /// The call that it answers, if it is a result.
+    pub fn answered_call(&self) -> Result<Option<String>> {
+        match self
+            .tool
+            .as_deref()
+            .filter(|_| self.action == "tool_result")
+        {
+            Some(tool) => serde_json::from_str::<Tool>(tool)
+                .map(|tool| tool.tool_call_id)
+                .map_err(|_| self.damaged()),
+            None => Ok(None),
+        }
+    }
+
+    /// Its calls that were left to the client or to the user.
+    pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
+        let note = self.note()?;
+        Ok(note
+            .client_calls
+            .into_iter()
+            .chain(note.approvals.into_keys()))
+    }
+
     fn damaged(&self) -> Error {
         Error::corrupt_row(&self.id, "message")
     }

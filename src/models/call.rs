@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use super::call_ids::CallIds;
-use super::choice::{ModelChoice, ModelName, Provider, choose};
+use super::choice::{ModelChoice, Provider, choose};
 use super::decode::Decoder;
 use super::send::{
     AI, Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered,
@@ -20,8 +20,6 @@ use crate::outside::{Chunks, Outside};
 
 /// An answer that is coming.
 pub struct ModelStream<'a> {
-    /// Who answers: the chosen model, or the demo in its place.
-    name: ModelName,
     ready: VecDeque<Part>,
     /// `None`: all that there is is ready.
     rest: Option<Rest<'a>>,
@@ -65,7 +63,6 @@ pub async fn open<'a>(
         let refusal = match attempt(outside, provider, &door, &body).await {
             Ok(answer) => {
                 let mut stream = ModelStream {
-                    name: choice.name.clone(),
                     ready: VecDeque::new(),
                     rest: Some(Rest {
                         provider,
@@ -111,15 +108,9 @@ pub async fn complete(
 impl<'a> ModelStream<'a> {
     fn of_demo(request: &ModelRequest<'_>) -> Self {
         Self {
-            name: ModelName::Demo,
             ready: demo::answer(request).into(),
             rest: None,
         }
-    }
-
-    /// Who answers.
-    pub fn name(&self) -> &ModelName {
-        &self.name
     }
 
     /// The next part; `None` after the last, which is [`Part::Finish`] or

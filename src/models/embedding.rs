@@ -32,7 +32,7 @@ pub enum EmbeddingModel {
 impl EmbeddingModel {
     /// The Worker's; `None` where it has none.
     pub fn find(outside: &dyn Outside) -> Result<Option<Self>> {
-        let setting = outside.find_setting(SETTING);
+        let setting = outside.find_setting("EMBEDDING_MODEL");
         let Some(text) = setting.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -46,6 +46,12 @@ impl EmbeddingModel {
                 ));
             }
         }))
+    }
+
+    /// As the setting names it.
+    pub fn name(&self) -> String {
+        let (Self::WorkersAi(model) | Self::OpenAi(model)) = self;
+        format!("{}:{model}", self.provider().name())
     }
 
     fn provider(&self) -> Provider {

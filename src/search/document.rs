@@ -150,6 +150,21 @@ pub fn about(event: &EventText<'_>) -> Vec<String> {
     about
 }
 
+/// The `name` that an event's metadata gives whoever spoke.
+pub fn find_speaker(metadata: Option<&str>, message: Option<&str>) -> Option<String> {
+    let own = metadata.and_then(|metadata| serde_json::from_str::<Value>(metadata).ok());
+    let message =
+        message.and_then(|fields| serde_json::from_str::<Value>(&format!("{{{fields}}}")).ok());
+    let of_message = message.as_ref().and_then(|message| message.get("metadata"));
+    let mut names = own
+        .iter()
+        .chain(of_message)
+        .filter_map(|metadata| metadata.get("name")?.as_str());
+    names
+        .find(|name| !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS)
+        .map(str::to_owned)
+}
+
 pub fn document(event: &EventText<'_>) -> Document {
     let words = words(&text_of(event));
     let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();

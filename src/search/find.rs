@@ -7,8 +7,9 @@ use serde_json::json;
 
 use super::build::event_text;
 use super::document::{EVERY_DOCUMENT, EventText, about, role_of, text_of};
+use super::fuse::{Nearest, fuse};
 use super::query::Query;
-use super::rank::{Candidate, Term, rarity, scores};
+use super::rank::{Candidate, Term, full_score, rarity, scores};
 use super::snippet::snippet;
 use super::stem::stem;
 use super::words::words;
@@ -34,7 +35,8 @@ const CANDIDATE_COLUMNS: &str = "s.number, s.id, s.name, e.seq, e.id, e.action, 
                 iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
                 iif(octet_length(e.message) <= 8192, e.message, NULL)";
 
-const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
+/// Over an event `e`; their values are [`Search::filters`].
+pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
             AND (?3 IS NULL OR e.created_at <= ?3)
             AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
 
@@ -75,8 +77,13 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// The index must be there.
-pub fn find(db: &dyn Database, search: &Search<'_>) -> Result<Vec<Hit>> {
+/// What words find, and the events that lie nearest by meaning: one ranking of
+/// both. The index must be there.
+pub fn find(
+    db: &dyn Database,
+    search: &Search<'_>,
+    nearest: &Nearest<(i64, i64)>,
+) -> Result<Vec<Hit>> {
     let query = Query::parse(search.query);
     if query.is_empty() {
         return Ok(Vec::new());
@@ -98,11 +105,62 @@ pub fn find(db: &dyn Database, search: &Search<'_>) -> Result<Vec<Hit>> {
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    let strangers;
+    if !nearest.items.is_empty() {
+        strangers = load_strangers(db, search, &candidates, nearest)?;
+        ranked = fuse_with(&ranked, full_score(&terms), &strangers, nearest)?;
+    }
     let stems = query.terms();
     ranked
         .into_iter()
         .take(search.limit)
         .filter_map(|(score, row)| to_hit(db, row, score, &stems, &query.prefixes).transpose())
+        .collect()
+}
+
+/// The events at these places that words did not find.
+fn load_strangers(
+    db: &dyn Database,
+    search: &Search<'_>,
+    candidates: &[Candidate],
+    nearest: &Nearest<(i64, i64)>,
+) -> Result<Vec<Row>> {
+    let known = known(candidates);
+    let places = nearest.items.iter().map(|(place, _)| *place);
+    let unknown: Vec<(i64, i64)> = places.filter(|place| !known.contains(place)).collect();
+    load_places(db, search, &unknown)
+}
+
+/// Both rankings as one. A place whose event is gone, or is not asked for, is passed over.
+fn fuse_with<'a>(
+    ranked: &[(f64, &'a Row)],
+    full_score: f64,
+    strangers: &'a [Row],
+    nearest: &Nearest<(i64, i64)>,
+) -> Result<Vec<(f64, &'a Row)>> {
+    let mut by_words = Vec::with_capacity(ranked.len());
+    let mut rows = HashMap::new();
+    for (score, row) in ranked {
+        by_words.push((place_of(row)?, *score));
+        rows.insert(place_of(row)?, *row);
+    }
+    for row in strangers {
+        rows.insert(place_of(row)?, row);
+    }
+    Ok(fuse(&by_words, full_score, nearest)
+        .into_iter()
+        .filter_map(|(place, score)| Some((score, *rows.get(&place)?)))
+        .collect())
+}
+
+fn place_of(row: &Row) -> Result<(i64, i64)> {
+    Ok((row.integer(0)?, row.integer(3)?))
+}
+
+fn known(candidates: &[Candidate]) -> HashSet<(i64, i64)> {
+    candidates
+        .iter()
+        .map(|candidate| (candidate.session, candidate.seq))
         .collect()
 }
 
@@ -120,16 +178,18 @@ fn load_answers(
         .filter(|(_, candidate)| candidate.is_question)
         .collect();
     questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let known: HashSet<(i64, i64)> = candidates
-        .iter()
-        .map(|candidate| (candidate.session, candidate.seq))
-        .collect();
+    let known = known(candidates);
     let wanted: Vec<(i64, i64)> = questions
         .into_iter()
         .take(MAX_ANSWERED)
         .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
         .filter(|place| !known.contains(place))
         .collect();
+    load_places(db, search, &wanted)
+}
+
+/// The events at these places that a search may give.
+fn load_places(db: &dyn Database, search: &Search<'_>, wanted: &[(i64, i64)]) -> Result<Vec<Row>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
@@ -141,16 +201,18 @@ fn load_answers(
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = s.id
             AND e.seq = wanted.value ->> 1
-          WHERE {FILTERS}"
+          WHERE {FILTERS}
+            AND (?5 IS NULL OR s.id = ?5)"
     );
     let mut params = search.filters();
     params.insert(0, Value::Text(json!(wanted).to_string()));
+    params.push(search.session_id.map(Id::as_str).into());
     db.rows(&sql, &params)
 }
 
 impl Search<'_> {
     /// The values of [`FILTERS`], from ?2 on.
-    fn filters(&self) -> Vec<Value> {
+    pub fn filters(&self) -> Vec<Value> {
         let actions = self.roles.map(|roles| {
             let chosen: Vec<&str> = ACTIONS
                 .into_iter()

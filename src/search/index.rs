@@ -133,14 +133,22 @@ impl<'a> Writer<'a> {
     }
 }
 
-/// Takes events of one session out. Part of the transaction that deletes them.
+/// Takes events of one session out, and their vectors: these are made by searches,
+/// so where there is no index there are none. Part of the transaction that deletes
+/// or changes the events.
 pub fn remove(db: &dyn Database, place: &Place, seqs: &[i64]) -> Result<()> {
     let rowids: Vec<i64> = seqs.iter().map(|seq| rowid(place.number, *seq)).collect();
-    db.run(
-        "DELETE FROM cf_agents_search
-          WHERE rowid IN (SELECT value FROM json_each(?1))",
-        &[Value::Text(json!(rowids).to_string())],
-    )?;
+    let rowids = [Value::Text(json!(rowids).to_string())];
+    for (table, column) in [
+        ("cf_agents_search", "rowid"),
+        ("cf_agents_event_vectors", "place"),
+    ] {
+        let sql = format!(
+            "DELETE FROM {table}
+              WHERE {column} IN (SELECT value FROM json_each(?1))"
+        );
+        db.run(&sql, &rowids)?;
+    }
     let params: [Value; 2] = [place.number.into(), Value::Text(json!(seqs).to_string())];
     db.run(
         "DELETE FROM cf_agents_search
@@ -164,6 +172,14 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
         return Ok(());
     };
     db.run(
+        "DELETE FROM cf_agents_event_vectors
+          WHERE place BETWEEN ?1 AND ?2",
+        &[
+            rowid(place.number, 0).into(),
+            (rowid(place.number + 1, 0) - 1).into(),
+        ],
+    )?;
+    db.run(
         "DELETE FROM cf_agents_search
           WHERE rowid IN (SELECT s.number * 4294967296 + e.seq
                             FROM cf_agents_sessions AS s
@@ -184,4 +200,9 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
 
 pub fn rowid(number: i64, seq: i64) -> i64 {
     (number << 32) | seq
+}
+
+/// The session's number and the event's, from what [`rowid`] made of them.
+pub fn place_of(rowid: i64) -> (i64, i64) {
+    (rowid >> 32, rowid & 0xFFFF_FFFF)
 }

@@ -5,6 +5,7 @@
 pub mod build;
 pub mod document;
 pub mod find;
+pub mod fuse;
 pub mod index;
 pub mod query;
 pub mod rank;

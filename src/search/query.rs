@@ -78,6 +78,12 @@ impl Query {
         self.stems.is_empty() && self.prefixes.is_empty() && self.phrases.is_empty()
     }
 
+    /// Whether something may be found that holds none of its words: nothing in it
+    /// says what must stand there.
+    pub fn is_open(&self) -> bool {
+        !self.stems.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()
+    }
+
     /// The words that count for the ranking.
     pub fn terms(&self) -> Vec<String> {
         let in_phrases = self.phrases.iter().flatten().map(|word| stem(word));

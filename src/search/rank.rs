@@ -60,6 +60,11 @@ pub fn rarity(found: i64, all: i64) -> f64 {
     (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
 }
 
+/// What a text of the usual length scores that holds each of the words once.
+pub fn full_score(terms: &[Term]) -> f64 {
+    terms.iter().map(|term| term.rarity).sum()
+}
+
 /// A score a candidate, in their order.
 pub fn scores(candidates: &[Candidate], terms: &[Term]) -> Vec<f64> {
     let own: Vec<f64> = candidates

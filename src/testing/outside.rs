@@ -4,8 +4,10 @@ use std::future::Future;
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};
 
+use sha2::{Digest, Sha256};
+
 use crate::outside::{
-    Answer, Call, Chunks, Failure, Later, Limits, Listed, Listing, Outside, Stored,
+    Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
 };
 
 /// What a test has somebody outside say.
@@ -42,6 +44,11 @@ impl Said {
     }
 }
 
+/// Objects by key: what each says, and its description.
+type Texts = BTreeMap<String, (String, Option<String>)>;
+
+type Act = Box<dyn FnOnce()>;
+
 /// An outside that answers from a script, in order, and remembers what it was
 /// asked. Its bucket is a real map.
 #[derive(Default)]
@@ -56,9 +63,19 @@ pub struct Script {
     pub calls: RefCell<Vec<Call>>,
     /// Model and input of every call of Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
+    /// What happens here while Workers AI is asked, once.
+    pub meanwhile: RefCell<Option<Act>>,
     /// Objects of the bucket that are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
-    pub bucket: RefCell<Option<BTreeMap<String, (String, Option<String>)>>>,
+    pub bucket: RefCell<Option<Texts>>,
+    /// Objects that somebody else puts there, one right before each put of ours.
+    pub rivals: RefCell<VecDeque<(String, String)>>,
+}
+
+/// Other bytes have another, and so have the bucket's.
+fn etag(bytes: &[u8]) -> String {
+    let digest = Sha256::digest(bytes);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 struct Rest(VecDeque<Result<Vec<u8>, Failure>>);
@@ -91,10 +108,7 @@ impl Script {
         })
     }
 
-    fn with_bucket<T>(
-        &self,
-        act: impl FnOnce(&mut BTreeMap<String, (String, Option<String>)>) -> T,
-    ) -> Result<T, Failure> {
+    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, Failure> {
         match self.bucket.borrow_mut().as_mut() {
             Some(bucket) => Ok(act(bucket)),
             None => Err(Failure::NotConfigured {
@@ -125,6 +139,10 @@ impl Outside for Script {
         _: Limits,
     ) -> Later<'a, Result<Answer<'a>, Failure>> {
         self.ai_calls.borrow_mut().push((model.to_owned(), input));
+        let meanwhile = self.meanwhile.borrow_mut().take();
+        if let Some(act) = meanwhile {
+            act();
+        }
         Box::pin(async { self.next_answer() })
     }
 
@@ -136,6 +154,7 @@ impl Outside for Script {
         Box::pin(async move {
             if let Some(bytes) = self.binaries.borrow().get(key).cloned() {
                 return Ok(Some(Stored {
+                    etag: etag(&bytes),
                     bytes,
                     description: None,
                 }));
@@ -146,6 +165,7 @@ impl Outside for Script {
                     max_bytes: limits.max_bytes,
                 }),
                 Some((content, description)) => Ok(Some(Stored {
+                    etag: etag(content.as_bytes()),
                     bytes: content.into_bytes(),
                     description,
                 })),
@@ -159,12 +179,26 @@ impl Outside for Script {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         _: Limits,
-    ) -> Later<'a, Result<(), Failure>> {
+    ) -> Later<'a, Result<bool, Failure>> {
         Box::pin(async move {
             let description = description.map(str::to_owned);
-            self.with_bucket(|bucket| bucket.insert(key.to_owned(), (content, description)))
-                .map(drop)
+            self.with_bucket(|bucket| {
+                if let Some((key, content)) = self.rivals.borrow_mut().pop_front() {
+                    bucket.insert(key, (content, None));
+                }
+                let there = bucket.get(key).map(|(content, _)| etag(content.as_bytes()));
+                let is_expected = match expected {
+                    Expected::Anything => true,
+                    Expected::Nothing => there.is_none(),
+                    Expected::Etag(etag) => there.as_deref() == Some(etag),
+                };
+                if is_expected {
+                    bucket.insert(key.to_owned(), (content, description));
+                }
+                is_expected
+            })
         })
     }
 

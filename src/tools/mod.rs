@@ -135,7 +135,7 @@ async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<S
         search_context::NAME => search_context::run(toolbox, &blocks, &arguments).await,
         load_context::NAME => load_context::run(toolbox, &blocks, &arguments).await,
         unload_context::NAME => unload_context::run(toolbox, &blocks, &arguments),
-        session_search::NAME => session_search::run(toolbox, &arguments),
+        session_search::NAME => session_search::run(toolbox, &arguments).await,
         _ => Err(unknown_tool(&there)),
     }
 }

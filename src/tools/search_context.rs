@@ -6,7 +6,7 @@ use super::arguments::Arguments;
 use super::{Tool, Toolbox, describe_blocks, labels_of};
 use crate::error::Result;
 use crate::memory::definition::{Definition, Kind};
-use crate::memory::entry_search::search;
+use crate::vectors::entries::search;
 
 pub const NAME: &str = "search_context";
 
@@ -54,7 +54,8 @@ pub async fn run(
 ) -> Result<String> {
     let block = arguments.get_block(&addressed(blocks))?;
     let query = arguments.get_text("query")?;
-    let results = search(&toolbox.memory, block, query, MAX_RESULTS).await?;
+    let found = search(&toolbox.memory, block, query, MAX_RESULTS).await?;
+    let results = found.results;
     if results.is_empty() {
         return Ok(format!(
             "Nothing in {} matches. Try other words.",

@@ -7,7 +7,8 @@ use super::{Tool, Toolbox};
 use crate::config::Config;
 use crate::error::Result;
 use crate::search::build::ensure_index;
-use crate::search::find::{Search, find};
+use crate::search::find::Search;
+use crate::vectors::events::search;
 
 pub const NAME: &str = "session_search";
 
@@ -28,21 +29,19 @@ pub fn define(config: &Config) -> Option<Tool> {
     })
 }
 
-pub fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String> {
+pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String> {
     let query = arguments.get_text("query")?;
     let db = toolbox.memory.db;
     ensure_index(db)?;
-    let found = find(
-        db,
-        &Search {
-            query,
-            session_id: toolbox.only_session,
-            limit: MAX_RESULTS,
-            roles: None,
-            since_ms: None,
-            until_ms: None,
-        },
-    )?;
+    let wanted = Search {
+        query,
+        session_id: toolbox.only_session,
+        limit: MAX_RESULTS,
+        roles: None,
+        since_ms: None,
+        until_ms: None,
+    };
+    let found = search(db, toolbox.memory.outside, &wanted).await?.hits;
     if found.is_empty() {
         return Ok("Nothing that was said matches. Try other words.".to_owned());
     }

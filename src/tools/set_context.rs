@@ -11,6 +11,7 @@ use crate::memory::definition::{Definition, Kind};
 use crate::memory::source::Home;
 use crate::memory::write::{Placement, Text, write};
 use crate::memory::{entries, skills};
+use crate::vectors;
 
 pub const NAME: &str = "set_context";
 
@@ -157,7 +158,7 @@ async fn set_entry(
     } else {
         content.to_owned()
     };
-    entries::set(memory, block, &key, Some(&title), &content).await?;
+    vectors::entries::set(memory, block, &key, Some(&title), &content).await?;
     Ok(format!(
         "Kept in {} as \"{key}\". search_context finds it.",
         block.label

@@ -202,7 +202,8 @@ pub fn insert(
     Ok(id)
 }
 
-fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
+/// Whether the session may have one more.
+pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
     let row = find_row(db, sql, &[session_id.as_str().into()])?;
     if row.map_or(Ok(0), |row| row.integer(0))? < MAX_OVERLAYS {
@@ -336,16 +337,23 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
     Ok(!rows.is_empty())
 }
 
-/// Forgets the oldest of those that a wider one hides anyway, but for the newest `kept`.
+/// Forgets the oldest of those that a wider one hides anyway, but for the newest
+/// `kept`. One that a branch may still be read by stays.
 pub fn prune_nested(db: &dyn Database, session_id: &Id, range: Range, kept: i64) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_compactions
           WHERE session_id = ?1
             AND id IN (SELECT id
-                         FROM cf_agents_compactions
+                         FROM cf_agents_compactions AS c
                         WHERE session_id = ?1
                           AND to_seq < ?3
                           AND from_seq >= ?2
+                          AND NOT EXISTS (SELECT 1
+                                            FROM cf_agents_events AS branch
+                                           WHERE branch.session_id = ?1
+                                             AND branch.is_branch = 1
+                                             AND branch.parent_seq >= c.to_seq
+                                             AND branch.parent_seq < ?3)
                         ORDER BY to_seq DESC
                         LIMIT -1 OFFSET ?4)",
         &[

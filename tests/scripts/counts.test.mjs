@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromCargo, fromCheck, fromTap, sum } from "../../scripts/counts.mjs";
+import { fromCargo, fromCheck, fromTap, skippedInTap, sum } from "../../scripts/counts.mjs";
 
 const cargo = (passed, failed) =>
   `\ntest result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n`;
@@ -32,4 +32,10 @@ test("a_test_that_was_cut_off_has_failed", () => {
 
 test("a_check_is_one_of_either", () => {
   assert.deepEqual(sum([fromCheck(0), fromCheck(0), fromCheck(101)]), { passed: 2, failed: 1 });
+});
+
+test("a_reason_for_skipping_is_told_once", () => {
+  const line = "ok 1 - it_talks # SKIP a model, because there is none; to run it: install it.";
+  const output = `${line}\n    ok 2 - it_sings # time=1\n  ${line}\nok 3 - a # SKIP\n`;
+  assert.deepEqual(skippedInTap(output), ["a model, because there is none; to run it: install it.", ""]);
 });

@@ -35,6 +35,8 @@ const HOST = "127.0.0.1";
  * - `inspect`: `false` runs the build untouched, without `sql`, `incarnation` and `abort`.
  * - `workers`: more Workers beside it, by name: `{ provider: "export default { … }" }`,
  *   each bound to the Worker under its name in capitals.
+ * - `ai`: the platform's own `Ai` class as `AI`, speaking to the HTTP server at this
+ *   address; `"local"`, as in a local run: the binding is there and can't be served.
  */
 export async function startServer(options = {}) {
   const server = new Server(options, options.storage ?? (await mkdtemp(join(tmpdir(), "session-agent-"))));
@@ -48,6 +50,7 @@ class Server {
   #miniflare;
   #workerd;
   #callerUrl;
+  #isEnding = false;
   /** Where it listens; another port after `kill9`. */
   url;
   /** What the Worker wrote to its log. */
@@ -122,6 +125,7 @@ class Server {
 
   /** `kill -9` of workerd, then a fresh one on the same storage. */
   async kill9() {
+    this.#isEnding = true;
     process.kill(this.#workerd.pid, "SIGKILL");
     await this.#end();
     await this.start();
@@ -165,6 +169,11 @@ class Server {
     );
     await this.#miniflare.ready;
     this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    this.#isEnding = false;
+    // Else all that a test says is that nobody listens.
+    this.#workerd.once("exit", (code, signal) => {
+      if (!this.#isEnding) console.error(`workerd ended by itself: ${signal ?? `exit code ${code}`}`);
+    });
     this.url = await this.#miniflare.unsafeGetDirectURL(WORKER);
     this.#callerUrl = await this.#miniflare.unsafeGetDirectURL(CALLER);
   }
@@ -175,6 +184,7 @@ class Server {
   }
 
   async #end() {
+    this.#isEnding = true;
     const workerd = this.#workerd;
     const gone = workerd.exitCode !== null || workerd.signalCode !== null || once(workerd, "exit");
     await this.#miniflare.dispose();
@@ -191,12 +201,16 @@ class Server {
   }
 }
 
-async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {} }) {
+async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
   const worker = (name, mainModule, modules, env, exports) => ({
     config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports },
-    // A port of its own, without miniflare's entry between us and the Worker.
-    dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
+    dev: {
+      // A port of its own, without miniflare's entry between us and the Worker.
+      unsafeDirectSockets: [{ host: HOST, port: 0 }],
+      // What `wrangler dev` says where it is logged in: who stands in for the platform.
+      ...(ai !== undefined && ai !== "local" && { remoteProxyConnectionString: new URL(ai) }),
+    },
   });
   const object = { type: "durable-object", worker: WORKER, exportName: CLASS };
   const others = Object.entries(workers);
@@ -214,6 +228,7 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
         SESSION_AGENT: object,
         SKILLS_BUCKET: { type: "r2", name: "session-agent-skills" },
         ...map({ ...vars, ...secrets }, (value) => ({ type: "text", value })),
+        ...(ai !== undefined && { AI: { type: "ai", dev: { remote: true } } }),
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
       },
       { [CLASS]: { type: "durable-object", storage: "sqlite" } },

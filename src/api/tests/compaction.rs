@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use super::Alice;
 use crate::compaction::act::{Compactor, Outcome, Reason, Summariser, Task};
 use crate::compaction::auto::{Watch, after_append};
-use crate::compaction::estimate::load_fixed;
+use crate::compaction::fixed::load_fixed;
 use crate::compaction::settings::load_settings;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::log::tip::get_tip;
+use crate::memory::Memory;
 use crate::outside::Later;
 use crate::testing::{Said, wait_for};
 
@@ -50,11 +51,21 @@ fn compact(alice: &Alice, scripted: &Scripted<'_>, leaf: Option<i64>, dry_run: b
         session_id: &session_id,
         leaf_seq: leaf.unwrap_or(tip.leaf.unwrap().seq),
         settings: load_settings(&alice.db, Some(&session_id)).unwrap(),
-        fixed: load_fixed(&alice.db, &session_id).unwrap(),
+        fixed: load_fixed(&memory(alice), &session_id, &[]).unwrap(),
         is_auto: false,
         dry_run,
     };
     wait_for(compactor(alice, scripted).compact(&task)).unwrap()
+}
+
+fn memory(alice: &Alice) -> Memory<'_> {
+    Memory {
+        agent: "alice",
+        db: &alice.db,
+        host: &alice.host,
+        outside: &alice.outside,
+        via: &[],
+    }
 }
 
 fn compactor<'a>(alice: &'a Alice, scripted: &'a Scripted<'_>) -> Compactor<'a> {
@@ -69,7 +80,7 @@ fn compactor<'a>(alice: &'a Alice, scripted: &'a Scripted<'_>) -> Compactor<'a> 
 fn grow(alice: &Alice, scripted: &Scripted<'_>, watch: &Watch, text: &str) -> Option<Reason> {
     alice.say(&[text]);
     let session_id = id("s");
-    let fixed = || load_fixed(&alice.db, &session_id);
+    let fixed = || load_fixed(&memory(alice), &session_id, &[]);
     let compactor = compactor(alice, scripted);
     let outcome = wait_for(after_append(watch, &compactor, &session_id, &fixed)).unwrap();
     outcome.map(|outcome| outcome.reason)
@@ -400,9 +411,9 @@ fn a_long_middle_is_summarised_in_bounded_parts() {
     assert_eq!(outcome.reason, Reason::Compacted);
     assert!(outcome.has_more);
     let prompts = scripted.prompts.borrow();
-    assert_eq!(prompts.len(), 16);
+    assert_eq!(prompts.len(), 32);
     assert!(prompts.iter().all(|prompt| prompt.len() < 50_000));
-    assert!(prompts[15].contains("summary 15"));
+    assert!(prompts[31].contains("summary 31"));
 }
 
 #[test]

@@ -11,7 +11,9 @@ use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::error::Error;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::outside::{Answer, Call, Failure, Later, Limits, Listing, Outside, Place, Stored};
+use crate::outside::{
+    Answer, Call, Expected, Failure, Later, Limits, Listing, Outside, Place, Stored,
+};
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 
@@ -132,9 +134,11 @@ impl Outside for Town {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
+        expected: Expected<'a>,
         limits: Limits,
-    ) -> Later<'a, Result<(), Failure>> {
-        self.script.put_object(key, content, description, limits)
+    ) -> Later<'a, Result<bool, Failure>> {
+        let script = &self.script;
+        script.put_object(key, content, description, expected, limits)
     }
 
     fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>> {

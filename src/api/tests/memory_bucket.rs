@@ -61,6 +61,59 @@ fn notes_in_the_bucket_are_written_there_and_their_versions_kept_here() {
     assert_eq!(alice.db.dump(), before);
 }
 
+fn with_notes(objects: &[(&str, &str, Option<&str>)]) -> Alice {
+    let alice = with_bucket(objects);
+    alice.ok(
+        "defineBlock",
+        json!({"label": "notes", "kind": "writable", "source": {"r2": "notes.md"}}),
+    );
+    alice
+}
+
+/// Others put these texts there, one right before each try of ours.
+fn expect_rivals(alice: &Alice, texts: &[&str]) {
+    let rivals = texts
+        .iter()
+        .map(|text| ("notes.md".to_owned(), (*text).to_owned()));
+    *alice.outside.rivals.borrow_mut() = rivals.collect();
+}
+
+#[test]
+fn of_two_appends_at_once_none_is_lost() {
+    for objects in [&[][..], &[("notes.md", "a\n", Some("Notes"))]] {
+        let alice = with_notes(objects);
+        expect_rivals(&alice, &["a\ntheirs\n"]);
+        let block = alice.ok(
+            "appendToBlock",
+            json!({"label": "notes", "content": "ours"}),
+        );
+        assert_eq!(block["content"], "a\ntheirs\nours");
+        let bucket = alice.outside.bucket.borrow();
+        assert_eq!(bucket.as_ref().unwrap()["notes.md"].0, "a\ntheirs\nours");
+    }
+}
+
+#[test]
+fn an_object_that_was_described_stays_so() {
+    let alice = with_notes(&[("notes.md", "a", Some("Notes"))]);
+    alice.ok("appendToBlock", json!({"label": "notes", "content": "b"}));
+    let bucket = alice.outside.bucket.borrow();
+    let stored = &bucket.as_ref().unwrap()["notes.md"];
+    assert_eq!(stored, &("ab".to_owned(), Some("Notes".to_owned())));
+}
+
+#[test]
+fn who_loses_every_race_is_told_and_writes_nothing() {
+    let alice = with_notes(&[]);
+    let before = alice.db.dump();
+    expect_rivals(&alice, &["1", "2", "3", "4"]);
+    let append = json!({"label": "notes", "content": "ours"});
+    assert_eq!(alice.refused("appendToBlock", append), "version_conflict");
+    assert_eq!(alice.db.dump(), before);
+    let bucket = alice.outside.bucket.borrow();
+    assert_eq!(bucket.as_ref().unwrap()["notes.md"].0, "4");
+}
+
 #[test]
 fn skills_of_a_bucket_are_listed_without_their_prefix() {
     let alice = with_bucket(&[

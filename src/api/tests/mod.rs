@@ -5,6 +5,7 @@ mod carry_over;
 mod chat;
 mod compaction;
 mod config;
+mod estimates;
 mod events;
 mod faults;
 mod media;
@@ -21,6 +22,7 @@ mod search;
 mod sessions;
 mod staging;
 mod transfer;
+mod vectors;
 mod working_context;
 
 use serde_json::{Value, json};
@@ -77,7 +79,12 @@ impl Alice {
     }
 
     fn send(&self, db: &dyn Database, operation: &str, body: &[u8]) -> Result<Value, Error> {
-        let agent = Agent {
+        let reply = wait_for(dispatch(&self.agent(db), operation, body))?;
+        Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
+    }
+
+    fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
+        Agent {
             name: "alice",
             db,
             host: &self.host,
@@ -88,9 +95,7 @@ impl Alice {
             desk: &self.desk,
             audience: &self.audience,
             via: &self.via,
-        };
-        let reply = wait_for(dispatch(&agent, operation, body))?;
-        Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
+        }
     }
 
     fn ok(&self, operation: &str, body: Value) -> Value {

@@ -7,11 +7,11 @@ use crate::ids::Id;
 use crate::search::build::ensure_index;
 
 impl Alice {
-    fn search(&self, query: &str) -> Vec<Value> {
+    pub(super) fn search(&self, query: &str) -> Vec<Value> {
         self.search_with(query, json!({}))
     }
 
-    fn search_with(&self, query: &str, more: Value) -> Vec<Value> {
+    pub(super) fn search_with(&self, query: &str, more: Value) -> Vec<Value> {
         let mut body = json!({"query": query});
         body.as_object_mut()
             .unwrap()
@@ -22,11 +22,11 @@ impl Alice {
             .clone()
     }
 
-    fn found(&self, query: &str) -> Vec<String> {
+    pub(super) fn found(&self, query: &str) -> Vec<String> {
         ids(&Value::from(self.search(query)))
     }
 
-    fn tell(&self, id: &str, text: &str) {
+    pub(super) fn tell(&self, id: &str, text: &str) {
         self.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": id, "action": "user_message", "content": text}]}));
     }
 }

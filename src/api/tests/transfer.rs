@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Alice;
 use crate::access::{Caller, Scope};
-use crate::api::{Agent, begin_export, begin_import};
+use crate::api::{begin_export, begin_import};
 use crate::database::Database;
 use crate::error::Error;
 use crate::host::Host as _;
@@ -12,21 +12,6 @@ use crate::ids::Id;
 use crate::transfer::import::Imported;
 
 impl Alice {
-    pub fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
-        Agent {
-            name: "alice",
-            db,
-            host: &self.host,
-            policy: &self.policy,
-            caller: &self.caller,
-            outside: &self.outside,
-            watch: &self.watch,
-            desk: &self.desk,
-            audience: &self.audience,
-            via: &self.via,
-        }
-    }
-
     pub fn export(&self, session_id: &str) -> Result<String, Error> {
         let mut export = begin_export(&self.agent(&self.db), session_id.to_owned())?;
         let mut file = String::new();

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::chat::answers::{Answer, ApprovalAnswer, ClientAnswer, Outcome};
 use crate::chat::client_tools::parse_client_tools;
 use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
-use crate::chat::request::{ChatMessage, ChatRequest, parse_chat_request, parse_messages};
+use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::error::{Error, Result};
 use crate::ids::{Id, MAX_ID_CHARS};
 use crate::json;
@@ -34,8 +34,6 @@ pub enum Incoming {
     },
     /// The session's messages are to go.
     Clear,
-    /// The client changed its list by itself, without asking for a turn.
-    Messages(Vec<ChatMessage>),
     /// An answer to a call; with `continues` the client waits for the turn to go on.
     Answer {
         answer: Answer,
@@ -74,8 +72,6 @@ struct Frame<'a> {
     #[serde(borrow)]
     init: Option<&'a RawValue>,
     #[serde(borrow)]
-    messages: Option<&'a RawValue>,
-    #[serde(borrow)]
     probe_id: Option<&'a RawValue>,
     #[serde(borrow)]
     tool_call_id: Option<&'a RawValue>,
@@ -107,7 +103,6 @@ pub fn parse_frame(text: &str) -> Incoming {
         "cf_agent_use_chat_request" => chat(&frame),
         "cf_agent_chat_request_cancel" => named(&frame, |id| Incoming::Cancel { id }),
         "cf_agent_chat_clear" => Incoming::Clear,
-        "cf_agent_chat_messages" => messages(&frame).map_or(Incoming::Ignored, Incoming::Messages),
         "cf_agent_tool_result" => answer(&frame, tool_result(&frame)),
         "cf_agent_tool_approval" => answer(&frame, tool_approval(&frame)),
         "cf_agent_stream_resume_request" => Incoming::ResumeRequest {
@@ -115,6 +110,8 @@ pub fn parse_frame(text: &str) -> Incoming {
         },
         "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
         "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
+        // `cf_agent_chat_messages` among them: the log is the truth, and what a client
+        // makes of its own copy stays there.
         _ => Incoming::Ignored,
     }
 }
@@ -151,12 +148,6 @@ fn chat(frame: &Frame<'_>) -> Incoming {
         Ok(request) => Incoming::Chat { id, request },
         Err(error) => Incoming::Refused(render_failed(&id, &error.message, false)),
     }
-}
-
-fn messages(frame: &Frame<'_>) -> Option<Vec<ChatMessage>> {
-    json::check_text(frame.messages?.get()).ok()?;
-    let messages = serde_json::from_str(frame.messages?.get()).ok()?;
-    parse_messages(messages).ok()
 }
 
 /// An answer is given once and for all, so one that makes no sense is dropped:

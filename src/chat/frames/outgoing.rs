@@ -156,14 +156,6 @@ pub fn render_resuming(request_id: &str, probe_id: Option<&str>) -> String {
     )
 }
 
-/// There is about to be a turn: the client should wait for `resuming`.
-pub fn render_pending(request_id: &str, probe_id: Option<&str>) -> String {
-    probed(
-        json!({"type": "cf_agent_stream_pending", "id": request_id}),
-        probe_id,
-    )
-}
-
 /// There is no turn.
 pub fn render_resume_none(probe_id: Option<&str>) -> String {
     probed(
@@ -284,10 +276,6 @@ mod tests {
         assert_eq!(
             read(&render_resuming("r", None)),
             json!({"type": "cf_agent_stream_resuming", "id": "r"})
-        );
-        assert_eq!(
-            read(&render_pending("r", Some("p"))),
-            json!({"type": "cf_agent_stream_pending", "id": "r", "probeId": "p"})
         );
         assert_eq!(
             read(&render_resume_none(Some("p"))),

@@ -8,7 +8,7 @@ use crate::memory::Memory;
 use crate::memory::skills::front_matter::FrontMatter;
 use crate::memory::skills::{Skill, clip_description};
 use crate::memory::source::check_key;
-use crate::outside::Failure;
+use crate::outside::{Expected, Failure};
 
 const WHO: &str = "The bucket";
 
@@ -22,8 +22,16 @@ const MAX_OPENED: usize = 20;
 
 const FOLDER_FILE: &str = "/SKILL.md";
 
+/// An object that is a text.
+pub struct StoredText {
+    pub content: String,
+    pub description: Option<String>,
+    /// Names this content, for [`replace_text`].
+    pub etag: String,
+}
+
 /// The text of an object; `None`: there is none.
-pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<(String, Option<String>)>> {
+pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredText>> {
     let stored = memory.outside.get_object(key, LIMITS).await;
     let stored = match stored {
         Ok(Some(stored)) if stored.bytes.len() <= MAX_ANSWER_BYTES => stored,
@@ -36,11 +44,15 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<(String, 
         }
         Err(failure) => return Err(failed(WHO, &failure)),
     };
-    let text = String::from_utf8(stored.bytes).map_err(|_| {
+    let content = String::from_utf8(stored.bytes).map_err(|_| {
         let message = "The object in the bucket is not UTF-8 text; only text goes to a model.";
         unusable(Code::InvalidRequest, message.to_owned()).with("field", "key")
     })?;
-    Ok(Some((text, stored.description)))
+    Ok(Some(StoredText {
+        content,
+        description: stored.description,
+        etag: stored.etag,
+    }))
 }
 
 /// An object that is there and can't be used: the caller's to mend, and for a
@@ -55,9 +67,32 @@ pub async fn put_text(
     content: &str,
     description: Option<&str>,
 ) -> Result<()> {
+    let content = content.to_owned();
     memory
         .outside
-        .put_object(key, content.to_owned(), description, LIMITS)
+        .put_object(key, content, description, Expected::Anything, LIMITS)
+        .await
+        .map(drop)
+        .map_err(|failure| failed(WHO, &failure))
+}
+
+/// Puts a text where `before` was read. `false`: somebody else has written there
+/// since, and nothing was put.
+pub async fn replace_text(
+    memory: &Memory<'_>,
+    key: &str,
+    before: Option<&StoredText>,
+    content: &str,
+) -> Result<bool> {
+    let expected = match before {
+        Some(before) => Expected::Etag(&before.etag),
+        None => Expected::Nothing,
+    };
+    // Who described it meant the object, not this text of it.
+    let description = before.and_then(|before| before.description.as_deref());
+    memory
+        .outside
+        .put_object(key, content.to_owned(), description, expected, LIMITS)
         .await
         .map_err(|failure| failed(WHO, &failure))
 }
@@ -75,11 +110,11 @@ pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Resu
         format!("{prefix}{key}"),
         format!("{prefix}{key}{FOLDER_FILE}"),
     ] {
-        if let Some((content, description)) = get_text(memory, &object_key).await? {
+        if let Some(stored) = get_text(memory, &object_key).await? {
             return Ok(Some(Found {
                 object_key,
-                content,
-                description,
+                content: stored.content,
+                description: stored.description,
             }));
         }
     }
@@ -157,8 +192,8 @@ fn key_is_markdown(name: &str) -> bool {
 /// without; loading it says what is wrong.
 async fn describe(memory: &Memory<'_>, object_key: &str) -> Result<Option<String>> {
     match get_text(memory, object_key).await {
-        Ok(text) => Ok(text.and_then(|(text, _)| {
-            FrontMatter::read(&text)
+        Ok(text) => Ok(text.and_then(|text| {
+            FrontMatter::read(&text.content)
                 .description
                 .as_deref()
                 .map(clip_description)

@@ -79,15 +79,13 @@ fn xml_label(line: &str) -> Option<&str> {
     rest.split('"').next()
 }
 
-/// Of a request for a summary: instructions, a blank line, the conversation, a
-/// line a message.
+/// Of a request for a summary: what stands between its tags, the summary of what
+/// was said before and the conversation, a line a message.
 pub fn summarise(request: &str) -> String {
-    let (_, conversation) = request
-        .split_once("\n\n")
-        .or_else(|| request.split_once('\n'))
-        .unwrap_or_default();
-    let sentences: Vec<String> = conversation
-        .lines()
+    let material = ["summary", "conversation"].map(|tag| between(request, tag));
+    let sentences: Vec<String> = material
+        .iter()
+        .flat_map(|text| text.lines())
         .filter(|line| !line.trim().is_empty())
         .map(|line| format!("- {}", first_sentence(line)))
         .collect();
@@ -110,6 +108,13 @@ pub fn summarise(request: &str) -> String {
     let kept = newest.count();
     let tail = sentences.get(sentences.len() - kept..).unwrap_or_default();
     format!("{head}\n{}", tail.join("\n"))
+}
+
+/// The lines between a line that opens the tag and one that closes it.
+fn between<'a>(request: &'a str, tag: &str) -> &'a str {
+    let inside = request.split_once(&format!("\n<{tag}>\n"));
+    let inside = inside.and_then(|(_, rest)| rest.split_once(&format!("\n</{tag}>")));
+    inside.map_or("", |(text, _)| text)
 }
 
 fn first_sentence(text: &str) -> String {

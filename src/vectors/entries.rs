@@ -1,0 +1,215 @@
+//! Entries of searchable blocks, found by words and by meaning. An entry is
+//! written first; its vector follows, or comes with a later search.
+
+use serde_json::Value as Json;
+
+use super::nearest::{
+    Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, embed_missing, find_nearest,
+};
+use crate::database::{Database, find_row};
+use crate::error::Result;
+use crate::memory::Memory;
+use crate::memory::definition::Definition;
+use crate::memory::entries::{self, Entry, check_searchable, lives_here};
+use crate::memory::entry_search::{self, FoundEntry};
+use crate::models::embedding::EmbeddingModel;
+use crate::search::fuse::Nearest;
+use crate::search::query::Query;
+
+/// How long a write waits for its entry's vector, once the entry is written.
+const WRITE_PATIENCE_MS: i64 = 5_000;
+
+/// What a vector is made of: the title, and the text after it.
+const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
+
+/// What a search of a block found.
+pub struct Found {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+    /// `None`: only words took part, as they should.
+    pub vectors: Option<Report>,
+}
+
+/// Writes an entry, then its vector. Where the model fails, or whatever becomes
+/// of the vector, the entry is written: a search has the missing ones made.
+pub async fn set(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    title: Option<&str>,
+    content: &str,
+) -> Result<Entry> {
+    let entry = entries::set(memory, block, key, title, content).await?;
+    if lives_here(block)
+        && let Ok(Some(model)) = EmbeddingModel::find(memory.outside)
+    {
+        let shelf = Entries {
+            db: memory.db,
+            block,
+        };
+        if let Ok(Some(number)) = shelf.find_missing(key, &model.name()) {
+            let numbers = [number];
+            let outside = memory.outside;
+            let _ = embed_missing(outside, &model, &shelf, &numbers, WRITE_PATIENCE_MS).await;
+        }
+    }
+    Ok(entry)
+}
+
+/// The entries that a query finds, best first, wherever the block lives.
+pub async fn search(
+    memory: &Memory<'_>,
+    block: &Definition,
+    query: &str,
+    limit: i64,
+) -> Result<Found> {
+    check_searchable(block)?;
+    if !lives_here(block) {
+        let found = entry_search::search_elsewhere(memory, block, query, limit).await?;
+        return Ok(Found {
+            results: found.results,
+            vectors: found
+                .vectors
+                .and_then(|told| serde_json::from_value(told).ok()),
+        });
+    }
+    let mut nearest = Nearest::default();
+    let mut report = None;
+    if Query::parse(query).is_open() {
+        match EmbeddingModel::find(memory.outside) {
+            Ok(None) => {}
+            Ok(Some(model)) => {
+                let shelf = Entries {
+                    db: memory.db,
+                    block,
+                };
+                let found = find_nearest(memory.outside, &model, query, &shelf).await?;
+                nearest = found.nearest;
+                report = Some(found.report);
+            }
+            Err(error) => report = Some(Report::failed(error)),
+        }
+    }
+    let most = usize::try_from(limit).unwrap_or(0);
+    Ok(Found {
+        results: entry_search::find(memory.db, block, query, &nearest, most)?,
+        vectors: report,
+    })
+}
+
+/// The entries of one block.
+struct Entries<'a> {
+    db: &'a dyn Database,
+    block: &'a Definition,
+}
+
+impl Entries<'_> {
+    /// The entry of this key, if it has no vector of this model.
+    fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
+        let row = find_row(
+            self.db,
+            "SELECT e.number
+               FROM cf_agents_entries AS e
+               LEFT JOIN cf_agents_entry_vectors AS v
+                 ON v.number = e.number
+                AND v.model = ?4
+              WHERE e.scope = ?1
+                AND e.block = ?2
+                AND e.key = ?3
+                AND v.number IS NULL",
+            &[
+                self.block.scope.as_str().into(),
+                self.block.label.key().into(),
+                key.into(),
+                model.into(),
+            ],
+        )?;
+        row.map(|row| row.integer(0)).transpose()
+    }
+}
+
+impl Shelf for Entries<'_> {
+    fn db(&self) -> &dyn Database {
+        self.db
+    }
+
+    /// In the order of the keys, which their index has at hand: the entries' own
+    /// rows, and their texts, are not read.
+    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite> {
+        let after = match cursor {
+            Some(Cursor::Key(key)) => key.as_str(),
+            _ => "",
+        };
+        let row = find_row(
+            self.db,
+            "SELECT max(key), count(*),
+                    group_concat(number) FILTER (WHERE vector IS NOT NULL),
+                    group_concat(vector, ''),
+                    group_concat(number) FILTER (WHERE vector IS NULL)
+               FROM (SELECT e.key, e.number, v.vector
+                       FROM cf_agents_entries AS e
+                       LEFT JOIN cf_agents_entry_vectors AS v
+                         ON v.number = e.number
+                        AND v.model = ?4
+                        AND octet_length(v.vector) = ?5
+                      WHERE e.scope = ?1
+                        AND e.block = ?2
+                        AND e.key > ?3
+                      ORDER BY e.key
+                      LIMIT ?6)",
+            &[
+                self.block.scope.as_str().into(),
+                self.block.label.key().into(),
+                after.into(),
+                wanted.model.into(),
+                wanted.dimensions.into(),
+                wanted.bite.into(),
+            ],
+        )?
+        .unwrap_or_default();
+        let is_full = row.find_integer(1).unwrap_or(0) >= wanted.bite;
+        let last = row.find_text(0).map(|key| Cursor::Key(key.to_owned()));
+        Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
+    }
+
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
+        let sql = format!(
+            "SELECT e.number, {TEXT} {TEXT_CHARS})
+               FROM json_each(?1) AS wanted
+              CROSS JOIN cf_agents_entries AS e
+                 ON e.number = wanted.value"
+        );
+        let rows = self
+            .db
+            .rows(&sql, &[Json::from(numbers).to_string().into()])?;
+        rows.iter()
+            .map(|row| {
+                Ok(Text {
+                    number: row.integer(0)?,
+                    stored: row.text(1)?.to_owned(),
+                    speaker: None,
+                })
+            })
+            .collect()
+    }
+
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO cf_agents_entry_vectors (number, model, vector)
+             SELECT e.number, ?2, ?3
+               FROM cf_agents_entries AS e
+              WHERE e.number = ?1
+                AND {TEXT} {TEXT_CHARS}) = ?4
+                 ON CONFLICT (number) DO UPDATE
+                SET model = excluded.model,
+                    vector = excluded.vector"
+        );
+        let params = [
+            text.number.into(),
+            model.into(),
+            vector.into(),
+            text.stored.as_str().into(),
+        ];
+        self.db.run(&sql, &params)
+    }
+}

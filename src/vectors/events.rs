@@ -1,0 +1,184 @@
+//! What was said, found by words and by meaning, for an agent that switched it
+//! on. An append knows nothing of vectors: a search makes those that the newest
+//! events lack, and keeps them.
+
+use serde_json::Value as Json;
+
+use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, find_nearest};
+use crate::config::load_config;
+use crate::database::{Database, Value, find_row};
+use crate::error::Result;
+use crate::models::embedding::EmbeddingModel;
+use crate::outside::Outside;
+use crate::search::document::find_speaker;
+use crate::search::find::{Hit, Search, find};
+use crate::search::fuse::Nearest;
+use crate::search::index::{place_of, rowid};
+use crate::search::query::Query;
+
+/// What people and the agent said has a vector. What tools were given and gave
+/// goes by words: it is names and numbers more than meaning, and most of a log.
+const ACTIONS: &str = "('user_message', 'agent_message')";
+
+/// Above any session's number, and any event's.
+const BEYOND: i64 = 1 << 32;
+
+/// What a search found.
+pub struct Found {
+    pub hits: Vec<Hit>,
+    /// `None`: only words took part, as they should.
+    pub vectors: Option<Report>,
+}
+
+/// The index of words must be there.
+pub async fn search(
+    db: &dyn Database,
+    outside: &dyn Outside,
+    search: &Search<'_>,
+) -> Result<Found> {
+    let by_words = |report| -> Result<Found> {
+        Ok(Found {
+            hits: find(db, search, &Nearest::default())?,
+            vectors: report,
+        })
+    };
+    let model = EmbeddingModel::find(outside);
+    if model == Ok(None) || !load_config(db)?.vectors || !Query::parse(search.query).is_open() {
+        return by_words(None);
+    }
+    let model = match model {
+        Ok(Some(model)) => model,
+        Ok(None) => return by_words(None),
+        Err(error) => return by_words(Some(Report::failed(error))),
+    };
+    let shelf = Events { db, search };
+    let found = find_nearest(outside, &model, search.query, &shelf).await?;
+    let items = found.nearest.items.into_iter();
+    let nearest = Nearest {
+        items: items
+            .map(|(number, nearness)| (place_of(number), nearness))
+            .collect(),
+        average: found.nearest.average,
+    };
+    Ok(Found {
+        hits: find(db, search, &nearest)?,
+        vectors: Some(found.report),
+    })
+}
+
+/// The events that a search may give.
+struct Events<'a> {
+    db: &'a dyn Database,
+    search: &'a Search<'a>,
+}
+
+impl Shelf for Events<'_> {
+    fn db(&self) -> &dyn Database {
+        self.db
+    }
+
+    /// Backwards, from the newest event of the newest session. A bite is so many
+    /// events, whoever spoke. A message of megabytes, whose text is in no row of
+    /// the log's own, goes by words.
+    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite> {
+        let (number, seq) = match cursor {
+            Some(Cursor::Number(place)) => place_of(*place),
+            _ => (BEYOND, BEYOND),
+        };
+        let only = match self.search.session_id {
+            Some(_) => "s.id = ?1",
+            None => "?1 IS NULL",
+        };
+        let sql = format!(
+            "SELECT min(place), count(*),
+                    group_concat(place) FILTER (WHERE vector IS NOT NULL),
+                    group_concat(vector, ''),
+                    group_concat(place) FILTER (WHERE is_wanted AND vector IS NULL)
+               FROM (SELECT e.place, e.is_wanted, v.vector
+                       FROM (SELECT (s.number << 32) | e.seq AS place,
+                                    e.action IN {ACTIONS}
+                                    AND octet_length(e.content) > 0
+                                    AND {filters} AS is_wanted
+                               FROM cf_agents_sessions AS s
+                              CROSS JOIN cf_agents_events AS e
+                                 ON e.session_id = s.id
+                                AND e.seq < iif(s.number = ?5, ?6, {BEYOND})
+                              WHERE s.number <= ?5
+                                AND {only}
+                              ORDER BY s.number DESC, e.seq DESC
+                              LIMIT ?7) AS e
+                       LEFT JOIN cf_agents_event_vectors AS v
+                         ON e.is_wanted
+                        AND v.place = e.place
+                        AND v.model = ?8
+                        AND octet_length(v.vector) = ?9)",
+            filters = crate::search::find::FILTERS
+        );
+        let mut params: Vec<Value> = vec![self.search.session_id.map(|id| id.as_str()).into()];
+        params.extend(self.search.filters());
+        params.extend([
+            number.into(),
+            seq.into(),
+            wanted.bite.into(),
+            wanted.model.into(),
+            wanted.dimensions.into(),
+        ]);
+        let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
+        let is_full = row.find_integer(1).unwrap_or(0) >= wanted.bite;
+        let last = row.find_integer(0).map(Cursor::Number);
+        Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
+    }
+
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
+        let sql = format!(
+            "SELECT s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
+                    iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
+                    iif(octet_length(e.message) <= 8192, e.message, NULL)
+               FROM json_each(?1) AS wanted
+              CROSS JOIN cf_agents_sessions AS s
+                 ON s.number = wanted.value >> 32
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = s.id
+                AND e.seq = wanted.value & 4294967295
+              WHERE e.content IS NOT NULL"
+        );
+        let rows = self
+            .db
+            .rows(&sql, &[Json::from(numbers).to_string().into()])?;
+        rows.iter()
+            .map(|row| {
+                Ok(Text {
+                    number: rowid(row.integer(0)?, row.integer(1)?),
+                    stored: row.text(2)?.to_owned(),
+                    speaker: find_speaker(row.find_text(3), row.find_text(4)),
+                })
+            })
+            .collect()
+    }
+
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
+        let (session, seq) = place_of(text.number);
+        let sql = format!(
+            "INSERT INTO cf_agents_event_vectors (place, model, vector)
+             SELECT ?1, ?2, ?3
+               FROM cf_agents_sessions AS s
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = s.id
+                AND e.seq = ?6
+              WHERE s.number = ?5
+                AND substr(e.content, 1, {TEXT_CHARS}) = ?4
+                 ON CONFLICT (place) DO UPDATE
+                SET model = excluded.model,
+                    vector = excluded.vector"
+        );
+        let params = [
+            text.number.into(),
+            model.into(),
+            vector.into(),
+            text.stored.as_str().into(),
+            session.into(),
+            seq.into(),
+        ];
+        self.db.run(&sql, &params)
+    }
+}

@@ -1,0 +1,296 @@
+//! What lies nearest to a query on a shelf, and giving vectors to what has none.
+//!
+//! Three steps: ask the model for the query's vector, read every vector of the
+//! shelf, and have what has none yet embedded, a bounded number a search. No
+//! transaction holds an await; a vector is kept only for the text that it was
+//! made of.
+
+use serde::{Deserialize, Serialize};
+
+use super::vector::{Query, pack};
+use crate::database::{Database, MAX_VALUE_BYTES, Row, atomically};
+use crate::error::{Code, Error, Result};
+use crate::models::embedding::{EmbeddingModel, embed};
+use crate::outside::{Outside, in_time};
+use crate::search::fuse::Nearest;
+
+/// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.
+pub const MAX_COMPARED: i64 = 10_000;
+
+/// Texts without a vector that one search has embedded.
+pub const MAX_EMBEDDED: usize = 64;
+
+/// How long a search waits for its query's vector, and for those of others.
+const QUERY_PATIENCE_MS: i64 = 3_000;
+const TEXTS_PATIENCE_MS: i64 = 5_000;
+
+/// The nearest, as many as are ranked with what words found.
+const MAX_NEAREST: usize = 100;
+
+/// Vectors that one statement gives, and the bytes that they may have together.
+const BITE: usize = 1_000;
+const BITE_BYTES: usize = MAX_VALUE_BYTES / 2;
+
+/// Characters of a text that its vector is made of. The usual models read 512
+/// tokens, about as many; and in no script do these make more than the 8,191
+/// tokens beyond which OpenAI's refuse a text.
+pub const TEXT_CHARS: i64 = 2_000;
+
+/// How meanings took part in a search.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Report {
+    /// Some texts have no vector yet: the next searches make them.
+    pub pending: bool,
+    /// Why meanings took no part, or not their whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<ReportedError>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct ReportedError {
+    pub code: String,
+    pub message: String,
+}
+
+impl Report {
+    pub fn failed(error: Error) -> Self {
+        Self {
+            pending: false,
+            error: Some(ReportedError {
+                code: error.code.name().to_owned(),
+                message: error.message,
+            }),
+        }
+    }
+}
+
+/// Texts with vectors, each under a number.
+pub trait Shelf {
+    fn db(&self) -> &dyn Database;
+
+    /// What comes after `cursor`, at most `wanted.bite` texts.
+    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite>;
+
+    /// The texts of these numbers; of those still there.
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>>;
+
+    /// Keeps a vector, if what is stored still says what it was made of. Part of
+    /// a transaction.
+    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()>;
+}
+
+/// A text on its way to the model.
+pub struct Text {
+    pub number: i64,
+    /// As it is stored: [`TEXT_CHARS`] of it.
+    pub stored: String,
+    /// Who said it, where that is known: a turn of a talk means less without.
+    pub speaker: Option<String>,
+}
+
+impl Text {
+    fn told(&self) -> String {
+        match &self.speaker {
+            Some(speaker) => format!("{speaker}: {}", self.stored),
+            None => self.stored.clone(),
+        }
+    }
+}
+
+/// The vectors that can be compared: of this model, of this length.
+pub struct Wanted<'a> {
+    pub model: &'a str,
+    pub dimensions: i64,
+    /// Vectors a statement.
+    pub bite: i64,
+}
+
+/// Where a bite ended, in its shelf's own terms.
+#[derive(Clone, Debug)]
+pub enum Cursor {
+    Number(i64),
+    Key(String),
+}
+
+/// Some of a shelf: what can be compared, its vectors one after the other, and
+/// what can't yet.
+pub struct Bite {
+    pub numbers: Vec<i64>,
+    pub vectors: String,
+    pub missing: Vec<i64>,
+    /// Where the next one begins; `None`: this was the last.
+    pub next: Option<Cursor>,
+}
+
+impl Bite {
+    /// From columns `from..from + 3`: the numbers of what has a vector, the
+    /// vectors, the numbers of what has none.
+    pub fn from_row(row: &Row, from: usize, next: Option<Cursor>) -> Self {
+        let numbers = |column| {
+            let list = row.find_text(column).unwrap_or_default();
+            list.split(',').filter_map(|n| n.parse().ok()).collect()
+        };
+        Self {
+            numbers: numbers(from),
+            vectors: row.find_text(from + 1).unwrap_or_default().to_owned(),
+            missing: numbers(from + 2),
+            next,
+        }
+    }
+}
+
+/// What was found, by its numbers.
+#[derive(Default)]
+pub struct Found {
+    pub nearest: Nearest<i64>,
+    pub report: Report,
+}
+
+/// The nearest to `text` on the shelf. What goes wrong with the model, or with
+/// keeping what it made, is in the report; only reading can fail a search.
+pub async fn find_nearest(
+    outside: &dyn Outside,
+    model: &EmbeddingModel,
+    text: &str,
+    shelf: &dyn Shelf,
+) -> Result<Found> {
+    let query = match embed_query(outside, model, text).await {
+        Ok(query) => query,
+        Err(error) => {
+            return Ok(Found {
+                report: Report::failed(error),
+                ..Found::default()
+            });
+        }
+    };
+    let name = model.name();
+    let Scanned {
+        mut found,
+        mut missing,
+    } = scan(shelf, &name, &query)?;
+    let mut report = Report {
+        pending: missing.len() > MAX_EMBEDDED,
+        error: None,
+    };
+    if !missing.is_empty() {
+        missing.truncate(MAX_EMBEDDED);
+        match embed_missing(outside, model, shelf, &missing, TEXTS_PATIENCE_MS).await {
+            Ok(made) => found.extend(
+                made.into_iter()
+                    .filter(|(_, vector)| vector.len() == query.dimensions())
+                    .map(|(number, vector)| (query.compare(vector.as_bytes()), number)),
+            ),
+            Err(error) => {
+                report = Report {
+                    pending: true,
+                    ..Report::failed(error)
+                };
+            }
+        }
+    }
+    let sum: f64 = found.iter().map(|(nearness, _)| f64::from(*nearness)).sum();
+    let average = sum / found.len().max(1) as f64;
+    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    found.truncate(MAX_NEAREST);
+    let items = found.into_iter();
+    Ok(Found {
+        nearest: Nearest {
+            items: items
+                .map(|(nearness, number)| (number, f64::from(nearness)))
+                .collect(),
+            average,
+        },
+        report,
+    })
+}
+
+async fn embed_query(outside: &dyn Outside, model: &EmbeddingModel, text: &str) -> Result<Query> {
+    let vectors = embed_in_time(outside, model, &[text.to_owned()], QUERY_PATIENCE_MS).await?;
+    let query = vectors.first().and_then(|vector| Query::new(vector));
+    query.ok_or_else(|| {
+        Error::new(
+            Code::ModelFailed,
+            "The embedding model sent nothing but zeros. Check `EMBEDDING_MODEL`.",
+        )
+    })
+}
+
+async fn embed_in_time(
+    outside: &dyn Outside,
+    model: &EmbeddingModel,
+    texts: &[String],
+    patience_ms: i64,
+) -> Result<Vec<Vec<f32>>> {
+    let outcome = in_time(outside, patience_ms, embed(outside, model, texts)).await;
+    outcome.unwrap_or_else(|| {
+        Err(Error::new(
+            Code::ModelFailed,
+            format!(
+                "The embedding model took longer than {} s. What words find is found all the same.",
+                patience_ms / 1000
+            ),
+        ))
+    })
+}
+
+struct Scanned {
+    found: Vec<(f32, i64)>,
+    /// One more than one search has embedded, at most.
+    missing: Vec<i64>,
+}
+
+fn scan(shelf: &dyn Shelf, model: &str, query: &Query) -> Result<Scanned> {
+    let dimensions = query.dimensions();
+    let wanted = Wanted {
+        model,
+        dimensions: dimensions as i64,
+        bite: BITE.min(BITE_BYTES / dimensions.max(1)) as i64,
+    };
+    let mut scanned = Scanned {
+        found: Vec::new(),
+        missing: Vec::new(),
+    };
+    let mut cursor = None;
+    let mut left = MAX_COMPARED;
+    while left > 0 {
+        let bite = shelf.load_bite(&wanted, cursor.as_ref())?;
+        let vectors = bite.vectors.as_bytes().chunks_exact(dimensions.max(1));
+        let compared = bite.numbers.iter().zip(vectors);
+        scanned
+            .found
+            .extend(compared.map(|(number, vector)| (query.compare(vector), *number)));
+        let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
+        scanned.missing.extend(bite.missing.iter().take(room));
+        cursor = bite.next;
+        if cursor.is_none() {
+            break;
+        }
+        left -= wanted.bite;
+    }
+    Ok(scanned)
+}
+
+/// Has texts embedded and keeps their vectors; gives those that were made.
+pub async fn embed_missing(
+    outside: &dyn Outside,
+    model: &EmbeddingModel,
+    shelf: &dyn Shelf,
+    numbers: &[i64],
+    patience_ms: i64,
+) -> Result<Vec<(i64, String)>> {
+    let texts = shelf.load_texts(numbers)?;
+    let contents: Vec<String> = texts.iter().map(Text::told).collect();
+    let vectors = embed_in_time(outside, model, &contents, patience_ms).await?;
+    let name = model.name();
+    atomically(shelf.db(), || {
+        let mut made = Vec::with_capacity(texts.len());
+        for (text, vector) in texts.iter().zip(&vectors) {
+            let packed = pack(vector);
+            shelf.keep(text, &name, &packed)?;
+            made.push((text.number, packed));
+        }
+        Ok(made)
+    })
+}

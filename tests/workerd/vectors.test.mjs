@@ -1,0 +1,96 @@
+// Vectors in the runtime itself, where they are multiplied sixteen numbers at a
+// time: the order is that of the cosines, whatever a vector's length.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+const vectors = new Map();
+let isDown = false;
+/** Answers with the vectors that a test gave the texts. */
+const model = createServer(async (request, response) => {
+  let body = "";
+  for await (const chunk of request) body += chunk;
+  if (isDown) return response.writeHead(400).end("{}");
+  const { input } = JSON.parse(body);
+  const data = input.map((text, index) => ({ index, embedding: vectors.get(text) }));
+  response.end(JSON.stringify({ data }));
+});
+model.listen(0, "127.0.0.1");
+await once(model, "listening");
+const url = `http://127.0.0.1:${model.address().port}/v1`;
+const server = await startServer({ vars: { AUTH: "open", EMBEDDING_MODEL: "openai:m", OPENAI_BASE_URL: url } });
+after(async () => {
+  await server.stop();
+  model.close();
+});
+
+async function ok(agent, operation, input) {
+  const { status, body } = await server.call(agent, operation, input);
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+/** The same numbers in every run, not far from normally distributed. */
+function dice(seed) {
+  let x = seed * 2_654_435_761;
+  const next = () => {
+    x = (Math.imul(x, 1_664_525) + 1_013_904_223) >>> 0;
+    return x / 2 ** 32 - 0.5;
+  };
+  return () => next() + next() + next();
+}
+
+const product = (one, other) => one.reduce((sum, number, index) => sum + number * other[index], 0);
+const cosine = (one, other) => product(one, other) / Math.sqrt(product(one, one) * product(other, other));
+
+for (const length of [3, 16, 21, 384, 1_027]) {
+  test(`the_nearest_of_vectors_of_${length}_numbers_are_found_in_order`, async () => {
+    const agent = `of ${length}`;
+    const roll = dice(length);
+    const random = () => Array.from({ length }, roll);
+    const query = random();
+    vectors.set("anything", query);
+    await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
+    const kept = [];
+    for (let n = 0; n < 20; n += 1) {
+      // From near to the query to far from it, and not in the order of their keys.
+      const share = ((n * 7) % 20) / 10 - 1;
+      const vector = random().map((number, index) => number * 0.2 + query[index] * share);
+      vectors.set(`text ${n}`, vector);
+      kept.push({ key: `k${n}`, nearness: cosine(query, vector) });
+      await ok(agent, "setEntry", { label: "kb", key: `k${n}`, content: `text ${n}` });
+    }
+    const { results } = await ok(agent, "searchContext", { label: "kb", query: "anything", limit: 20 });
+    const nearness = new Map(kept.map(({ key, nearness }) => [key, nearness]));
+    assert.equal(results.length, 20);
+    // What lies within the rounding of each other may stand either way round.
+    const found = results.map(({ key }) => nearness.get(key)).filter((cosine) => cosine > 0.1);
+    for (const [index, cosine] of found.entries()) {
+      if (index > 0) assert.ok(cosine <= found[index - 1] + 0.01, `${index}: ${cosine} after ${found[index - 1]}`);
+    }
+    assert.ok(found.length >= 5);
+  });
+}
+
+test("a_model_that_is_down_costs_meanings_and_nothing_else", async () => {
+  await ok("down", "defineBlock", { label: "kb", kind: "searchable" });
+  isDown = true;
+  await ok("down", "setEntry", { label: "kb", key: "umbrella", content: "Take an umbrella." });
+  const found = await ok("down", "searchContext", { label: "kb", query: "umbrellas" });
+  isDown = false;
+  assert.equal(found.results[0].key, "umbrella");
+  assert.equal(found.vectors.error.code, "model_failed");
+});
+
+test("an_entry_of_a_block_with_vectors_writes_one_row_more", async () => {
+  await ok("cost", "defineBlock", { label: "kb", kind: "searchable" });
+  vectors.set("a", [1, 2, 3]);
+  const withVector = await server.call("cost", "setEntry", { label: "kb", key: "one", content: "a" });
+  isDown = true;
+  const without = await server.call("cost", "setEntry", { label: "kb", key: "two", content: "b" });
+  isDown = false;
+  assert.equal(withVector.rowsWritten, without.rowsWritten + 1);
+});

@@ -1,0 +1,210 @@
+// Workers AI, asked through the platform's own `Ai` class, as the Worker has it
+// when it is deployed.
+
+import assert from "node:assert/strict";
+import { after, before, beforeEach, describe, test } from "node:test";
+import { allOf, events, submit } from "./chat_stream.mjs";
+import { startServer } from "./harness.mjs";
+import { hasNoCapacity, refuses, saysInPieces, saysWhole, startWorkersAi } from "./servers/workers_ai.mjs";
+
+const MODEL = "workers-ai:@cf/meta/llama-3.1-8b-instruct";
+const SUMMARY = "## Topic\nParcels that were sent to Oslo.";
+
+/** A conversation whose middle is there to be summarised. */
+async function conversation(server, agent) {
+  const turns = Array.from({ length: 10 }, (_, turn) => [
+    { action: "user_message", content: `Where is parcel ${turn}?` },
+    { action: "agent_message", content: `Parcel ${turn} is in Oslo.` },
+  ]);
+  await server.call(agent, "createSession", { id: "s" });
+  await server.call(agent, "appendEvents", { sessionId: "s", events: turns.flat() });
+  await server.call(agent, "configureCompaction", { sessionId: "s", tailTokenBudget: 0 });
+}
+
+async function compact(server, agent) {
+  await conversation(server, agent);
+  return (await server.call(agent, "compact", { sessionId: "s" })).body;
+}
+
+describe("where_workers_ai_answers", () => {
+  let ai;
+  let server;
+  before(async () => {
+    ai = await startWorkersAi();
+    server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL } });
+  });
+  beforeEach(() => (ai.asked.length = 0));
+  after(async () => {
+    await server.stop();
+    await ai.stop();
+  });
+
+  test("the_model_that_was_named_writes_the_summary_in_pieces", async () => {
+    ai.answer = (_, response) =>
+      saysInPieces(response, [
+        { response: SUMMARY.slice(0, 10) },
+        { response: SUMMARY.slice(10) },
+        { response: "", usage: { prompt_tokens: 300, completion_tokens: 12 } },
+      ]);
+    const { reason, compaction } = await compact(server, "pieces");
+    assert.equal(reason, "compacted");
+    assert.equal(compaction.summary, SUMMARY);
+    assert.equal(ai.asked.length, 1);
+    const [{ model, input }] = ai.asked;
+    assert.equal(model, "@cf/meta/llama-3.1-8b-instruct");
+    assert.equal(input.stream, true);
+    assert.match(input.messages[0].content, /Parcel 4 is in Oslo\./);
+  });
+
+  test("an_answer_in_one_piece_is_understood", async () => {
+    ai.answer = (_, response) => saysWhole(response, { response: SUMMARY });
+    assert.equal((await compact(server, "whole")).compaction.summary, SUMMARY);
+  });
+
+  test("an_answer_in_openais_shape_is_understood", async () => {
+    const chunk = (delta, finish_reason = null) => ({ choices: [{ index: 0, delta, finish_reason }] });
+    ai.answer = (_, response) => saysInPieces(response, [chunk({ content: SUMMARY }), chunk({}, "stop")]);
+    assert.equal((await compact(server, "openai")).compaction.summary, SUMMARY);
+  });
+
+  test("a_lack_of_capacity_is_waited_out", async () => {
+    ai.answer = (_, response) =>
+      ai.asked.length === 1 ? hasNoCapacity(response) : saysWhole(response, { response: SUMMARY });
+    assert.equal((await compact(server, "busy")).compaction.summary, SUMMARY);
+    assert.equal(ai.asked.length, 2);
+    assert.deepEqual(ai.asked[0], ai.asked[1]);
+  });
+
+  test("a_lack_of_capacity_that_lasts_is_told", async () => {
+    ai.answer = (_, response) => hasNoCapacity(response);
+    const { reason, compaction, error } = await compact(server, "crowded");
+    assert.deepEqual([reason, compaction, error.code], ["summariser_failed", null, "model_overloaded"]);
+    assert.equal(ai.asked.length, 3);
+  });
+
+  test("another_failure_is_told_at_once_and_not_in_its_own_words", async () => {
+    ai.answer = (_, response) => refuses(response, 400, 5006, "Error: required properties at '/prompt' for tenant 4711");
+    const { reason, error } = await compact(server, "refused");
+    assert.deepEqual([reason, error.code], ["summariser_failed", "model_failed"]);
+    assert.match(error.message, /5006/);
+    assert.doesNotMatch(error.message, /4711/);
+    assert.equal(ai.asked.length, 1);
+  });
+
+  test("an_answer_that_breaks_off_writes_nothing", async () => {
+    ai.answer = async (_, response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      response.write('data: {"response":"## Topic"}\n\n', () => response.destroy());
+    };
+    const { reason, compaction } = await compact(server, "broken");
+    assert.deepEqual([reason, compaction], ["summariser_failed", null]);
+    const { body } = await server.call("broken", "getHistory", { sessionId: "s" });
+    assert.equal(body.messages.length, 20);
+  });
+});
+
+describe("a_turn_with_workers_ai", () => {
+  let ai;
+  let server;
+  before(async () => {
+    ai = await startWorkersAi();
+    server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL } });
+  });
+  beforeEach(() => (ai.asked.length = 0));
+  after(async () => {
+    await server.stop();
+    await ai.stop();
+  });
+
+  test("gives_each_piece_on_before_the_next_is_said", async () => {
+    const heard = [0, 1, 2].map(() => Promise.withResolvers());
+    ai.answer = (_, response) =>
+      saysInPieces(
+        response,
+        (async function* () {
+          for (const [index, word] of ["One ", "two ", "three."].entries()) {
+            yield { response: word };
+            await heard[index].promise;
+          }
+        })(),
+      );
+    const deltas = [];
+    for await (const chunk of events(await submit(server, "pieces", "s", "Count."))) {
+      if (chunk.type !== "text-delta") continue;
+      heard[deltas.length].resolve();
+      deltas.push(chunk.delta);
+    }
+    assert.deepEqual(deltas, ["One ", "two ", "three."]);
+  });
+
+  test("says_what_an_answer_in_one_piece_says", async () => {
+    ai.answer = (_, response) => saysWhole(response, { response: "Six.", usage: { prompt_tokens: 9, completion_tokens: 2 } });
+    const { text, types } = await allOf(await submit(server, "whole", "s", "Three and three?"));
+    assert.equal(text, "Six.");
+    assert.equal(types.at(-1), "finish");
+    const { body } = await server.call("whole", "getHistory", { sessionId: "s" });
+    assert.deepEqual(body.messages.map(({ role }) => role), ["user", "assistant"]);
+  });
+
+  test("makes_the_calls_that_the_model_asks_for", async () => {
+    await server.call("calls", "defineBlock", { label: "notes", kind: "writable", description: "What to keep" });
+    ai.answer = ({ input }, response) =>
+      ai.asked.length === 1
+        ? saysWhole(response, {
+            response: null,
+            tool_calls: [{ name: "set_context", arguments: { label: "notes", content: "Likes tea." } }],
+          })
+        : saysWhole(response, { response: `I keep ${input.messages.filter(({ role }) => role === "tool").length} note.` });
+    const { text, types } = await allOf(await submit(server, "calls", "s", "Remember that I like tea."));
+    assert.equal(text, "I keep 1 note.");
+    assert.ok(types.includes("tool-output-available"));
+    assert.ok(ai.asked[0].input.tools.some((tool) => JSON.stringify(tool).includes("set_context")));
+    const { body } = await server.call("calls", "getBlock", { label: "notes" });
+    assert.equal(body.content, "Likes tea.");
+  });
+
+  test("waits_out_a_lack_of_capacity", async () => {
+    ai.answer = (_, response) =>
+      ai.asked.length === 1 ? hasNoCapacity(response) : saysInPieces(response, [{ response: "Here " }, { response: "I am." }]);
+    const { text, types } = await allOf(await submit(server, "busy", "s", "Are you there?"));
+    assert.deepEqual([text, ai.asked.length], ["Here I am.", 2]);
+    assert.ok(!types.includes("error"));
+  });
+
+  test("ends_with_an_error_where_the_lack_lasts_and_keeps_the_question", async () => {
+    ai.answer = (_, response) => hasNoCapacity(response);
+    const { types } = await allOf(await submit(server, "crowded", "s", "Are you there?"));
+    assert.ok(types.includes("error"), types.join());
+    assert.equal(ai.asked.length, 3);
+    const { body } = await server.call("crowded", "getHistory", { sessionId: "s" });
+    assert.equal(body.messages[0].parts[0].text, "Are you there?");
+  });
+});
+
+describe("where_workers_ai_cannot_answer", () => {
+  for (const [place, ai] of [
+    ["a_local_run", "local"],
+    ["a_worker_without_the_binding", undefined],
+  ]) {
+    test(`in_${place}_the_demo_answers_where_no_model_was_named`, async () => {
+      const server = await startServer({ ai, vars: { AUTH: "open" } });
+      after(() => server.stop());
+      const { reason, compaction } = await compact(server, "demo");
+      assert.equal(reason, "compacted");
+      assert.match(compaction.summary, /Parcel 4 is in Oslo\./);
+      const { text } = await allOf(await submit(server, "demo", "talk", "Who are you?"));
+      assert.match(text, /built-in demo/);
+    });
+
+    test(`in_${place}_a_model_that_was_named_is_not_configured`, async () => {
+      const server = await startServer({ ai, vars: { AUTH: "open", MODEL } });
+      after(() => server.stop());
+      const { reason, error } = await compact(server, "named");
+      assert.deepEqual([reason, error.code], ["summariser_failed", "not_configured"]);
+      assert.match(error.message, /MODEL|`AI`/);
+      const { types, text } = await allOf(await submit(server, "named", "talk", "Who are you?"));
+      assert.ok(types.includes("error"), types.join());
+      assert.equal(text, "");
+    });
+  }
+});
