@@ -265,7 +265,8 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
       continue;
     }
     assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
-    await isWhole(agent, { calls: 1 }, asked);
+    // The tool may have been running then.
+    await isWhole(agent, { calls: 1, cut: ["a"], mayBeCut: true }, asked);
   }
 });
 
@@ -318,7 +319,7 @@ async function reach(at, when = 1) {
 }
 
 /** The session as it has to be after the turn. */
-async function isWhole(agent, { calls = 0, cut = [] }, asked) {
+async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) {
   const events = await call(server, agent, "loadEvents", { sessionId: "s", limit: 1000 });
   assert.deepEqual(events.filter(({ action }) => action === "user_message").map(({ content }) => content), ["Go."]);
   const requests = events.flatMap(({ toolCalls = [] }) => toolCalls.map(({ id }) => id));
@@ -328,7 +329,7 @@ async function isWhole(agent, { calls = 0, cut = [] }, asked) {
   assert.equal(events.at(-1).action, "agent_message");
   assert.ok(events.at(-1).content.endsWith("One two."), events.at(-1).content);
   for (const { toolCallId, isError = false, content } of results) {
-    assert.equal(isError, cut.includes(toolCallId), content);
+    if (!mayBeCut || !cut.includes(toolCallId)) assert.equal(isError, cut.includes(toolCallId), content);
     if (isError) assert.match(content, CUT_OFF);
   }
   assert.equal(tools.calls.length - asked, calls, "calls of tools");
