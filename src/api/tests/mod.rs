@@ -21,6 +21,7 @@ mod search;
 mod sessions;
 mod staging;
 mod transfer;
+mod transfer_memory;
 mod working_context;
 
 use serde_json::{Value, json};
