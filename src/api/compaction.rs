@@ -26,10 +26,6 @@ use crate::models::ToolDefinition;
 use crate::tree::leaf::resolve_leaf;
 use crate::tree::overlays;
 
-/// Bounds of the settings: more than any model's context, and any conversation's head or tail.
-const MAX_TOKENS: i64 = 100_000_000;
-const MAX_MESSAGES: i64 = 100_000;
-
 /// Sets when and how far conversations are compacted; what is left out stays.
 ///
 /// With `sessionId` for one session, else for all that say nothing of their own.
@@ -50,16 +46,6 @@ pub struct ConfigureCompaction {
     min_tail_messages: Option<Count>,
 }
 
-fn at_most(field: &str, value: Option<Count>, max: i64) -> Result<Option<i64>> {
-    match value {
-        Some(Count(value)) if value > max => Err(Error::invalid(
-            field,
-            format!("`{field}` must be at most {max}."),
-        )),
-        value => Ok(value.map(|value| value.0)),
-    }
-}
-
 impl Operation for ConfigureCompaction {
     const NAME: &'static str = "configureCompaction";
     const NEEDS: Needs = Needs::Session;
@@ -71,22 +57,14 @@ impl Operation for ConfigureCompaction {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let compact_after = match self.compact_after {
-            Some(Some(Count(0))) => {
-                return Err(Error::invalid(
-                    "compactAfter",
-                    "`compactAfter` must be at least 1 token, or `null` to switch it off.",
-                ));
-            }
-            Some(tokens) => Some(at_most("compactAfter", tokens, MAX_TOKENS)?),
-            None => None,
-        };
+        let number = |count: Option<Count>| count.map(|count| count.0);
         let change = Own {
-            compact_after,
-            protect_head: at_most("protectHead", self.protect_head, MAX_MESSAGES)?,
-            tail_token_budget: at_most("tailTokenBudget", self.tail_token_budget, MAX_TOKENS)?,
-            min_tail_messages: at_most("minTailMessages", self.min_tail_messages, MAX_MESSAGES)?,
+            compact_after: self.compact_after.map(number),
+            protect_head: number(self.protect_head),
+            tail_token_budget: number(self.tail_token_budget),
+            min_tail_messages: number(self.min_tail_messages),
         };
+        change.check()?;
         Reply::json(&change_settings(
             agent.db,
             self.session_id.as_ref(),

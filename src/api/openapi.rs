@@ -110,7 +110,7 @@ fn export() -> Value {
     json!({
         "operationId": "exportSession",
         "summary": "The whole session as lines of JSON, streamed.",
-        "description": "A `session` line, an `event` line each in `seq` order, a `change` line each, an `end` line. A file without its `end` was cut off; one that failed half-way ends with an `error` line. Needs what `getSession` and `loadEvents` need.",
+        "description": "A `session` line, an `event` line each in `seq` order, a `compaction` line each, a `change` line each, the session's memory in `block`, `version`, `entry`, `skill`, `loaded` and `prompt` lines, an `end` line. A file without its `end` was cut off; one that failed half-way ends with an `error` line. Needs what `getSession` and `loadEvents` need, and for what the session has of memory what the operations need that show it.",
         "parameters": session_parameters(),
         "responses": {
             "200": {
@@ -126,7 +126,7 @@ fn import(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "operationId": "importSession",
         "summary": "An exported session back in, under the id in the address.",
-        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`. Needs what `createSession` and `appendEvents` need.",
+        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`. Needs what `createSession` and `appendEvents` need, and for what the file holds of memory what the operations need that write it.",
         "parameters": session_parameters(),
         "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {

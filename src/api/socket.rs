@@ -35,6 +35,9 @@ pub struct Seat {
     /// It was told of a turn and has not acknowledged: live chunks are withheld.
     #[serde(default)]
     pub is_held: bool,
+    /// A turn ran when it was opened, of which it has heard nothing since.
+    #[serde(default)]
+    pub opened_in_turn: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +64,7 @@ impl Seat {
             scope,
             asked: None,
             is_held: false,
+            opened_in_turn: false,
         }
     }
 
@@ -87,7 +91,10 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     let session_id = Id::parse(session_id)
         .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(&session_id))?;
-    Ok(Seat::new(session_id, agent.caller))
+    Ok(Seat {
+        opened_in_turn: agent.desk.find(&session_id).is_some(),
+        ..Seat::new(session_id, agent.caller)
+    })
 }
 
 /// What a socket is told first: whom it reached, and how the session stands. A
@@ -259,11 +266,27 @@ fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Hear
         replies: vec![render_resuming(&running.request_id, probe_id)],
         seat: Some(Seat {
             is_held: true,
+            opened_in_turn: false,
             ..seat.clone()
         }),
         work,
         ..Heard::default()
     })
+}
+
+/// There is no turn. Where one has ended since the socket was opened, its answer
+/// was in no frame.
+fn gone_since(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
+    let mut heard = Heard::reply(render_resume_none(probe_id));
+    if seat.opened_in_turn {
+        let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+        heard.replies.push(render_first_messages(&messages));
+        heard.seat = Some(Seat {
+            opened_in_turn: false,
+            ..seat.clone()
+        });
+    }
+    Ok(heard)
 }
 
 /// All that the turn has said so far; what follows is told as it is said.

@@ -4,21 +4,29 @@
 use super::events::{AppendEvents, LoadEvents};
 use super::operation::{Agent, Operation};
 use super::sessions::{CreateSession, GetSession};
-use crate::access::permit;
+use crate::access::{Caller, Needs, permit};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::transfer::export::Export;
 use crate::transfer::import::{Import, Target};
+use crate::transfer::memory::find_readers;
 
-/// For who may read the session and all of its events.
+/// For who may read the session, all of its events and what it has of memory:
+/// a file is whole, or it is none.
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let session_id = parse_id(session_id)?;
     allow::<GetSession>(agent, &session_id)?;
     allow::<LoadEvents>(agent, &session_id)?;
+    if *agent.caller != Caller::Owner {
+        for reader in find_readers(agent.db, &session_id)? {
+            permit(agent.caller, reader, Needs::Session, Some(&session_id))?;
+        }
+    }
     Export::begin(agent.db, &session_id)
 }
 
-/// For who may create the session and append to it.
+/// For who may create the session and append to it. What else a line writes is
+/// asked for when it comes.
 pub fn begin_import(agent: &Agent<'_>, session_id: String) -> Result<Import> {
     let session_id = parse_id(session_id)?;
     allow::<CreateSession>(agent, &session_id)?;

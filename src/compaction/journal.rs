@@ -46,6 +46,15 @@ pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
     }
 }
 
+/// What a new session's row holds that brings settings of its own.
+pub fn render_settings(settings: Own) -> Result<String> {
+    let journal = Journal {
+        settings,
+        ..Journal::default()
+    };
+    serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))
+}
+
 /// Loads, changes and stores. Part of a transaction. The session's activity is
 /// its conversation's, and doesn't move.
 pub fn change_journal(

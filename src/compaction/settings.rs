@@ -13,6 +13,10 @@ const PROTECT_HEAD: i64 = 3;
 const TAIL_TOKEN_BUDGET: i64 = 20_000;
 const MIN_TAIL_MESSAGES: i64 = 2;
 
+/// Bounds of the settings: more than any model's context, and any conversation's head or tail.
+const MAX_TOKENS: i64 = 100_000_000;
+const MAX_MESSAGES: i64 = 100_000;
+
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -46,6 +50,21 @@ pub struct Own {
 }
 
 impl Own {
+    /// Holds the numbers against their bounds; that they are not negative is
+    /// their type's to say at the door.
+    pub fn check(&self) -> Result<()> {
+        if self.compact_after == Some(Some(0)) {
+            return Err(Error::invalid(
+                "compactAfter",
+                "`compactAfter` must be at least 1 token, or `null` to switch it off.",
+            ));
+        }
+        at_most("compactAfter", self.compact_after.flatten(), MAX_TOKENS)?;
+        at_most("protectHead", self.protect_head, MAX_MESSAGES)?;
+        at_most("tailTokenBudget", self.tail_token_budget, MAX_TOKENS)?;
+        at_most("minTailMessages", self.min_tail_messages, MAX_MESSAGES)
+    }
+
     /// `newer` where it says something.
     fn with(self, newer: Self) -> Self {
         Self {
@@ -63,6 +82,16 @@ impl Own {
             tail_token_budget: self.tail_token_budget.unwrap_or(TAIL_TOKEN_BUDGET),
             min_tail_messages: self.min_tail_messages.unwrap_or(MIN_TAIL_MESSAGES),
         }
+    }
+}
+
+fn at_most(field: &str, value: Option<i64>, max: i64) -> Result<()> {
+    match value {
+        Some(value) if value > max => Err(Error::invalid(
+            field,
+            format!("`{field}` must be at most {max}."),
+        )),
+        _ => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@ pub const MAX_CONTENT_BYTES: usize = 1 << 20;
 
 /// Versions of a block that are kept, and their bytes: the newest is kept in any case.
 pub const MAX_VERSIONS: i64 = 50;
-const MAX_VERSIONS_BYTES: i64 = 8 << 20;
+pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
 
 /// Characters of a reason.
 const MAX_REASON_CHARS: usize = 500;
@@ -167,6 +167,26 @@ pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Resul
     rows.iter().map(to_version).collect()
 }
 
+/// Writes a version's row as it is given. Part of a transaction.
+pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Version) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_block_versions
+                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+        &[
+            scope.into(),
+            key.into(),
+            version.version.into(),
+            version.content.as_str().into(),
+            version.written_by.as_str().into(),
+            version.session_id.as_deref().into(),
+            version.turn_id.as_deref().into(),
+            version.reason.as_deref().into(),
+            version.written_at.into(),
+        ],
+    )
+}
+
 /// Writes the version after `newest`, and lets go of the oldest. Part of a transaction.
 pub fn write_version(
     db: &dyn Database,
@@ -190,23 +210,7 @@ pub fn write_version(
         reason: new.reason.map(str::to_owned),
         written_at: host.now_ms(),
     };
-    let [scope, key] = place(block);
-    db.run(
-        "INSERT INTO cf_agents_block_versions
-                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
-        &[
-            scope,
-            key,
-            version.version.into(),
-            new.content.into(),
-            version.written_by.as_str().into(),
-            version.session_id.as_deref().into(),
-            new.writer.turn_id.into(),
-            new.reason.into(),
-            version.written_at.into(),
-        ],
-    )?;
+    insert_version(db, &block.scope, &block.label.key(), &version)?;
     let [scope, key] = place(block);
     db.run(
         "DELETE FROM cf_agents_block_versions

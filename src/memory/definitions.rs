@@ -10,9 +10,10 @@ use super::source::{Home, Source};
 use super::{Memory, Scope};
 use crate::database::{Database, Row, atomically, find_row};
 use crate::error::{Code, Error, Result};
+use crate::ids::Id;
 
 /// Blocks of an agent, and of a session.
-const MAX_BLOCKS: i64 = 100;
+pub const MAX_BLOCKS: i64 = 100;
 
 const COLUMNS: &str = "scope, label, kind, description, max_tokens, default_content, source,
                 when_changed, defined_at, is_removed";
@@ -38,6 +39,33 @@ fn to_definition(row: &Row) -> Result<Definition> {
         },
         defined_at: Some(row.integer(8)?),
     })
+}
+
+/// Up to `limit` of a session's own definitions after the one of this number, in
+/// their order, each with its number.
+pub fn load_sessions_after(
+    db: &dyn Database,
+    session_id: &Id,
+    after_number: i64,
+    limit: i64,
+) -> Result<Vec<(i64, Definition)>> {
+    let sql = format!(
+        "SELECT {COLUMNS}, number
+           FROM cf_agents_blocks
+          WHERE scope = ?1
+            AND number > ?2
+          ORDER BY number
+          LIMIT ?3"
+    );
+    let params = [
+        session_id.as_str().into(),
+        after_number.into(),
+        limit.into(),
+    ];
+    let rows = db.rows(&sql, &params)?;
+    rows.iter()
+        .map(|row| Ok((row.integer(10)?, to_definition(row)?)))
+        .collect()
 }
 
 fn is_removed(row: &Row) -> bool {
@@ -219,7 +247,8 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     ))
 }
 
-fn write(db: &dyn Database, block: &Definition) -> Result<()> {
+/// Writes a definition's row as it is given. Part of a transaction.
+pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     let source = block
         .source
         .as_ref()

@@ -18,7 +18,7 @@ use crate::host::Host;
 pub const MAX_ENTRY_BYTES: usize = 64 << 10;
 
 /// Entries of one block.
-const MAX_ENTRIES: i64 = 10_000;
+pub const MAX_ENTRIES: i64 = 10_000;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -53,7 +53,7 @@ pub fn check_searchable(block: &Definition) -> Result<()> {
     ))
 }
 
-fn check(key: &str, title: Option<&str>, content: &str) -> Result<()> {
+pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> {
     check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
     if let Some(title) = title {
         check_description("title", title)?;
@@ -82,7 +82,7 @@ pub async fn set(
     content: &str,
 ) -> Result<Entry> {
     check_searchable(block)?;
-    check(key, title, content)?;
+    check_entry(key, title, content)?;
     match block.home() {
         Home::Agent { name, label } => {
             let home = Elsewhere { name, label };
@@ -154,8 +154,7 @@ fn write(
 }
 
 fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
-    let newest = find_row(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
-    let number = newest.and_then(|row| row.find_integer(0)).unwrap_or(0) + 1;
+    let number = next_number(db)?;
     // As long as the numbers are few there can't be too many entries: no need to count.
     if number > MAX_ENTRIES && count(db, block)? >= MAX_ENTRIES {
         return Err(Error::invalid(
@@ -166,21 +165,45 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
             ),
         ));
     }
+    insert_row(db, number, &block.scope, &block.label.key(), entry)?;
+    Ok(number)
+}
+
+fn next_number(db: &dyn Database) -> Result<i64> {
+    let newest = find_row(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
+    Ok(newest.and_then(|row| row.find_integer(0)).unwrap_or(0) + 1)
+}
+
+fn insert_row(
+    db: &dyn Database,
+    number: i64,
+    scope: &str,
+    block: &str,
+    entry: &Entry,
+) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_entries
                 (number, scope, block, key, title, content, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?7)",
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
         &[
             number.into(),
-            block.scope.as_str().into(),
-            block.label.key().into(),
+            scope.into(),
+            block.into(),
             entry.key.as_str().into(),
             entry.title.as_deref().into(),
             entry.content.as_str().into(),
             entry.created_at.into(),
+            entry.updated_at.into(),
         ],
-    )?;
-    Ok(number)
+    )
+}
+
+/// Writes an entry that was exported, and indexes it. `block` is its block's
+/// key, under which there is no entry of this key. Part of a transaction.
+pub fn restore(db: &dyn Database, scope: &str, block: &str, entry: &Entry) -> Result<()> {
+    let number = next_number(db)?;
+    insert_row(db, number, scope, block, entry)?;
+    index_entry(db, number, entry)
 }
 
 pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {

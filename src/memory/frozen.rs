@@ -88,13 +88,24 @@ fn keep(
     blocks: &[Block],
 ) -> Result<FrozenPrompt> {
     let prompt = render(blocks, Format::Text);
+    write(db, scope, prompt, &hash_sections(blocks), host.now_ms())
+}
+
+/// Writes a prompt's row in place of the one that is there. Part of a transaction.
+pub fn write(
+    db: &dyn Database,
+    scope: Scope<'_>,
+    prompt: String,
+    sections: &BTreeMap<String, String>,
+    frozen_at: i64,
+) -> Result<FrozenPrompt> {
     let frozen = FrozenPrompt {
         hash: hash(&prompt),
         prompt,
-        frozen_at: host.now_ms(),
+        frozen_at,
     };
-    let sections = serde_json::to_string(&hash_sections(blocks))
-        .map_err(|error| Error::storage(error.to_string()))?;
+    let sections =
+        serde_json::to_string(sections).map_err(|error| Error::storage(error.to_string()))?;
     db.run(
         "INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
          VALUES (?1, ?2, ?3, ?4, ?5)

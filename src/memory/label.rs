@@ -16,16 +16,19 @@ pub struct Label(#[cfg_attr(test, schemars(length(min = 1, max = 64)))] String);
 
 impl Label {
     pub fn parse(text: &str) -> Result<Self, &'static str> {
-        let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ');
         let is_bounded = !text.is_empty()
             && text.len() <= MAX_LABEL_CHARS * 4
             && text.chars().count() <= MAX_LABEL_CHARS;
         let is_trimmed = !text.starts_with(' ') && !text.ends_with(' ');
-        if is_bounded && is_trimmed && text.chars().all(is_plain) {
+        if is_bounded && is_trimmed && text.chars().all(Self::is_plain) {
             Ok(Self(text.to_owned()))
         } else {
             Err("must be 1 to 64 letters, digits, `_`, `-`, `.` or spaces between them")
         }
+    }
+
+    fn is_plain(c: char) -> bool {
+        c.is_alphanumeric() || matches!(c, '_' | '-' | '.' | ' ')
     }
 
     pub fn as_str(&self) -> &str {
@@ -36,6 +39,15 @@ impl Label {
     pub fn key(&self) -> String {
         self.0.to_lowercase()
     }
+}
+
+/// Whether rows may be found by this: a label in lower case. It need not be a
+/// label itself: `İ` becomes two characters, the second of which is no letter.
+pub fn is_key(text: &str) -> bool {
+    let is_plain = |c: char| Label::is_plain(c) || c == '\u{307}';
+    let is_bounded = !text.is_empty() && text.chars().count() <= MAX_LABEL_CHARS * 2;
+    let is_trimmed = !text.starts_with(' ') && !text.ends_with(' ');
+    is_bounded && is_trimmed && text.chars().all(is_plain) && text.to_lowercase() == text
 }
 
 impl fmt::Display for Label {
@@ -88,6 +100,18 @@ mod tests {
             assert!(Label::parse(bad).is_err(), "{bad:?}");
         }
         assert!(Label::parse(&"é".repeat(64)).is_ok());
+    }
+
+    #[test]
+    fn every_label_has_a_key_and_nothing_else_is_one() {
+        let long = "İ".repeat(64);
+        for label in ["soul", "To do", "İstanbul", "ΑΣ", "記憶", &long] {
+            assert!(is_key(&Label::parse(label).unwrap().key()), "{label}");
+        }
+        let longer = "x".repeat(129);
+        for bad in ["", "Soul", " a", "a\nb", "a/b", "\u{301}", &longer] {
+            assert!(!is_key(bad), "{bad:?}");
+        }
     }
 
     #[test]

@@ -3,13 +3,18 @@
 //! nothing meanwhile.
 //!
 //! What stood at the start is exported. What is deleted meanwhile drops out, and
-//! what is changed meanwhile is shown as it is when its page is read.
+//! what is changed meanwhile is shown as it is when its page is read, and so is
+//! the session's memory.
 
 use serde_json::value::RawValue;
 
 use super::lines::{
-    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, Kind, SessionLine, Usage, count, render,
+    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, Kind, SessionLine, SettingsPart, Usage,
+    count, render,
 };
+use super::memory::export::MemoryExport;
+use crate::compaction::journal::load_journal;
+use crate::compaction::settings::Own;
 use crate::database::{Database, Row, Value, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
@@ -24,7 +29,7 @@ use crate::tree::overlays;
 use crate::tree::path::INLINE_BYTES;
 
 /// A page ends with the line that makes it this long.
-const PAGE_BYTES: usize = 1 << 20;
+pub const PAGE_BYTES: usize = 1 << 20;
 
 /// Rows that one statement reads. With bodies of at most [`INLINE_BYTES`] each, 8 MiB.
 const MAX_BITE: i64 = 128;
@@ -41,6 +46,7 @@ enum Section {
     Events { after_seq: i64 },
     Compactions,
     Changes { after_cursor: i64 },
+    Memory(MemoryExport),
     End,
     Done,
 }
@@ -114,8 +120,13 @@ impl Export {
                     let after_cursor = *after_cursor;
                     self.section = match self.add_changes(db, after_cursor, &mut page)? {
                         Some(after_cursor) => Section::Changes { after_cursor },
-                        None => Section::End,
+                        None => Section::Memory(MemoryExport::default()),
                     };
+                }
+                Section::Memory(memory) => {
+                    if !memory.add(db, &self.session_id, &mut page)? {
+                        self.section = Section::End;
+                    }
                 }
                 Section::End => {
                     page.push_str(&self.end(db)?);
@@ -356,6 +367,9 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
         },
         // Also where the newest events are deleted before their page is read.
         seq_floor: count(tip.last_seq()),
+        compaction: Some(load_journal(db, session_id)?.settings)
+            .filter(|own| *own != Own::default())
+            .map(SettingsPart::from),
     };
     Ok((row.integer(0)?, line))
 }

@@ -20,6 +20,7 @@ use crate::json;
 use crate::sessions::session_exists;
 
 /// Where an import goes, and on whose behalf.
+#[derive(Clone)]
 pub struct Target {
     pub session_id: Id,
     pub agent: String,
@@ -230,7 +231,9 @@ fn take_line_of(
     line_number: u64,
 ) -> Result<Option<EndLine>> {
     let here = |error| at_line(line_number, error);
-    match kind_of(&line).map_err(here)? {
+    let kind = kind_of(&line).map_err(here)?;
+    writing.take_kind(kind).map_err(here)?;
+    match kind {
         Kind::Event => {
             let event: EventLine = json::parse(&line).map_err(here)?;
             drop(line);
@@ -245,6 +248,9 @@ fn take_line_of(
         Kind::Change => {
             let change: ChangeLine = json::parse(&line).map_err(here)?;
             writing.add_change(db, host, change, line_number)?;
+        }
+        Kind::Block | Kind::Version | Kind::Entry | Kind::Skill | Kind::Loaded | Kind::Prompt => {
+            writing.add_memory(db, host, kind, &line, line_number)?
         }
         Kind::End => {
             let end: EndLine = json::parse(&line).map_err(here)?;

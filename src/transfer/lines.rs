@@ -1,6 +1,10 @@
 //! The lines of the file, by their `type`: `session` first, an `event` each in
-//! `seq` order, a `compaction` each, a `change` each in the feed's order, `end` last. A file without
-//! its `end` was cut off.
+//! `seq` order, a `compaction` each, a `change` each in the feed's order, then the
+//! session's memory (`memory/lines.rs`), and `end` last. A file without its `end`
+//! was cut off.
+//!
+//! Of what a session remembers of its compactions, its settings go with it. How
+//! attempts went and why is about the agent that made them, and stays.
 //!
 //! An event's line is the event as `loadEvents` shows it, with what else it takes
 //! to stand where it stood; one that was appended as a message carries the
@@ -11,9 +15,10 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::compaction::settings::Own;
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Count, JsonObject, MAX_INTEGER};
+use crate::json::{Count, JsonObject, MAX_INTEGER, nullable};
 use crate::log::event::{Action, StoredTool, ToolCall};
 use crate::log::note::Note;
 
@@ -22,16 +27,48 @@ pub const FORMAT: i64 = 1;
 /// A `seq` has 32 bits in the numbers of the search index.
 const MAX_SEQ: i64 = u32::MAX as i64;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// In the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kind {
     Session,
     Event,
     Compaction,
     Change,
+    /// What a block is.
+    Block,
+    /// A block's text, each time that it was written.
+    Version,
+    /// An entry of a searchable block.
+    Entry,
+    /// A document of a loadable block.
+    Skill,
+    /// A document in the session's context.
+    Loaded,
+    /// The frozen prompt.
+    Prompt,
     End,
     /// What an export that failed half-way closes with.
     Error,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Session => "session",
+            Kind::Event => "event",
+            Kind::Compaction => "compaction",
+            Kind::Change => "change",
+            Kind::Block => "block",
+            Kind::Version => "version",
+            Kind::Entry => "entry",
+            Kind::Skill => "skill",
+            Kind::Loaded => "loaded",
+            Kind::Prompt => "prompt",
+            Kind::End => "end",
+            Kind::Error => "error",
+        }
+    }
 }
 
 /// The first look at a line.
@@ -58,6 +95,55 @@ pub struct SessionLine {
     pub usage: Usage,
     /// No new event gets this `seq` or a lower one.
     pub seq_floor: Count,
+    /// Settings of its own, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<SettingsPart>,
+}
+
+/// When and how far this session is compacted; what is left out is the agent's
+/// to say.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SettingsPart {
+    /// `null`: never.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "nullable"
+    )]
+    compact_after: Option<Option<Count>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protect_head: Option<Count>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail_token_budget: Option<Count>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_tail_messages: Option<Count>,
+}
+
+impl From<Own> for SettingsPart {
+    fn from(own: Own) -> Self {
+        Self {
+            compact_after: own.compact_after.map(|tokens| tokens.map(count)),
+            protect_head: own.protect_head.map(count),
+            tail_token_budget: own.tail_token_budget.map(count),
+            min_tail_messages: own.min_tail_messages.map(count),
+        }
+    }
+}
+
+impl SettingsPart {
+    /// As `configureCompaction` would take it.
+    pub fn settings(self) -> Result<Own> {
+        let number = |count: Option<Count>| count.map(|count| count.0);
+        let own = Own {
+            compact_after: self.compact_after.map(number),
+            protect_head: number(self.protect_head),
+            tail_token_budget: number(self.tail_token_budget),
+            min_tail_messages: number(self.min_tail_messages),
+        };
+        own.check()?;
+        Ok(own)
+    }
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,6 +5,7 @@ mod compare;
 pub mod export;
 pub mod import;
 mod lines;
+pub mod memory;
 mod pending;
 mod writing;
 

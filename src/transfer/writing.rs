@@ -9,9 +9,12 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::import::{Target, at_line};
-use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, SessionLine};
+use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine};
+use super::memory::import::MemoryImport;
 use super::pending::Pending;
+use crate::access::{Needs, permit};
 use crate::changes;
+use crate::compaction::journal::render_settings;
 use crate::database::{Database, MAX_LIST_BYTES, Value, atomically};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -43,7 +46,9 @@ pub struct Writing {
     written_seq: i64,
     last_seq: i64,
     last_cursor: i64,
-    has_compactions: bool,
+    /// Of the newest line.
+    last_kind: Kind,
+    memory: MemoryImport,
     count: i64,
 }
 
@@ -70,6 +75,16 @@ impl Writing {
                 "This token is for one session and can't name another as its parent.",
             ));
         }
+        if let Some(part) = session.compaction {
+            let session_id = Some(&target.session_id);
+            permit(
+                &target.caller,
+                "configureCompaction",
+                Needs::Session,
+                session_id,
+            )?;
+            part.settings()?;
+        }
         let session_id = target.session_id.clone();
         let token = Id::mint_session(host).as_str().to_owned();
         atomically(db, || staging::begin(db, host, &session_id, &token))?;
@@ -84,9 +99,23 @@ impl Writing {
             written_seq: 0,
             last_seq: 0,
             last_cursor: 0,
-            has_compactions: false,
+            last_kind: Kind::Session,
+            memory: MemoryImport::new(target.clone()),
             count: 0,
         })
+    }
+
+    /// Holds a line's type against the order of the file.
+    pub fn take_kind(&mut self, kind: Kind) -> Result<()> {
+        if kind < self.last_kind && kind != Kind::Session {
+            let (kind, last) = (kind.name(), self.last_kind.name());
+            return Err(Error::invalid(
+                "type",
+                format!("All `{kind}` lines come before the first `{last}` line."),
+            ));
+        }
+        self.last_kind = self.last_kind.max(kind);
+        Ok(())
     }
 
     pub fn add_event(
@@ -98,12 +127,6 @@ impl Writing {
     ) -> Result<()> {
         let here = |error| at_line(line_number, error);
         line.check().map_err(here)?;
-        if self.has_compactions || !self.changes.is_empty() || self.last_cursor > 0 {
-            return Err(here(Error::invalid(
-                "type",
-                "An `event` line comes before every `compaction` and every `change` line.",
-            )));
-        }
         if line.seq.0 <= self.last_seq {
             return Err(here(Error::invalid(
                 "seq",
@@ -124,13 +147,6 @@ impl Writing {
         host: &dyn Host,
         line: &CompactionLine,
     ) -> Result<()> {
-        if !self.changes.is_empty() || self.last_cursor > 0 {
-            return Err(Error::invalid(
-                "type",
-                "A `compaction` line comes before every `change` line.",
-            ));
-        }
-        self.has_compactions = true;
         self.flush(db, host)?;
         atomically(db, || {
             staging::hold(db, host, &self.session_id, &self.token)?;
@@ -185,6 +201,24 @@ impl Writing {
         self.flush_if_full(db, host)
     }
 
+    pub fn add_memory(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        kind: Kind,
+        line: &[u8],
+        line_number: u64,
+    ) -> Result<()> {
+        self.memory
+            .take(kind, line, line_number)
+            .map_err(|error| at_line(line_number, error))?;
+        let (lines, bytes) = self.memory.pending();
+        match lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
+            true => self.flush_memory(db, host),
+            false => Ok(()),
+        }
+    }
+
     /// Writes the rest, and holds the `end` line against what came before it.
     pub fn check_end(
         &mut self,
@@ -202,6 +236,7 @@ impl Writing {
             return Err(here(Error::invalid("events", message)));
         }
         self.flush(db, host)?;
+        self.flush_memory(db, host)?;
         if let Some(leaf_id) = &end.leaf_id {
             let found = find_seqs(db, &self.session_id, std::iter::once(leaf_id))?;
             if found.is_empty() {
@@ -234,6 +269,18 @@ impl Writing {
         self.events.clear();
         self.changes.clear();
         self.pending_bytes = 0;
+        Ok(())
+    }
+
+    fn flush_memory(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        if self.memory.pending().0 == 0 {
+            return Ok(());
+        }
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            self.memory.write(db)
+        })?;
+        self.memory.written();
         Ok(())
     }
 
@@ -294,6 +341,10 @@ impl Writing {
     pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
         let session = &self.session;
         let cost = session.cost()?;
+        let compaction = session
+            .compaction
+            .map(|part| render_settings(part.settings()?))
+            .transpose()?;
         atomically(db, || {
             staging::hold(db, host, &self.session_id, &self.token)?;
             let leaf = match &end.leaf_id {
@@ -305,7 +356,7 @@ impl Writing {
             if session_exists(db, &self.session_id)? {
                 return Err(Error::storage("a session was created over an import"));
             }
-            let params: [Value; 13] = [
+            let params: [Value; 14] = [
                 self.session_id.as_str().into(),
                 self.agent.as_str().into(),
                 session.name.as_deref().into(),
@@ -319,12 +370,14 @@ impl Writing {
                 session.usage.input_tokens.0.into(),
                 session.usage.output_tokens.0.into(),
                 cost.into(),
+                compaction.into(),
             ];
             db.run(
                 "INSERT INTO cf_agents_sessions
                         (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
-                         seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
+                         seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
+                         compaction)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
                 &params,
             )?;
             staging::end(db, &self.session_id)?;

@@ -22,6 +22,7 @@ mod search;
 mod sessions;
 mod staging;
 mod transfer;
+mod transfer_memory;
 mod vectors;
 mod working_context;
 

@@ -8,7 +8,7 @@ use crate::ids::Id;
 use crate::memory::label::Label;
 
 /// Documents that a session may have loaded at once.
-const MAX_LOADED: i64 = 32;
+pub const MAX_LOADED: i64 = 32;
 
 /// A document that a session has loaded, or had.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,6 +96,28 @@ pub fn load(
         )?;
         Ok(true)
     })
+}
+
+/// Writes what was exported of a document in a session's context. Part of a
+/// transaction.
+pub fn restore(
+    db: &dyn Database,
+    session_id: &Id,
+    skill: &LoadedSkill,
+    loaded_at: i64,
+) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        &[
+            session_id.as_str().into(),
+            skill.label.to_lowercase().into(),
+            skill.key.as_str().into(),
+            skill.label.as_str().into(),
+            skill.content.as_deref().into(),
+            loaded_at.into(),
+        ],
+    )
 }
 
 /// Takes a document out of a session's context; `false`: it wasn't in it.

@@ -3,7 +3,7 @@
 
 pub mod front_matter;
 pub mod loaded;
-mod stored;
+pub mod stored;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -88,7 +88,13 @@ fn check_content(content: &str) -> Result<()> {
     Ok(())
 }
 
-fn check_skill_key(key: &str) -> Result<()> {
+/// What a document must be wherever it comes from.
+pub fn check_document(document: &Document) -> Result<()> {
+    check_skill_key(&document.key)?;
+    check_content(&document.content)
+}
+
+pub fn check_skill_key(key: &str) -> Result<()> {
     check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))
 }
 

@@ -1,7 +1,7 @@
 //! The documents that live in this object, and what the bucket was last seen to
 //! hold.
 
-use super::Skill;
+use super::{Document, Skill};
 use crate::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically, find_row};
 use crate::error::{Error, Result};
 use crate::memory::definition::Definition;
@@ -114,6 +114,29 @@ pub fn write_skill(
             ],
         )
     })
+}
+
+/// Writes a document that was exported. `block` is its block's key, under which
+/// there is no document of this key. Part of a transaction.
+pub fn restore(
+    db: &dyn Database,
+    scope: &str,
+    block: &str,
+    document: &Document,
+    updated_at: i64,
+) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        &[
+            scope.into(),
+            block.into(),
+            document.key.as_str().into(),
+            document.description.as_deref().into(),
+            document.content.as_str().into(),
+            updated_at.into(),
+        ],
+    )
 }
 
 pub fn delete_skill(db: &dyn Database, block: &Definition, key: &str) -> Result<bool> {
