@@ -5,7 +5,8 @@
 use std::collections::HashSet;
 
 use super::answers::{Answer, DECLINED, Outcome};
-use super::plan::{Accepted, Answered, Awaits, OpenCall, Place, Stored, find_asking, plan};
+use super::open_calls::{answered_calls, find_call, open_calls};
+use super::plan::{Accepted, Answered, Place, Stored, find_asking, plan};
 use super::request::{ChatMessage, ChatRequest, Trigger};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
@@ -15,7 +16,7 @@ use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::log::append::{Parent, append};
-use crate::log::event::{Action, NewEvent, ToolCall};
+use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
 use crate::log::note::{Approval, Note};
 use crate::log::tip::get_tip;
@@ -502,67 +503,4 @@ pub fn turn_in_progress() -> Error {
         Code::TurnInProgress,
         "A turn of this session is running. Wait for its end, or stop it with `cancelTurn`.",
     )
-}
-
-/// The calls of a message that wait for the client or the user.
-fn open_calls(rows: &[EventRow]) -> Result<Vec<OpenCall>> {
-    let answered = answered_calls(rows)?;
-    let mut open = Vec::new();
-    for row in rows.iter().filter(|row| row.is_run_member()) {
-        let note = row.note()?;
-        let outputs = note.client_calls.iter().map(|id| (id, Awaits::Output));
-        let approvals = note
-            .approvals
-            .iter()
-            .filter(|(id, _)| !note.decided.contains_key(*id))
-            .map(|(id, approval_id)| {
-                let approval_id = approval_id.clone();
-                (id, Awaits::Approval { approval_id })
-            });
-        open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
-            (!answered.contains(id)).then(|| OpenCall {
-                tool_call_id: id.clone(),
-                awaits,
-            })
-        }));
-    }
-    Ok(open)
-}
-
-fn answered_calls(rows: &[EventRow]) -> Result<HashSet<String>> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Answered {
-        tool_call_id: Option<String>,
-    }
-    let mut answered = HashSet::new();
-    for row in rows.iter().filter(|row| row.action == "tool_result") {
-        let tool = row.tool.as_deref().unwrap_or("{}");
-        let tool: Answered =
-            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
-        answered.extend(tool.tool_call_id);
-    }
-    Ok(answered)
-}
-
-fn find_call(rows: &[EventRow], call_id: &str) -> Result<ToolCall> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Called {
-        tool_calls: Option<Vec<ToolCall>>,
-    }
-    for row in rows {
-        let Some(tool) = row.tool.as_deref() else {
-            continue;
-        };
-        let called: Called =
-            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
-        let mut calls = called.tool_calls.into_iter().flatten();
-        if let Some(call) = calls.find(|call| call.id.as_str() == call_id) {
-            return Ok(call);
-        }
-    }
-    Err(Error::storage(
-        "a call that was noted is not in its message",
-    ))
 }

@@ -40,6 +40,7 @@ pub mod drive;
 pub mod frames;
 pub mod kit;
 pub mod live;
+pub mod open_calls;
 pub mod plan;
 pub mod recount;
 pub mod registered;
