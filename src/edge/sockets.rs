@@ -118,6 +118,12 @@ impl Audience for Sockets {
     }
 }
 
+/// Ends what a token allowed.
+pub fn close_expired(socket: &Socket) {
+    // One that is gone has ended already.
+    let _ = socket.close(4401, "The token has expired; have another minted.");
+}
+
 pub fn find_seat(socket: &Socket) -> Option<Seat> {
     let kept = socket.deserialize_attachment().ok()?.as_string()?;
     serde_json::from_str(&kept).ok()
