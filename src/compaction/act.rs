@@ -26,8 +26,8 @@ use crate::working_context::message::{ContextMessage, from_overlay, from_row};
 /// Tokens of the conversation that one request for a summary shows, and requests
 /// that one compaction makes at most. A longer middle is covered as far as that
 /// goes; the next compaction goes on from there.
-const PART_TOKENS: i64 = 4_000;
-const MAX_PARTS: usize = 32;
+const PART_TOKENS: i64 = 8_000;
+const MAX_PARTS: usize = 16;
 
 /// Older overlays that are kept under a wider one, to come back when it is deleted.
 const KEPT_NESTED: i64 = 20;

@@ -411,9 +411,9 @@ fn a_long_middle_is_summarised_in_bounded_parts() {
     assert_eq!(outcome.reason, Reason::Compacted);
     assert!(outcome.has_more);
     let prompts = scripted.prompts.borrow();
-    assert_eq!(prompts.len(), 32);
+    assert_eq!(prompts.len(), 16);
     assert!(prompts.iter().all(|prompt| prompt.len() < 50_000));
-    assert!(prompts[31].contains("summary 31"));
+    assert!(prompts[15].contains("summary 15"));
 }
 
 #[test]
