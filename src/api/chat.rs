@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply};
+use super::parse_session_id;
 use crate::access::{Caller, Needs, permit};
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::client_tools::check_name;
 use crate::chat::drive::{self, Room, TakenUp};
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
-use crate::chat::live::Running;
+use crate::chat::live::{ClientReply, Running};
 use crate::chat::recount::recount;
 use crate::chat::registered::{
     At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
@@ -113,7 +114,7 @@ pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: &[u8]) -> Result<Be
     let request = parse_chat_request(body)?;
     let session_id = match &request.session_id {
         Some(id) => id.clone(),
-        None => parse_id(session_id)?,
+        None => parse_session_id(session_id)?,
     };
     let turn_id = Id::mint_turn(agent.host);
     let started = start(agent, &session_id, &request, turn_id.as_str())?;
@@ -160,18 +161,10 @@ pub fn start(
         return Err(turn_in_progress());
     }
     agent.desk.check_room()?;
-    let accepting = Accepting {
-        db: agent.db,
-        host: agent.host,
-        agent_name: agent.name,
-        session_id,
-        only_session: agent.caller.only_session(),
-    };
+    let accepting = accepting(agent, session_id, agent.caller.only_session());
     let started = accepting.accept(request, turn_id)?;
     // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started
-        .turn
-        .map(|turn| Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+    let work = started.turn.map(|turn| begin(agent, turn));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(turn_id));
     }
@@ -181,6 +174,24 @@ pub fn start(
             message_id: started.message_id,
         },
     })
+}
+
+fn accepting<'a>(
+    agent: &Agent<'a>,
+    session_id: &'a Id,
+    only_session: Option<&'a Id>,
+) -> Accepting<'a> {
+    Accepting {
+        db: agent.db,
+        host: agent.host,
+        agent_name: agent.name,
+        session_id,
+        only_session,
+    }
+}
+
+fn begin(agent: &Agent<'_>, turn: Turn) -> Work {
+    Work::Begin(agent.desk.begin(&turn), Box::new(turn))
 }
 
 /// A stream that says that nothing is said yet.
@@ -203,7 +214,7 @@ fn waiting(message_id: String) -> Listening {
 
 /// The running turn from its beginning; `None`: there is none.
 pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>> {
-    let session_id = parse_id(session_id)?;
+    let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CHAT, Needs::Session, Some(&session_id))?;
     let work = take_up(agent, &session_id)?;
     let Some(running) = agent.desk.find(&session_id) else {
@@ -256,20 +267,16 @@ pub fn take_up_all(agent: &Agent<'_>) -> Result<Vec<Work>> {
 }
 
 /// Runs a turn to its end; gives the session that grew.
-pub async fn run(agent: &Agent<'_>, work: Work) -> Result<Id> {
-    let mut next = Some(work);
-    let session_id = loop {
-        let Some(work) = next.take() else {
-            return Err(Error::storage("a turn that was none"));
-        };
+pub async fn run(agent: &Agent<'_>, work: Work) -> Id {
+    let mut work = work;
+    loop {
         let running = Rc::clone(work.running());
         run_one(agent, work).await;
-        next = answer_early(agent, &running);
-        if next.is_none() {
-            break running.session_id.clone();
+        match answer_early(agent, &running) {
+            Some(next) => work = next,
+            None => return running.session_id.clone(),
         }
-    };
-    Ok(session_id)
+    }
 }
 
 async fn run_one(agent: &Agent<'_>, work: Work) {
@@ -287,33 +294,35 @@ fn answer_early(agent: &Agent<'_>, running: &Running) -> Option<Work> {
     let session_id = &running.session_id;
     let mut work = None;
     for early in running.take_answers() {
-        let accepting = Accepting {
-            db: agent.db,
-            host: agent.host,
-            agent_name: agent.name,
-            session_id,
-            only_session: early.only_session.as_ref(),
-        };
-        let turn_id = Id::mint_turn(agent.host);
         // One that fails leaves its call waiting, as if it had not come.
-        let Ok(Some(started)) = accepting.accept_answer(
-            early.answer,
-            early.continues,
-            &early.client_tools,
-            turn_id.as_str(),
-        ) else {
-            continue;
-        };
-        if let Some(turn) = started.turn {
-            work = Some(Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
+        if let Ok(Some(next)) = take_answer(agent, session_id, early) {
+            work = Some(next);
         }
-        show_updated(agent, session_id, &started.message_id);
     }
     work
 }
 
+/// Writes an answer to a call; gives the turn that goes on, if one does.
+pub fn take_answer(agent: &Agent<'_>, session_id: &Id, given: ClientReply) -> Result<Option<Work>> {
+    let accepting = accepting(agent, session_id, given.only_session.as_ref());
+    let turn_id = Id::mint_turn(agent.host);
+    let Some(started) = accepting.accept_answer(
+        given.answer,
+        given.continues,
+        &given.client_tools,
+        turn_id.as_str(),
+    )?
+    else {
+        return Ok(None);
+    };
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started.turn.map(|turn| begin(agent, turn));
+    show_updated(agent, session_id, &started.message_id);
+    Ok(work)
+}
+
 /// Shows everybody who watches a message that was changed.
-pub fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
+fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
     if agent.audience.is_there(session_id)
         && let Ok(id) = Id::parse(message_id.to_owned())
         && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
@@ -340,11 +349,6 @@ fn room<'a>(agent: &Agent<'a>) -> Room<'a> {
         desk: agent.desk,
         audience: agent.audience,
     }
-}
-
-fn parse_id(session_id: &str) -> Result<Id> {
-    Id::parse(session_id.to_owned())
-        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
 }
 
 /// Stops the turn that runs in a session; what was said so far is kept.

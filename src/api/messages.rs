@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
+use super::parse_session_id;
 use crate::access::{Needs, permit};
 use crate::config::load_config;
 use crate::database::Database;
@@ -303,8 +304,7 @@ const MAX_SHOWN_MESSAGES: usize = 1000;
 
 /// A token that may read the history may read it in this way too.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
-    let session_id = Id::parse(session_id)
-        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
+    let session_id = parse_session_id(&session_id)?;
     permit(
         agent.caller,
         GetHistory::NAME,

@@ -65,6 +65,12 @@ pub fn is_operation(name: &str) -> bool {
     name == chat::CHAT || table::OPERATIONS.iter().any(|entry| entry.name == name)
 }
 
+/// The session that an address names.
+fn parse_session_id(text: &str) -> Result<Id> {
+    Id::parse(text.to_owned())
+        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
+}
+
 fn unknown_operation(name: &str) -> Error {
     let names = table::OPERATIONS.iter().map(|entry| entry.name);
     let message = match json::find_nearest(name, names) {

@@ -5,18 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use super::chat::{self, Started, Work, start, take_up};
 use super::operation::Agent;
-use super::{dispatch, is_operation};
+use super::{dispatch, is_operation, parse_session_id};
 use crate::access::{Caller, Needs, Scope, permit};
-use crate::chat::accept::Accepting;
 use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
     render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
-use crate::chat::live::EarlyAnswer;
+use crate::chat::live::ClientReply;
 use crate::chat::request::ChatRequest;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Result};
 use crate::ids::Id;
 use crate::messages::change::clear_messages;
 use crate::models::ToolDefinition;
@@ -88,8 +87,7 @@ impl Seat {
 
 /// Takes a seat: for who may chat in the session.
 pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
-    let session_id = Id::parse(session_id)
-        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))?;
+    let session_id = parse_session_id(&session_id)?;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(&session_id))?;
     Ok(Seat {
         opened_in_turn: agent.desk.find(&session_id).is_some(),
@@ -144,7 +142,7 @@ pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
             answer,
             continues,
             client_tools,
-        } => take_answer(agent, seat, answer, continues, &client_tools),
+        } => take_answer(agent, seat, answer, continues, client_tools),
         Incoming::ResumeRequest { probe_id } => resume(agent, seat, probe_id.as_deref()),
         Incoming::ResumeAck { id } => Ok(replay(agent, seat, &id)),
         Incoming::Rpc {
@@ -211,44 +209,28 @@ fn take_answer(
     seat: &Seat,
     answer: Answer,
     continues: bool,
-    client_tools: &[ToolDefinition],
+    client_tools: Vec<ToolDefinition>,
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
     permit(agent.caller, chat::CHAT, Needs::Session, Some(session_id))?;
+    let given = ClientReply {
+        answer,
+        continues,
+        client_tools,
+        only_session: agent.caller.only_session().cloned(),
+    };
     if let Some(running) = agent.desk.find(session_id) {
-        running.keep_answer(EarlyAnswer {
-            answer,
-            continues,
-            client_tools: client_tools.to_vec(),
-            only_session: agent.caller.only_session().cloned(),
-        });
+        running.keep_answer(given);
         return Ok(Heard::default());
     }
-    let accepting = Accepting {
-        db: agent.db,
-        host: agent.host,
-        agent_name: agent.name,
-        session_id,
-        only_session: agent.caller.only_session(),
-    };
-    let turn_id = Id::mint_turn(agent.host);
-    let Some(started) =
-        accepting.accept_answer(answer, continues, client_tools, turn_id.as_str())?
-    else {
+    let Some(work) = chat::take_answer(agent, session_id, given)? else {
         return Ok(Heard::default());
     };
-    // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started
-        .turn
-        .map(|turn| Work::Begin(agent.desk.begin(&turn), Box::new(turn)));
-    chat::show_updated(agent, session_id, &started.message_id);
-    let Some(work) = work else {
-        return Ok(Heard::default());
-    };
+    let turn_id = work.running().request_id.clone();
     Ok(Heard {
-        replies: vec![render_resuming(turn_id.as_str(), None)],
+        replies: vec![render_resuming(&turn_id, None)],
         seat: Some(Seat {
-            asked: Some(turn_id.as_str().to_owned()),
+            asked: Some(turn_id),
             is_held: true,
             ..seat.clone()
         }),

@@ -3,9 +3,10 @@
 
 use super::events::{AppendEvents, LoadEvents};
 use super::operation::{Agent, Operation};
+use super::parse_session_id;
 use super::sessions::{CreateSession, GetSession};
 use crate::access::{Caller, Needs, permit};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::Id;
 use crate::transfer::export::Export;
 use crate::transfer::import::{Import, Target};
@@ -14,7 +15,7 @@ use crate::transfer::memory::find_readers;
 /// For who may read the session, all of its events and what it has of memory:
 /// a file is whole, or it is none.
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
-    let session_id = parse_id(session_id)?;
+    let session_id = parse_session_id(&session_id)?;
     allow::<GetSession>(agent, &session_id)?;
     allow::<LoadEvents>(agent, &session_id)?;
     if *agent.caller != Caller::Owner {
@@ -28,7 +29,7 @@ pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
 /// For who may create the session and append to it. What else a line writes is
 /// asked for when it comes.
 pub fn begin_import(agent: &Agent<'_>, session_id: String) -> Result<Import> {
-    let session_id = parse_id(session_id)?;
+    let session_id = parse_session_id(&session_id)?;
     allow::<CreateSession>(agent, &session_id)?;
     allow::<AppendEvents>(agent, &session_id)?;
     Ok(Import::new(Target {
@@ -40,9 +41,4 @@ pub fn begin_import(agent: &Agent<'_>, session_id: String) -> Result<Import> {
 
 fn allow<O: Operation>(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     permit(agent.caller, O::NAME, O::NEEDS, Some(session_id))
-}
-
-fn parse_id(session_id: String) -> Result<Id> {
-    Id::parse(session_id)
-        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
 }

@@ -105,9 +105,9 @@ impl Desk {
     }
 }
 
-/// What a socket answered before the turn that asked had ended: a client runs its
-/// tools as soon as it hears of their calls.
-pub struct EarlyAnswer {
+/// What a socket answered to a call, perhaps before the turn that asked has ended:
+/// a client runs its tools as soon as it hears of their calls.
+pub struct ClientReply {
     pub answer: Answer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
@@ -126,7 +126,7 @@ pub struct Running {
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
     /// Answers to its calls that came while it still ran.
-    answers: RefCell<Vec<EarlyAnswer>>,
+    answers: RefCell<Vec<ClientReply>>,
     /// Of all who wait for a chunk, or for the user to change their mind.
     wakers: RefCell<Vec<Waker>>,
 }
@@ -175,14 +175,14 @@ impl Running {
     }
 
     /// Keeps an answer for the turn's end; beyond a limit nobody's calls are left.
-    pub fn keep_answer(&self, answer: EarlyAnswer) {
+    pub fn keep_answer(&self, answer: ClientReply) {
         let mut answers = self.answers.borrow_mut();
         if answers.len() < MAX_CALLS {
             answers.push(answer);
         }
     }
 
-    pub fn take_answers(&self) -> Vec<EarlyAnswer> {
+    pub fn take_answers(&self) -> Vec<ClientReply> {
         self.answers.take()
     }
 

@@ -174,10 +174,7 @@ impl SessionAgent {
         self.state.wait_until(async move {
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
-            match grown {
-                Ok(grown) => object.follow_up(&grown).await,
-                Err(error) => http::log(&error),
-            }
+            object.follow_up(&grown).await;
         });
     }
 

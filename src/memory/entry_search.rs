@@ -17,9 +17,10 @@ use crate::error::Result;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{Nearest, fuse};
 use crate::search::query::Query;
-use crate::search::rank::{Candidate, Term, full_score, rarity, scores};
+use crate::search::rank::{Candidate, full_score, scores};
 use crate::search::snippet::snippet;
 use crate::search::stem::stem;
+use crate::search::terms::load_terms;
 use crate::search::words::words;
 
 /// Candidates whose texts are looked at.
@@ -177,7 +178,7 @@ pub fn find(
           LIMIT ?4",
         &params,
     )?;
-    let terms = load_terms(db, &query)?;
+    let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
     let candidates = rows
         .iter()
         .map(|row| to_candidate(row, &query))
@@ -266,29 +267,4 @@ fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {
             _ => 0.0,
         },
     })
-}
-
-fn load_terms(db: &dyn Database, query: &Query) -> Result<Vec<Term>> {
-    let stems = query.terms();
-    let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
-    wanted.push(EVERY_DOCUMENT);
-    let rows = db.rows(
-        "SELECT wanted.value, found.doc
-           FROM json_each(?1) AS wanted
-          CROSS JOIN cf_agents_entries_search_words AS found
-             ON found.term = wanted.value",
-        &[Json::from(wanted).to_string().into()],
-    )?;
-    let mut counts = HashMap::new();
-    for row in &rows {
-        counts.insert(row.text(0)?.to_owned(), row.integer(1)?);
-    }
-    let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
-    Ok(stems
-        .into_iter()
-        .map(|stem| Term {
-            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
-            stem,
-        })
-        .collect())
 }

@@ -6,12 +6,13 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::build::event_text;
-use super::document::{EVERY_DOCUMENT, EventText, about, role_of, text_of};
+use super::document::{EventText, about, role_of, text_of};
 use super::fuse::{Nearest, fuse};
 use super::query::Query;
-use super::rank::{Candidate, Term, full_score, rarity, scores};
+use super::rank::{Candidate, full_score, scores};
 use super::snippet::snippet;
 use super::stem::stem;
+use super::terms::load_terms;
 use super::words::words;
 use crate::database::{Database, Row, Value};
 use crate::error::Result;
@@ -89,7 +90,7 @@ pub fn find(
         return Ok(Vec::new());
     }
     let mut rows = load_candidates(db, search, &query)?;
-    let terms = load_terms(db, &query)?;
+    let terms = load_terms(db, "cf_agents_search_words", &query)?;
     let to_candidates = |rows: &[Row]| {
         rows.iter()
             .map(|row| to_candidate(row, &query))
@@ -264,31 +265,6 @@ fn load_candidates(db: &dyn Database, search: &Search<'_>, query: &Query) -> Res
         .into(),
     );
     db.rows(&sql, &params)
-}
-
-fn load_terms(db: &dyn Database, query: &Query) -> Result<Vec<Term>> {
-    let stems = query.terms();
-    let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
-    wanted.push(EVERY_DOCUMENT);
-    let rows = db.rows(
-        "SELECT wanted.value, found.doc
-           FROM json_each(?1) AS wanted
-          CROSS JOIN cf_agents_search_words AS found
-             ON found.term = wanted.value",
-        &[Value::Text(json!(wanted).to_string())],
-    )?;
-    let mut counts = HashMap::new();
-    for row in &rows {
-        counts.insert(row.text(0)?.to_owned(), row.integer(1)?);
-    }
-    let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
-    Ok(stems
-        .into_iter()
-        .map(|stem| Term {
-            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
-            stem,
-        })
-        .collect())
 }
 
 fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {

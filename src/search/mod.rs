@@ -11,4 +11,5 @@ pub mod query;
 pub mod rank;
 pub mod snippet;
 pub mod stem;
+pub mod terms;
 pub mod words;

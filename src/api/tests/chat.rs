@@ -30,7 +30,7 @@ impl Alice {
     }
 
     fn run_work(&self, work: Work) {
-        wait_for(run(&self.agent(&self.db), work)).unwrap();
+        wait_for(run(&self.agent(&self.db), work));
     }
 
     /// A whole turn; what its client hears.
@@ -631,7 +631,7 @@ fn a_turn_whose_storage_fails_is_finished_later() {
         alice.outside.answer(Ok(Said::text(200, "x")));
         alice.outside.answer(said("Done."));
         let failing = crate::testing::Failing::after(&alice.db, passing);
-        let _ = wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
+        wait_for(run(&alice.agent(&failing), begun.work.unwrap()));
         if !failing.has_failed() {
             assert_eq!(alice.actions().len(), 4);
             assert!(passing > 20);
@@ -706,7 +706,7 @@ fn a_turn_in_a_deleted_session_ends_and_leaves_nothing() {
         .unwrap();
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.outside.answer(said("Anybody?"));
-    let _ = wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
+    wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
     assert_eq!(*kinds(&hear(begun.listening)).last().unwrap(), "abort");
     assert_eq!(
         alice.ok("getSession", json!({"sessionId": "s"})),
@@ -873,7 +873,7 @@ fn a_session_that_is_deleted_and_made_again_is_no_old_turns() {
         .unwrap();
     assert_eq!(busy.code.name(), "turn_in_progress");
     // It was told to stop, asks nobody, and writes nothing.
-    let _ = wait_for(run(&alice.agent(&alice.db), old.work.unwrap()));
+    wait_for(run(&alice.agent(&alice.db), old.work.unwrap()));
     assert!(alice.outside.calls.borrow().is_empty());
     alice.outside.answer(said("New."));
     alice.says("new");
@@ -919,7 +919,7 @@ fn a_turn_begins_also_where_onlookers_can_be_shown_nothing() {
     let begun = alice
         .begin(&json!({"id": "s", "message": user("hi")}))
         .unwrap();
-    let _ = wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
+    wait_for(run(&alice.agent(&alice.db), begun.work.unwrap()));
     assert_eq!(*kinds(&hear(begun.listening)).last().unwrap(), "error");
     assert!(!alice.has_turn_rows());
     assert!(

@@ -1,0 +1,42 @@
+//! The words of a query, weighed by how rare each is in an index.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::document::EVERY_DOCUMENT;
+use super::query::Query;
+use super::rank::{Term, rarity};
+use crate::database::{Database, Value};
+use crate::error::Result;
+
+/// A query's terms, each with how rare it is in an index, whose words are counted
+/// in `words_table`: a name of our own, never a caller's.
+pub fn load_terms(
+    db: &dyn Database,
+    words_table: &'static str,
+    query: &Query,
+) -> Result<Vec<Term>> {
+    let stems = query.terms();
+    let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
+    wanted.push(EVERY_DOCUMENT);
+    let sql = format!(
+        "SELECT wanted.value, found.doc
+           FROM json_each(?1) AS wanted
+          CROSS JOIN {words_table} AS found
+             ON found.term = wanted.value"
+    );
+    let rows = db.rows(&sql, &[Value::Text(json!(wanted).to_string())])?;
+    let mut counts = HashMap::new();
+    for row in &rows {
+        counts.insert(row.text(0)?.to_owned(), row.integer(1)?);
+    }
+    let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
+    Ok(stems
+        .into_iter()
+        .map(|stem| Term {
+            rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
+            stem,
+        })
+        .collect())
+}
