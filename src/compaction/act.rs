@@ -146,7 +146,7 @@ impl Compactor<'_> {
         let Some(plan) = plan(&units, &task.settings) else {
             return Ok(Outcome::nothing(Reason::NothingToCompact, before));
         };
-        let (from_id, to_id) = self.load_edges(task.session_id, plan.range)?;
+        let (from_id, to_id) = self.get_edges(task.session_id, plan.range)?;
         let mut outcome = Outcome {
             covers: Some(Covers {
                 from_id: from_id.clone(),
@@ -266,9 +266,8 @@ impl Compactor<'_> {
         let session_id = task.session_id;
         atomically(self.db, || {
             let tip = get_tip(self.db, session_id)?;
-            let edges = self.load_edges(session_id, new.range);
-            let is_same =
-                matches!(&edges, Ok((from, to)) if from == new.from_id && to == new.to_id);
+            let edges = self.find_edges(session_id, new.range)?;
+            let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
             if !is_same || self.load_last_change(session_id)? != seen {
                 return Ok(None);
             }
@@ -296,15 +295,19 @@ impl Compactor<'_> {
         changes::load_newest(self.db, session_id)
     }
 
-    fn load_edges(&self, session_id: &Id, range: Range) -> Result<(String, String)> {
-        let id = |seq: i64| {
-            let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
-            find_row(self.db, sql, &[session_id.as_str().into(), seq.into()])?
-                .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?
-                .text(0)
-                .map(str::to_owned)
+    fn get_edges(&self, session_id: &Id, range: Range) -> Result<(String, String)> {
+        self.find_edges(session_id, range)?
+            .ok_or_else(|| Error::storage("an event at a compaction's edge is missing"))
+    }
+
+    /// The ids of a range's first and last event, if both are there.
+    fn find_edges(&self, session_id: &Id, range: Range) -> Result<Option<(String, String)>> {
+        let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
+        let find = |seq: i64| -> Result<Option<String>> {
+            let row = find_row(self.db, sql, &[session_id.as_str().into(), seq.into()])?;
+            row.map(|row| row.text(0).map(str::to_owned)).transpose()
         };
-        Ok((id(range.from_seq)?, id(range.to_seq)?))
+        Ok(find(range.from_seq)?.zip(find(range.to_seq)?))
     }
 }
 

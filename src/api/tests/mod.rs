@@ -7,6 +7,7 @@ mod compaction;
 mod config;
 mod estimates;
 mod events;
+mod examples;
 mod faults;
 mod media;
 mod memory_agents;
