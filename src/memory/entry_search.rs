@@ -18,7 +18,7 @@ use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{Nearest, fuse};
 use crate::search::query::Query;
 use crate::search::rank::{Candidate, full_score, scores};
-use crate::search::snippet::snippet;
+use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::stem;
 use crate::search::terms::load_terms;
 use crate::search::words::words;
@@ -33,8 +33,11 @@ pub struct FoundEntry {
     pub key: Option<String>,
     pub title: Option<String>,
     pub content: String,
-    /// The words that were found between `<mark>` and `</mark>`.
+    /// About 240 characters of the content, as they stand there.
     pub snippet: String,
+    /// Where in the snippet the words stand that were found: start and end of each,
+    /// in UTF-16 units, as JavaScript counts.
+    pub highlights: Vec<Highlight>,
     /// To compare results of one search by, and nothing else.
     pub score: f64,
 }
@@ -136,12 +139,16 @@ fn read_told(told: service::ToldResults, query: &str, most: usize) -> Vec<FoundE
         .into_iter()
         .chain(told.results.unwrap_or_default())
         .take(most)
-        .map(|result| FoundEntry {
-            snippet: snippet(&result.content, &stems, &query.prefixes),
-            key: result.key,
-            title: result.title,
-            content: result.content,
-            score: result.score.unwrap_or(0.0),
+        .map(|result| {
+            let snippet = snippet(&result.content, &stems, &query.prefixes);
+            FoundEntry {
+                key: result.key,
+                title: result.title,
+                content: result.content,
+                snippet: snippet.text,
+                highlights: snippet.highlights,
+                score: result.score.unwrap_or(0.0),
+            }
         })
         .collect()
 }
@@ -205,11 +212,13 @@ pub fn find(
         .take(most)
         .map(|(score, row)| {
             let content = row.text(3)?.to_owned();
+            let snippet = snippet(&content, &stems, &query.prefixes);
             Ok(FoundEntry {
                 key: row.find_text(1).map(str::to_owned),
                 title: row.find_text(2).map(str::to_owned),
-                snippet: snippet(&content, &stems, &query.prefixes),
                 content,
+                snippet: snippet.text,
+                highlights: snippet.highlights,
                 score: (score * 10_000.0).round() / 10_000.0,
             })
         })

@@ -10,7 +10,7 @@ use super::document::{EventText, about, role_of, text_of};
 use super::fuse::{Nearest, fuse};
 use super::query::Query;
 use super::rank::{Candidate, full_score, scores};
-use super::snippet::snippet;
+use super::snippet::{Highlight, snippet};
 use super::stem::stem;
 use super::terms::load_terms;
 use super::words::words;
@@ -72,8 +72,11 @@ pub struct Hit {
     pub action: String,
     pub seq: i64,
     pub created_at: i64,
-    /// About 240 characters, the words that were found between `<mark>` and `</mark>`.
+    /// About 240 characters of its text, as they stand there.
     pub snippet: String,
+    /// Where in the snippet the words stand that were found: start and end of each,
+    /// in UTF-16 units, as JavaScript counts.
+    pub highlights: Vec<Highlight>,
     /// To compare results of one search by, and nothing else.
     pub score: f64,
 }
@@ -313,11 +316,13 @@ fn to_hit(
     let Some(event) = find_event_text(db, &session_id, seq)? else {
         return Ok(None);
     };
+    let snippet = snippet(&text_of(&event_text(&event)), stems, prefixes);
     Ok(Some(Hit {
         session_id: session_id.as_str().to_owned(),
         session_name: row.find_text(2).map(str::to_owned),
         role: role_of(&event.action).to_owned(),
-        snippet: snippet(&text_of(&event_text(&event)), stems, prefixes),
+        snippet: snippet.text,
+        highlights: snippet.highlights,
         id: event.id,
         action: event.action,
         seq,

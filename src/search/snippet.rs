@@ -1,4 +1,6 @@
-//! The piece of a text that shows why it was found, the hits marked.
+//! The piece of a text that shows why it was found, and where in it the hits
+//! stand. The piece is plain: a page that shows it marks the hits itself, and
+//! renders nothing that somebody stored as markup.
 
 use super::stem::stem;
 use super::words::words;
@@ -16,33 +18,51 @@ struct Spot {
     is_hit: bool,
 }
 
+/// A piece of a text as it stands there, nothing put in but `…` where it was cut.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Snippet {
+    pub text: String,
+    /// Where the words that were asked for stand in it.
+    pub highlights: Vec<Highlight>,
+}
+
+/// Start and end of a word, in UTF-16 units: as JavaScript counts.
+pub type Highlight = [usize; 2];
+
 /// `terms` are stems, `prefixes` the beginnings of words.
-pub fn snippet(text: &str, terms: &[String], prefixes: &[String]) -> String {
+pub fn snippet(text: &str, terms: &[String], prefixes: &[String]) -> Snippet {
     let text = text
         .get(..text.floor_char_boundary(MAX_SCANNED_BYTES))
         .unwrap_or(text);
     let spots = spots(text, terms, prefixes);
     let (start, end) = densest(text, &spots);
-    let mut snippet = String::new();
+    let mut snippet = Snippet::default();
     if start > 0 {
-        snippet.push('…');
+        snippet.text.push('…');
     }
+    let mut units = utf16_length(&snippet.text);
     let mut at = start;
     for spot in spots
         .iter()
         .filter(|spot| spot.is_hit && spot.start >= start && spot.end <= end)
     {
-        snippet.push_str(text.get(at..spot.start).unwrap_or_default());
-        snippet.push_str("<mark>");
-        snippet.push_str(text.get(spot.start..spot.end).unwrap_or_default());
-        snippet.push_str("</mark>");
+        units += utf16_length(text.get(at..spot.start).unwrap_or_default());
+        let from = units;
+        units += utf16_length(text.get(spot.start..spot.end).unwrap_or_default());
+        snippet.highlights.push([from, units]);
         at = spot.end;
     }
-    snippet.push_str(text.get(at..end).unwrap_or_default());
+    snippet
+        .text
+        .push_str(text.get(start..end).unwrap_or_default());
     if end < text.len() {
-        snippet.push('…');
+        snippet.text.push('…');
     }
     snippet
+}
+
+fn utf16_length(text: &str) -> usize {
+    text.chars().map(char::len_utf16).sum()
 }
 
 fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<Spot> {
@@ -126,7 +146,7 @@ fn densest(text: &str, spots: &[Spot]) -> (usize, usize) {
 mod tests {
     use super::*;
 
-    fn marked(text: &str, terms: &[&str], prefixes: &[&str]) -> String {
+    fn cut(text: &str, terms: &[&str], prefixes: &[&str]) -> Snippet {
         let own = |words: &[&str]| {
             words
                 .iter()
@@ -134,6 +154,23 @@ mod tests {
                 .collect::<Vec<_>>()
         };
         snippet(text, &own(terms), &own(prefixes))
+    }
+
+    /// What a reader in JavaScript finds at the highlights, with `[` and `]` around.
+    fn marked(text: &str, terms: &[&str], prefixes: &[&str]) -> String {
+        let snippet = cut(text, terms, prefixes);
+        let units: Vec<u16> = snippet.text.encode_utf16().collect();
+        let mut marked = String::new();
+        let mut at = 0;
+        for [start, end] in snippet.highlights {
+            assert!(at <= start && start < end && end <= units.len());
+            marked.push_str(&String::from_utf16(&units[at..start]).unwrap());
+            marked.push('[');
+            marked.push_str(&String::from_utf16(&units[start..end]).unwrap());
+            marked.push(']');
+            at = end;
+        }
+        marked + &String::from_utf16(&units[at..]).unwrap()
     }
 
     #[test]
@@ -144,7 +181,7 @@ mod tests {
                 &["deploy"],
                 &["fu"]
             ),
-            "<mark>Deploying</mark> is <mark>fun</mark>. <mark>Deployments</mark>, too! Redeploy."
+            "[Deploying] is [fun]. [Deployments], too! Redeploy."
         );
         assert_eq!(marked("nothing here", &["x"], &[]), "nothing here");
         assert_eq!(marked("", &["x"], &[]), "");
@@ -162,10 +199,7 @@ mod tests {
             snippet.starts_with('…') && snippet.ends_with('…'),
             "{snippet}"
         );
-        assert!(
-            snippet.contains("the <mark>needle</mark> in it straw"),
-            "{snippet}"
-        );
+        assert!(snippet.contains("the [needle] in it straw"), "{snippet}");
         assert!(
             snippet.chars().count() <= MAX_CHARS + 20,
             "{}",
@@ -174,8 +208,33 @@ mod tests {
     }
 
     #[test]
+    fn highlights_count_as_javascript_does() {
+        let text = "\u{1F600}\u{1F468}\u{200D}\u{1F469} le cafe\u{0301}, Cafés 東京 <b>café</b>";
+        assert_eq!(
+            marked(text, &["cafe", "東"], &[]),
+            "\u{1F600}\u{1F468}\u{200D}\u{1F469} le [cafe\u{0301}], [Cafés] [東京] <b>[café]</b>"
+        );
+        assert_eq!(
+            cut("\u{1F600} an apple", &["appl"], &[]),
+            Snippet {
+                text: "\u{1F600} an apple".to_owned(),
+                highlights: vec![[6, 11]],
+            }
+        );
+        // The dots that say that it was cut count too.
+        let text = format!("{}the needle", "\u{1F600} ".repeat(300));
+        let found = cut(&text, &["needl"], &[]);
+        let [[start, end]] = found.highlights[..] else {
+            panic!("{found:?}")
+        };
+        let units: Vec<u16> = found.text.encode_utf16().collect();
+        assert!(found.text.starts_with('…'));
+        assert_eq!(String::from_utf16(&units[start..end]).unwrap(), "needle");
+    }
+
+    #[test]
     fn a_cut_never_falls_inside_a_character() {
         let text = "\u{1F600}é東".repeat(300);
-        assert!(marked(&text, &["x"], &[]).chars().count() <= MAX_CHARS + 2);
+        assert!(cut(&text, &["x"], &[]).text.chars().count() <= MAX_CHARS + 2);
     }
 }

@@ -49,8 +49,8 @@ pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String>
         .iter()
         .map(|hit| {
             let session = hit.session_name.as_deref().unwrap_or(&hit.session_id);
-            let snippet = hit.snippet.replace("<mark>", "").replace("</mark>", "");
-            let snippet = snippet.split_whitespace().collect::<Vec<_>>().join(" ");
+            let snippet: Vec<&str> = hit.snippet.split_whitespace().collect();
+            let snippet = snippet.join(" ");
             format!("[{session}] {}: {snippet}", hit.role)
         })
         .collect();

@@ -121,7 +121,7 @@ test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () 
   const before = await cost(agent, "appendEvents", { events: [user({ content: "a rare marmalade" })] });
   assert.equal(before.written, 1);
   const { body } = await server.call(agent, "search", { query: "marmalades" });
-  assert.deepEqual(body.results.map(({ snippet }) => snippet), ["a rare <mark>marmalade</mark>"]);
+  assert.deepEqual(body.results.map(({ snippet }) => snippet), ["a rare marmalade"]);
   const after = await cost(agent, "appendEvents", { events: [user({ content: "more marmalade" })] });
   assert.deepEqual([after.written, after.read <= 10], [2, true], JSON.stringify(after));
   const ten = await cost(agent, "appendEvents", { events: Array.from({ length: 10 }, () => user()) });

@@ -507,7 +507,8 @@ fn entries_are_paged_replaced_and_deleted() {
     let search = |query: &str| {
         alice.ok("searchContext", json!({"label": "kb", "query": query}))["results"].clone()
     };
-    assert_eq!(search("penguin")[0]["snippet"], "on <mark>penguins</mark>");
+    assert_eq!(search("penguin")[0]["snippet"], "on penguins");
+    assert_eq!(search("penguin")[0]["highlights"], json!([[3, 11]]));
     assert_eq!(
         search("\"about a\""),
         json!([]),

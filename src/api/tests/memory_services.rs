@@ -122,7 +122,8 @@ fn a_service_is_searched_and_its_documents_loaded() {
         "searchContext",
         json!({"label": "notes", "query": "penguin"}),
     );
-    assert_eq!(found["results"][0]["snippet"], "<mark>penguins</mark> swim");
+    assert_eq!(found["results"][0]["snippet"], "penguins swim");
+    assert_eq!(found["results"][0]["highlights"], json!([[0, 8]]));
     alice.outside.answer(Said::json(
         &json!({"content": "As the documents' providers do: one text."}),
     ));

@@ -46,9 +46,21 @@ fn a_hit_shows_where_it_stands_and_why() {
         hit,
         json!({
             "sessionId": "s", "sessionName": "Ops", "id": "a", "role": "user", "action": "user_message", "seq": 1,
-            "createdAt": 1_000_000, "snippet": "The <mark>deployment</mark> failed on Friday."
+            "createdAt": 1_000_000, "snippet": "The deployment failed on Friday.", "highlights": [[4, 14]]
         })
     );
+}
+
+#[test]
+fn a_snippet_is_the_text_as_it_stands_and_no_markup() {
+    let alice = Alice::with_session();
+    alice.tell("a", "\u{1F600} <img src=x onerror=alert(1)> apple</mark>");
+    let hit = &alice.search("apples image")[0];
+    assert_eq!(
+        hit["snippet"],
+        "\u{1F600} <img src=x onerror=alert(1)> apple</mark>"
+    );
+    assert_eq!(hit["highlights"], json!([[32, 37]]));
 }
 
 #[test]
