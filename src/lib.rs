@@ -28,6 +28,7 @@ mod outside;
 mod schema;
 mod search;
 mod sessions;
+mod slots;
 mod staging;
 mod tokens;
 mod tools;

@@ -399,7 +399,7 @@ const MAX_SCHEMA_BYTES: usize = 64 << 10;
 /// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
 ///
 /// It is called with a POST of `{name, arguments, agent, sessionId}`; what it
-/// answers, the model reads.
+/// answers, the model reads. The header `idempotency-key` names the call.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

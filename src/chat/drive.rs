@@ -3,10 +3,11 @@
 //! and what is stored then is enough to go on.
 
 use std::cell::RefCell;
+use std::pin::pin;
 use std::rc::Rc;
 
-use futures_util::StreamExt as _;
-use futures_util::stream::FuturesUnordered;
+use futures_util::stream::{self, FuturesUnordered};
+use futures_util::{StreamExt as _, future};
 
 use super::chunks::Chunk;
 use super::frames::outgoing::{TurnOutcome, render_failed};
@@ -16,7 +17,6 @@ use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
 use super::store::{StoredTurn, delete_turn, save_turn, take_turn};
 use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
-use super::turnstile::Turnstile;
 use crate::calibration;
 use crate::compaction::fixed::tools_tokens;
 use crate::config::{Config, load_config};
@@ -305,30 +305,36 @@ impl Drive<'_> {
         let turn = self.turn.borrow().clone();
         let kit = self.kit(&config, &turn)?;
         let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
+        let make = |index: usize| {
+            let call = newest.get(index);
+            let (kit, turn) = (&kit, &turn);
+            async move {
+                match call {
+                    Some(call) => Some((index, kit.run(turn, call).await)),
+                    None => None,
+                }
+            }
+        };
+        let is_memorys = |index: &usize| {
+            let call = newest.get(*index);
+            call.is_some_and(|call| is_ours(call.name.as_str()))
+        };
         // The memory's own are made one after the other, since two of them may
         // change the same text elsewhere.
-        let in_turn = Turnstile::default();
-        let mut made = FuturesUnordered::new();
-        for index in calls {
-            if let Some(call) = newest.get(*index) {
-                let (kit, turn, in_turn) = (&kit, &turn, &in_turn);
-                made.push(async move {
-                    let _pass = match is_ours(call.name.as_str()) {
-                        true => Some(in_turn.pass().await),
-                        false => None,
-                    };
-                    (*index, kit.run(turn, call).await)
-                });
-            }
-        }
+        let (memorys, others): (Vec<usize>, Vec<usize>) = calls.iter().partition(|i| is_memorys(i));
+        let memorys = pin!(stream::iter(memorys).filter_map(make));
+        let others: FuturesUnordered<_> = others.into_iter().map(make).collect();
+        let mut made = stream::select(memorys, others.filter_map(future::ready));
+        let mut left = calls.len();
         let mut output_bytes = turn.output_bytes();
-        while !made.is_empty() {
+        loop {
             let Some(next) = self.running.unless_cancelled(made.next()).await else {
                 return Err(Broken::Cancelled);
             };
             let Some((index, mut state)) = next else {
                 break;
             };
+            left -= 1;
             if let CallState::Done { output, .. } = &state {
                 let bytes = kept_bytes(output);
                 output_bytes += bytes;
@@ -345,7 +351,7 @@ impl Drive<'_> {
             let told = call.map(|call| tell_outcome(&mut self.speaker.borrow_mut(), call));
             drop(turn);
             self.tell(told.unwrap_or_default());
-            if !made.is_empty() {
+            if left > 0 {
                 self.save()?;
             }
         }

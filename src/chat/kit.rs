@@ -2,6 +2,9 @@
 //! that the client brought. A name means the first of these that has it: a
 //! client can't put its tool in place of the agent's.
 
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+
 use super::registered::{RegisteredTool, load_tools};
 use super::turn::{Call, CallState, Runner, Turn};
 use crate::error::Result;
@@ -81,6 +84,7 @@ impl<'a> Kit<'a> {
                     memory.agent,
                     &turn.session_id,
                     &call.arguments,
+                    &key_of(memory.agent, turn, call),
                 )
                 .await;
         }
@@ -93,6 +97,15 @@ impl<'a> Kit<'a> {
             Err(error) => CallState::failed(error.message),
         }
     }
+}
+
+/// Names one call of one turn, in hexadecimal: ids are anybody's and may hold what
+/// no header may.
+fn key_of(agent: &str, turn: &Turn, call: &Call) -> String {
+    // A JSON array, so that no part reaches into another.
+    let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
+    let digest = Sha256::digest(parts.to_string());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Whether the name was free.

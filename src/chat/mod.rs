@@ -49,7 +49,6 @@ pub mod retell;
 pub mod speaker;
 pub mod store;
 pub mod turn;
-pub mod turnstile;
 
 #[cfg(test)]
 mod recorded;

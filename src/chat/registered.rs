@@ -11,19 +11,23 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::models::ToolDefinition;
-use crate::outside::{Call, Limits, Outside, Place, in_time, read_all};
+use crate::outside::{Call, Failure, Limits, Outside, Place, Purpose, read_all};
 
 /// Tools of one agent: every one goes with every model call.
 pub const MAX_TOOLS: i64 = 128;
 
-/// What a tool may answer, and how long it may say nothing.
+/// What a tool may answer, and how long it may say nothing. One that trickles, or
+/// waits until it may leave, keeps its session waiting no longer than 5 minutes.
 pub const LIMITS: Limits = Limits {
+    wait_ms: 5 * 60_000,
     silence_ms: 30_000,
+    total_ms: Some(5 * 60_000),
     max_bytes: 256 << 10,
 };
 
-/// A tool that trickles keeps its session waiting no longer than this.
-const MAX_CALL_MS: i64 = 5 * 60 * 1000;
+/// Names a call of a tool: no other call has the same. We send each but once; a
+/// gateway between us and the tool may not.
+const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
 /// The setting that lists the origins that `url` tools may have, by commas or spaces.
 pub const ORIGINS_SETTING: &str = "TOOL_ORIGINS";
@@ -95,13 +99,14 @@ impl RegisteredTool {
         })
     }
 
-    /// Calls it. What goes wrong is told to the model.
+    /// Calls it. What goes wrong is told to the model. `key` is this call's alone.
     pub async fn call(
         &self,
         outside: &dyn Outside,
         agent_name: &str,
         session_id: &Id,
         arguments: &JsonObject,
+        key: &str,
     ) -> CallState {
         #[derive(Serialize)]
         #[serde(rename_all = "camelCase")]
@@ -133,24 +138,20 @@ impl RegisteredTool {
             return CallState::failed(format!("The call of `{name}` could not be written."));
         };
         let call = Call {
+            purpose: Purpose::Work,
             place,
-            headers: Vec::new(),
+            headers: vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())],
             body,
             limits: LIMITS,
         };
         let answer = async {
             let mut answer = outside.send(call).await?;
             let bytes = read_all(answer.body.as_mut()).await?;
-            Ok((answer.status, answer.content_type, bytes))
+            Ok::<_, Failure>((answer.status, answer.content_type, bytes))
         };
-        let Some(answer) = in_time(outside, MAX_CALL_MS, answer).await else {
-            let minutes = MAX_CALL_MS / 60_000;
-            return CallState::failed(format!("`{name}` took longer than {minutes} minutes."));
-        };
-        match answer {
+        match answer.await {
             Ok((status, content_type, bytes)) => read_answer(name, status, &content_type, bytes),
             Err(failure) => {
-                let failure: crate::outside::Failure = failure;
                 CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
             }
         }

@@ -1,17 +1,26 @@
 //! The Worker's bindings behind the [`Outside`] seam. Bound by name at run time:
 //! which services and buckets there are is the operator's configuration.
+//!
+//! What ends a call that is given up: a fetch, to an address, a service or another
+//! agent, and Workers AI take a signal, and its abort closes the connection at
+//! whatever stage. The bucket takes none: what it was asked may still be done, and
+//! an answer of its that comes late is cancelled unread.
 
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::JsFuture;
+use wasm_bindgen_futures::{JsFuture, spawn_local};
 use worker::{Delay, Env, web_sys};
 
+use super::host::Runtime;
+use crate::host::Host as _;
 use crate::outside::{
-    Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Place, Stored,
+    Answer, Call, Chunks, Clock, Expected, Failure, LINE, Later, Limits, Listed, Listing, Outside,
+    Place, Purpose, Stored, Writers, may_leave,
 };
+use crate::slots::{Slot, Slots};
 
 const BUCKET: &str = "SKILLS_BUCKET";
 const AGENTS: &str = "SESSION_AGENT";
@@ -19,12 +28,17 @@ const AI: &str = "AI";
 
 pub struct Bindings {
     env: JsValue,
+    /// Calls of this object that wait for their answers' heads, and that will.
+    line: Slots<Purpose>,
+    writers: Writers,
 }
 
 impl Bindings {
     pub fn new(env: &Env) -> Self {
         Self {
             env: env.clone().into(),
+            line: Slots::new(may_leave, LINE),
+            writers: Writers::default(),
         }
     }
 
@@ -40,7 +54,22 @@ impl Bindings {
         }
     }
 
-    async fn fetch(&self, call: &Call) -> Result<JsValue, Failure> {
+    /// Waits until a call that carries so many bytes may leave. Its head's arrival
+    /// gives the slot back; its clock goes on.
+    async fn leave(
+        &self,
+        purpose: Purpose,
+        bytes: usize,
+        limits: Limits,
+    ) -> Result<(Slot<'_, Purpose>, Clock), Failure> {
+        let taking = Box::pin(self.line.take(purpose, bytes));
+        match select(taking, Box::pin(pause(limits.wait_ms))).await {
+            Either::Left((Ok(slot), _)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
+            Either::Left((Err(_), _)) | Either::Right(_) => Err(Failure::Crowded),
+        }
+    }
+
+    async fn fetch(&self, call: &Call, signal: JsValue) -> Result<JsValue, Failure> {
         let (target, url) = match &call.place {
             Place::Url(url) => (js_sys::global().into(), url.clone()),
             Place::Service { binding, path } => {
@@ -64,8 +93,10 @@ impl Bindings {
             ("body", call.body.as_str().into()),
             // An address that was allowed must not lead to one that wasn't.
             ("redirect", "manual".into()),
+            ("signal", signal),
         ])?;
-        settle(method(&target, "fetch", &[url.into(), init.into()])?).await
+        let response = method(&target, "fetch", &[url.into(), init.into()])?;
+        settle(response).await.map_err(failed)
     }
 
     async fn bucket(
@@ -75,12 +106,19 @@ impl Bindings {
         limits: Limits,
     ) -> Result<JsValue, Failure> {
         let bucket = self.binding(BUCKET)?;
-        let call = async { settle(method(&bucket, name, args)?).await };
-        within(limits, call).await
+        let carried = args.iter().filter_map(JsValue::as_string);
+        let bytes = carried.map(|text| text.len()).sum();
+        let (_slot, clock) = self.leave(Purpose::Memory, bytes, limits).await?;
+        let call = async { settle(method(&bucket, name, args)?).await.map_err(failed) };
+        within(&clock, call).await
     }
 }
 
 impl Outside for Bindings {
+    fn writers(&self) -> &Writers {
+        &self.writers
+    }
+
     fn find_setting(&self, name: &str) -> Option<String> {
         Reflect::get(&self.env, &name.into())
             .ok()?
@@ -94,8 +132,18 @@ impl Outside for Bindings {
 
     fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
         Box::pin(async move {
-            let response = within(call.limits, self.fetch(&call)).await?;
-            let response: web_sys::Response = response.unchecked_into();
+            let (slot, clock) = match call.place {
+                Place::Agent { .. } => (None, Clock::start(call.limits, Runtime.now_ms())),
+                Place::Url(_) | Place::Service { .. } => {
+                    let bytes = call.body.len();
+                    let (slot, clock) = self.leave(call.purpose, bytes, call.limits).await?;
+                    (Some(slot), clock)
+                }
+            };
+            let under_way = UnderWay::new()?;
+            let fetched = within(&clock, self.fetch(&call, under_way.signal())).await;
+            drop(slot);
+            let response: web_sys::Response = fetched?.unchecked_into();
             let header = |name: &str| response.headers().get(name).ok().flatten();
             let content_type = header("content-type").unwrap_or_default().to_lowercase();
             let bare = content_type.split(';').next().unwrap_or_default().trim();
@@ -104,8 +152,11 @@ impl Outside for Bindings {
                 content_type: bare.to_owned(),
                 retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
                 body: match response.body() {
-                    Some(stream) => Box::new(Streamed::new(&stream.into(), call.limits)?),
-                    None => Box::new(Whole(None)),
+                    Some(stream) => {
+                        let limits = call.limits;
+                        Box::new(Streamed::new(&stream.into(), limits, clock, under_way)?)
+                    }
+                    None => Box::new(Whole::of(under_way, None)),
                 },
             })
         })
@@ -119,11 +170,14 @@ impl Outside for Bindings {
     ) -> Later<'a, Result<Answer<'a>, Failure>> {
         Box::pin(async move {
             let ai = self.binding(AI)?;
+            let (slot, clock) = self.leave(Purpose::Work, input.len(), limits).await?;
             let input = JSON::parse(&input).map_err(failed)?;
+            let under_way = UnderWay::new()?;
+            let options = object(&[("signal", under_way.signal())])?;
             let run = async {
                 // Its own errors are an answer: what they say decides what is done.
-                let outcome = match raw_method(&ai, "run", &[model.into(), input]) {
-                    Ok(outcome) => JsFuture::from(Promise::resolve(&outcome)).await,
+                let outcome = match raw_method(&ai, "run", &[model.into(), input, options.into()]) {
+                    Ok(outcome) => settle(outcome).await,
                     Err(thrown) => Err(thrown),
                 };
                 Ok(outcome)
@@ -134,14 +188,16 @@ impl Outside for Bindings {
                 retry_after: None,
                 body,
             };
-            match within(limits, run).await? {
+            let ran = within(&clock, run).await;
+            drop(slot);
+            match ran? {
                 Ok(outcome) if outcome.is_instance_of::<web_sys::ReadableStream>() => {
-                    let body = Streamed::new(&outcome, limits)?;
+                    let body = Streamed::new(&outcome, limits, clock, under_way)?;
                     Ok(answer(200, "text/event-stream", Box::new(body)))
                 }
                 Ok(outcome) => {
                     let json = JSON::stringify(&outcome).map_err(failed)?;
-                    let body = Whole(Some(String::from(json).into_bytes()));
+                    let body = Whole::of(under_way, Some(String::from(json).into_bytes()));
                     Ok(answer(200, "application/json", Box::new(body)))
                 }
                 Err(thrown) => {
@@ -151,7 +207,7 @@ impl Outside for Bindings {
                             binding: AI.to_owned(),
                         });
                     }
-                    let body = Whole(Some(cause.into_bytes()));
+                    let body = Whole::of(under_way, Some(cause.into_bytes()));
                     Ok(answer(500, "text/plain", Box::new(body)))
                 }
             }
@@ -170,12 +226,17 @@ impl Outside for Bindings {
             }
             let bytes = get(&stored, "size").as_f64().unwrap_or_default();
             if bytes > limits.max_bytes as f64 {
+                let_go(&stored);
                 return Err(Failure::TooLarge {
                     max_bytes: limits.max_bytes,
                 });
             }
-            let read = async { settle(method(&stored, "arrayBuffer", &[])?).await };
-            let buffer = within(limits, read).await?;
+            let clock = Clock::start(limits, Runtime.now_ms());
+            let read = async {
+                let read = method(&stored, "arrayBuffer", &[])?;
+                settle(read).await.map_err(failed)
+            };
+            let buffer = within(&clock, read).await?;
             Ok(Some(Stored {
                 bytes: Uint8Array::new(&buffer).to_vec(),
                 etag: get(&stored, "etag").as_string().unwrap_or_default(),
@@ -250,12 +311,48 @@ impl Outside for Bindings {
     }
 
     fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
-        Box::pin(Delay::from(Duration::from_millis(ms.unsigned_abs())))
+        Box::pin(pause(ms))
+    }
+}
+
+/// A call that has left. Dropped before it is over, it is aborted.
+struct UnderWay {
+    controller: JsValue,
+    is_over: bool,
+}
+
+impl UnderWay {
+    fn new() -> Result<Self, Failure> {
+        let controller = web_sys::AbortController::new().map_err(failed)?;
+        Ok(Self {
+            controller: controller.into(),
+            is_over: false,
+        })
+    }
+
+    fn signal(&self) -> JsValue {
+        get(&self.controller, "signal")
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        if !self.is_over {
+            // Nobody is left to hear of a failure.
+            let _ = raw_method(&self.controller, "abort", &[]);
+        }
     }
 }
 
 /// A body that is here already.
 struct Whole(Option<Vec<u8>>);
+
+impl Whole {
+    fn of(mut call: UnderWay, bytes: Option<Vec<u8>>) -> Self {
+        call.is_over = true;
+        Self(bytes)
+    }
+}
 
 impl Chunks for Whole {
     fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
@@ -267,18 +364,25 @@ impl Chunks for Whole {
 /// A body that is still coming. Dropped before its end, it is cancelled.
 struct Streamed {
     reader: JsValue,
-    limits: Limits,
+    max_bytes: usize,
+    clock: Clock,
     received: usize,
-    is_done: bool,
+    call: UnderWay,
 }
 
 impl Streamed {
-    fn new(stream: &JsValue, limits: Limits) -> Result<Self, Failure> {
+    fn new(
+        stream: &JsValue,
+        limits: Limits,
+        clock: Clock,
+        call: UnderWay,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             reader: method(stream, "getReader", &[])?,
-            limits,
+            max_bytes: limits.max_bytes,
+            clock,
             received: 0,
-            is_done: false,
+            call,
         })
     }
 }
@@ -286,10 +390,13 @@ impl Streamed {
 impl Chunks for Streamed {
     fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
         Box::pin(async move {
-            let read = async { settle(method(&self.reader, "read", &[])?).await };
-            let step = within(self.limits, read).await?;
+            let read = async {
+                let read = method(&self.reader, "read", &[])?;
+                settle(read).await.map_err(failed)
+            };
+            let step = within(&self.clock, read).await?;
             if get(&step, "done").is_truthy() {
-                self.is_done = true;
+                self.call.is_over = true;
                 return Ok(None);
             }
             let value = get(&step, "value");
@@ -298,9 +405,9 @@ impl Chunks for Streamed {
                 None => Uint8Array::new(&value).to_vec(),
             };
             self.received += bytes.len();
-            if self.received > self.limits.max_bytes {
+            if self.received > self.max_bytes {
                 return Err(Failure::TooLarge {
-                    max_bytes: self.limits.max_bytes,
+                    max_bytes: self.max_bytes,
                 });
             }
             Ok(Some(bytes))
@@ -310,30 +417,72 @@ impl Chunks for Streamed {
 
 impl Drop for Streamed {
     fn drop(&mut self) {
-        if !self.is_done {
-            // Nobody is left to hear of a failure.
-            let _ = raw_method(&self.reader, "cancel", &[]);
+        if !self.call.is_over {
+            cancel(&self.reader);
         }
     }
 }
 
+fn pause(ms: i64) -> Delay {
+    Delay::from(Duration::from_millis(ms.unsigned_abs()))
+}
+
 /// The outcome, or that it did not come in time.
 async fn within<T>(
-    limits: Limits,
+    clock: &Clock,
     work: impl Future<Output = Result<T, Failure>>,
 ) -> Result<T, Failure> {
-    let silence_ms = limits.silence_ms;
-    let pause = Delay::from(Duration::from_millis(silence_ms.unsigned_abs()));
-    match select(Box::pin(work), Box::pin(pause)).await {
+    let (ms, failure) = clock.patience(Runtime.now_ms());
+    match select(Box::pin(work), Box::pin(pause(ms))).await {
         Either::Left((outcome, _)) => outcome,
-        Either::Right(_) => Err(Failure::TimedOut { silence_ms }),
+        Either::Right(_) => Err(failure),
     }
 }
 
-async fn settle(outcome: JsValue) -> Result<JsValue, Failure> {
-    JsFuture::from(Promise::resolve(&outcome))
-        .await
-        .map_err(failed)
+/// What a promise comes to. One that nobody waits for any more is let go.
+async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
+    let mut awaited = Awaited {
+        promise: Promise::resolve(&outcome),
+        is_settled: false,
+    };
+    let outcome = JsFuture::from(awaited.promise.clone()).await;
+    awaited.is_settled = true;
+    outcome
+}
+
+struct Awaited {
+    promise: Promise,
+    is_settled: bool,
+}
+
+impl Drop for Awaited {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let promise = self.promise.clone();
+            spawn_local(async move {
+                if let Ok(late) = JsFuture::from(promise).await {
+                    let_go(&late);
+                }
+            });
+        }
+    }
+}
+
+/// Cancels the stream that an answer is, or has as its body.
+fn let_go(answer: &JsValue) {
+    let body = get(answer, "body");
+    for stream in [answer, &body] {
+        if stream.is_instance_of::<web_sys::ReadableStream>() {
+            cancel(stream);
+        }
+    }
+}
+
+/// Cancels a stream by itself or by its reader. Nobody is left to hear how that went.
+fn cancel(stream: &JsValue) {
+    if let Ok(outcome) = raw_method(stream, "cancel", &[]) {
+        drop(JsFuture::from(Promise::resolve(&outcome)));
+    }
 }
 
 fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, Failure> {

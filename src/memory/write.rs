@@ -19,8 +19,8 @@ use super::{Memory, Scope, Writer};
 use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 
-/// Times that a text is made anew for the bucket, where others write at the same time.
-const MAX_TRIES: usize = 4;
+/// Times that a text is made anew for a home where others write at the same time.
+pub const MAX_TRIES: usize = 4;
 
 /// A text on its way into a block.
 #[derive(Clone, Copy)]
@@ -84,16 +84,7 @@ pub async fn write(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> 
     let held = match block.home() {
         Home::Object | Home::BucketPrefix { .. } => write_here(memory, block, text)?,
         Home::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
-        Home::Service { binding } => {
-            let before = service::get(memory, block, binding).await?.content;
-            let before = before.unwrap_or_else(|| block.default_content().to_owned());
-            let after = prepare(memory, block, text, &before)?;
-            if after != before {
-                let fields = [("content", after.as_str().into())];
-                service::set(memory, block, binding, &fields).await?;
-            }
-            record(memory, block, &after, &before, text)?
-        }
+        Home::Service { binding } => write_in_service(memory, block, binding, text).await?,
         Home::Agent { name, label } => {
             let home = Elsewhere { name, label };
             write_elsewhere(memory, block, home, text).await?
@@ -122,6 +113,7 @@ async fn write_in_bucket(
     key: &str,
     text: &Text<'_>,
 ) -> Result<Held> {
+    let _writing = bucket::begin_put(memory, key, text.content).await?;
     for _ in 0..MAX_TRIES {
         let stored = bucket::get_text(memory, key).await?;
         let before = match &stored {
@@ -129,18 +121,50 @@ async fn write_in_bucket(
             None => block.default_content(),
         };
         let after = prepare(memory, block, text, before)?;
-        if after == before || bucket::replace_text(memory, key, stored.as_ref(), &after).await? {
+        let etag = stored.as_ref().map(|stored| stored.etag.as_str());
+        // Who described it meant the object, not this text of it.
+        let description = stored
+            .as_ref()
+            .and_then(|stored| stored.description.as_deref());
+        if after == before || bucket::replace_text(memory, key, etag, &after, description).await? {
             return record(memory, block, &after, before, text);
         }
     }
-    Err(Error::new(
+    Err(overtaken(block))
+}
+
+/// As in the bucket, where the service gives its texts versions.
+async fn write_in_service(
+    memory: &Memory<'_>,
+    block: &Definition,
+    binding: &str,
+    text: &Text<'_>,
+) -> Result<Held> {
+    let _writing = service::begin_set(memory, block, binding, text.content).await?;
+    for _ in 0..MAX_TRIES {
+        let told = service::get(memory, block, binding).await?;
+        let before = match &told.content {
+            Some(content) => content.as_str(),
+            None => block.default_content(),
+        };
+        let after = prepare(memory, block, text, before)?;
+        if after == before || service::replace(memory, block, binding, &told, &after).await? {
+            return record(memory, block, &after, before, text);
+        }
+    }
+    Err(overtaken(block))
+}
+
+/// Others were faster, each time.
+pub fn overtaken(block: &Definition) -> Error {
+    Error::new(
         Code::VersionConflict,
         format!(
             "Block `{}` was written {MAX_TRIES} times by others while this was to be written. Nothing was written: read it, and try again.",
             block.label
         ),
     )
-    .with("label", block.label.as_str()))
+    .with("label", block.label.as_str())
 }
 
 /// What the block would hold, if it may.

@@ -6,14 +6,19 @@ use super::decode::MAX_ANSWER_BYTES;
 use super::http_error::{MAX_BODY_BYTES, Problem, read_problem, to_error};
 use super::{anthropic, openai};
 use crate::error::{Code, Error, Result};
-use crate::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place};
+use crate::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place, Purpose};
 
 /// Silence after which an answer is given up: longer than a provider takes to
 /// begin a long prompt's answer.
 const SILENCE_MS: i64 = 60_000;
 
+/// How long a request waits until it may leave.
+const WAIT_MS: i64 = 5 * 60_000;
+
 const LIMITS: Limits = Limits {
+    wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
+    total_ms: None,
     max_bytes: MAX_ANSWER_BYTES,
 };
 
@@ -95,6 +100,7 @@ pub async fn attempt<'a>(
     let sent = match door {
         Door::Ai(model) => outside.run_ai(model, body.to_owned(), LIMITS),
         Door::Http { url, headers } => outside.send(Call {
+            purpose: Purpose::Work,
             place: Place::Url(url.clone()),
             headers: headers.clone(),
             body: body.to_owned(),
@@ -121,6 +127,11 @@ pub fn unanswered(provider: Provider, failure: &Failure) -> Refusal {
     let is_remote_only = matches!(failure, Failure::RemoteOnly { .. });
     let error = match failure {
         Failure::NotConfigured { binding } => Failure::not_configured(binding),
+        Failure::Crowded => Error::new(
+            Code::RateLimited,
+            "Too many calls of this agent are under way. Try again when some have ended.",
+        )
+        .with("retryAfter", 5),
         Failure::RemoteOnly { .. } => missing_setting(
             AI,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 
 use crate::outside::{
     Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
+    Writers,
 };
 
 /// What a test has somebody outside say.
@@ -70,6 +71,7 @@ pub struct Script {
     pub bucket: RefCell<Option<Texts>>,
     /// Objects that somebody else puts there, one right before each put of ours.
     pub rivals: RefCell<VecDeque<(String, String)>>,
+    pub writers: Writers,
 }
 
 /// Other bytes have another, and so have the bucket's.
@@ -119,6 +121,10 @@ impl Script {
 }
 
 impl Outside for Script {
+    fn writers(&self) -> &Writers {
+        &self.writers
+    }
+
     fn find_setting(&self, name: &str) -> Option<String> {
         self.settings.borrow().get(name).cloned()
     }

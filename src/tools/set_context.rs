@@ -8,6 +8,7 @@ use super::arguments::{Arguments, mistake};
 use super::{Tool, Toolbox, describe_blocks, labels_of};
 use crate::error::Result;
 use crate::memory::definition::{Definition, Kind};
+use crate::memory::skills::Addition;
 use crate::memory::source::Home;
 use crate::memory::write::{Placement, Text, write};
 use crate::memory::{entries, skills};
@@ -175,39 +176,24 @@ async fn set_document(
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
-    let before = match appends {
-        true => {
-            check_readable(block)?;
-            find_document(toolbox, block, &key).await?
-        }
-        false => None,
-    };
-    let content = after(
-        before.as_ref().map(|document| document.content.as_str()),
-        content,
-    );
-    let description = description
-        .map(str::to_owned)
-        .or_else(|| before.and_then(|document| document.description))
-        // A title that says more than the key is better than nothing.
-        .or_else(|| (title != key).then_some(title));
-    skills::put(memory, block, &key, &content, description.as_deref()).await?;
+    // A title that says more than the key is better than nothing.
+    let title = (title != key).then_some(title.as_str());
+    if appends {
+        check_readable(block)?;
+        let added = Addition {
+            key: &key,
+            content,
+            description,
+            title,
+        };
+        skills::append(memory, block, &added).await?;
+    } else {
+        skills::put(memory, block, &key, content, description.or(title)).await?;
+    }
     Ok(format!(
         "Kept in {} as \"{key}\". load_context loads it.",
         block.label
     ))
-}
-
-async fn find_document(
-    toolbox: &Toolbox<'_>,
-    block: &Definition,
-    key: &str,
-) -> Result<Option<skills::Document>> {
-    match skills::get_document(&toolbox.memory, block, key).await {
-        Ok(document) => Ok(Some(document)),
-        Err(error) if error.code == crate::error::Code::SkillNotFound => Ok(None),
-        Err(error) => Err(error),
-    }
 }
 
 fn check_readable(block: &Definition) -> Result<()> {

@@ -1,12 +1,38 @@
-// A text that lives in the bucket, written by several requests at once: each
-// waits for the bucket, and the others run meanwhile.
+// Texts and documents that live in the bucket or behind a service, written by
+// several requests at once: each waits for the home, and the others run meanwhile.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
-const server = await startServer();
+// Who keeps texts by label, slowly enough for two to read the same one.
+const keeper = (hasVersions) => `const texts = new Map();
+export default { async fetch(request) {
+  const { label, content, expectedVersion } = await request.json();
+  const kept = texts.get(label) ?? { content: null, version: 0 };
+  await scheduler.wait(20);
+  if (request.url.endsWith("/get")) return Response.json(${hasVersions} ? kept : { content: kept.content });
+  const now = texts.get(label) ?? { content: null, version: 0 };
+  if (${hasVersions} && expectedVersion !== now.version) return new Response("another version", { status: 409 });
+  texts.set(label, { content, version: now.version + 1 });
+  return Response.json({});
+} };`;
+
+const server = await startServer({ workers: { plain: keeper(false), versioned: keeper(true) } });
 after(() => server.stop());
+
+/** Appends as a model does; each must be written. */
+async function appendByTool(agent, sessionId, label, content) {
+  const metadata = { title: "howto" };
+  const input = { sessionId, name: "set_context", arguments: { label, content, action: "append", metadata } };
+  const { status, body } = await server.call(agent, "callTool", input);
+  assert.deepEqual([status, body.isError], [200, false], JSON.stringify(body));
+}
+
+async function define(agent, block) {
+  assert.equal((await server.call(agent, "defineBlock", block)).status, 200);
+  for (const id of ["s1", "s2"]) await server.call(agent, "createSession", { id });
+}
 
 test("of_appends_at_once_none_is_lost_and_each_is_a_version", async () => {
   const define = { label: "notes", kind: "writable", source: { r2: "notes.md" } };
@@ -24,3 +50,48 @@ test("of_appends_at_once_none_is_lost_and_each_is_a_version", async () => {
   const { body } = await server.call("alice", "getBlockVersions", { label: "notes" });
   assert.equal(body.versions.length, expected.length);
 });
+
+for (const [who, writers] of [
+  ["two_sessions", [["dora", "s1"], ["dora", "s2"]]],
+  ["two_agents", [["emil", "s1"], ["fred", "s1"]]],
+]) {
+  test(`of_appends_of_${who}_to_one_document_none_is_lost`, async () => {
+    const source = { r2Prefix: `${who}/` };
+    for (const agent of new Set(writers.map(([agent]) => agent))) {
+      await define(agent, { label: "skills", kind: "loadable", source });
+    }
+    const expected = [];
+    for (let round = 0; round < 5; round += 1) {
+      const lines = writers.map((_, n) => `round ${round} line ${n}`);
+      expected.push(...lines);
+      await Promise.all(writers.map(([agent, id], n) => appendByTool(agent, id, "skills", lines[n])));
+    }
+    const stored = await (await (await server.env()).SKILLS_BUCKET.get(`${who}/howto`)).text();
+    assert.deepEqual(stored.split("\n").sort(), expected.sort());
+  });
+}
+
+for (const [service, who, writers] of [
+  ["PLAIN", "two_requests", [["gina"], ["gina"]]],
+  ["VERSIONED", "two_requests", [["hans"], ["hans"]]],
+  ["VERSIONED", "two_agents", [["iris"], ["jack"]]],
+]) {
+  test(`of_appends_of_${who}_to_one_text_of_the_service_${service}_none_is_lost`, async () => {
+    const label = `notes-${who}`;
+    const append = async (agent, content) => {
+      const { status, body } = await server.call(agent, "appendToBlock", { label, content: `${content}\n` });
+      assert.equal(status, 200, JSON.stringify(body));
+    };
+    for (const agent of new Set(writers.map(([agent]) => agent))) {
+      await define(agent, { label, kind: "writable", source: { service } });
+    }
+    const expected = [];
+    for (let round = 0; round < 5; round += 1) {
+      const lines = writers.map((_, n) => `round ${round} line ${n}`);
+      expected.push(...lines);
+      await Promise.all(writers.map(([agent], n) => append(agent, lines[n])));
+    }
+    const { body } = await server.call(writers[0][0], "getBlock", { label });
+    assert.deepEqual(body.content.trim().split("\n").sort(), expected.sort());
+  });
+}

@@ -19,12 +19,12 @@ const TOOLS = `export default {
  * `{ server, model, stop }`, the server asking the model; open, unless it is given
  * a token. `vars` are more of the Worker's variables.
  */
-export async function startChatServer({ token, vars = {} } = {}) {
+export async function startChatServer({ token, vars = {}, workers = {} } = {}) {
   const model = await startModel();
   const server = await startServer({
     vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url, ...(token ? {} : { AUTH: "open" }), ...vars },
     secrets: { OPENAI_API_KEY: "a test's key", ...(token ? { SESSION_AGENT_TOKEN: token } : {}) },
-    workers: { tools: TOOLS },
+    workers: { tools: TOOLS, ...workers },
   });
   return {
     server,

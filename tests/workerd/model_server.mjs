@@ -80,13 +80,18 @@ class ModelServer {
     const answer = this.#answers.shift();
     if (answer === undefined) return fail(response, 500, "The test has no answer to this request.");
     if (answer.status !== undefined) return fail(response, answer.status, answer.message, answer.headers);
+    response.on("close", () => {
+      if (!response.writableEnded) this.abandoned += 1;
+    });
+    if (answer.head) {
+      answer.head.reach();
+      await Promise.race([answer.head.gate, once(response, "close")]);
+      if (response.closed) return;
+    }
     if (asked.stream !== true) return respondWhole(response, answer);
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.flushHeaders();
     const closed = once(response, "close");
-    response.on("close", () => {
-      if (!response.writableEnded) this.abandoned += 1;
-    });
     for (const piece of answer.pieces) {
       if (piece.gate) {
         piece.reach();
@@ -155,6 +160,11 @@ export function gate() {
 function promise() {
   let fulfil;
   return [new Promise((resolve) => (fulfil = resolve)), fulfil];
+}
+
+/** The answer, whose head comes when the gate is opened. */
+export function withhold(at, answer) {
+  return { ...answer, head: at };
 }
 
 /** The connection breaks here. */

@@ -12,7 +12,7 @@ use crate::compaction::auto::Watch;
 use crate::error::Error;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::outside::{
-    Answer, Call, Expected, Failure, Later, Limits, Listing, Outside, Place, Stored,
+    Answer, Call, Expected, Failure, Later, Limits, Listing, Outside, Place, Stored, Writers,
 };
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
@@ -78,6 +78,10 @@ impl Town {
 }
 
 impl Outside for Town {
+    fn writers(&self) -> &Writers {
+        self.script.writers()
+    }
+
     fn find_setting(&self, name: &str) -> Option<String> {
         self.script.find_setting(name)
     }

@@ -94,6 +94,56 @@ fn of_two_appends_at_once_none_is_lost() {
 }
 
 #[test]
+fn of_two_appends_to_a_document_at_once_none_is_lost() {
+    for objects in [
+        &[][..],
+        &[("skills/howto", "a", Some("How"))],
+        &[("skills/howto/SKILL.md", "a", Some("How"))],
+    ] {
+        let alice = with_bucket(objects);
+        let define =
+            json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+        alice.ok("defineBlock", define);
+        let place = objects.first().map_or("skills/howto", |object| object.0);
+        let rival = (place.to_owned(), "a\ntheirs".to_owned());
+        alice.outside.rivals.borrow_mut().push_back(rival);
+        let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
+        let outcome = alice.ok(
+            "callTool",
+            json!({"name": "set_context", "arguments": arguments}),
+        );
+        assert_eq!(outcome["isError"], false, "{outcome}");
+        let bucket = alice.outside.bucket.borrow();
+        let bucket = bucket.as_ref().unwrap();
+        assert_eq!(bucket[place].0, "a\ntheirs\nours");
+        assert_eq!(bucket.len(), 1);
+    }
+}
+
+#[test]
+fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
+    let alice = with_bucket(&[("skills/howto", "0", None)]);
+    let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+    alice.ok("defineBlock", define);
+    let rivals = ["1", "2", "3", "4"].map(|text| ("skills/howto".to_owned(), text.to_owned()));
+    *alice.outside.rivals.borrow_mut() = rivals.into();
+    let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
+    let outcome = alice.ok(
+        "callTool",
+        json!({"name": "set_context", "arguments": arguments}),
+    );
+    assert_eq!(outcome["isError"], true);
+    assert!(
+        outcome["output"]
+            .as_str()
+            .unwrap()
+            .contains("Nothing was written")
+    );
+    let bucket = alice.outside.bucket.borrow();
+    assert_eq!(bucket.as_ref().unwrap()["skills/howto"].0, "4");
+}
+
+#[test]
 fn an_object_that_was_described_stays_so() {
     let alice = with_notes(&[("notes.md", "a", Some("Notes"))]);
     alice.ok("appendToBlock", json!({"label": "notes", "content": "b"}));

@@ -112,6 +112,76 @@ fn a_service_keeps_a_text() {
     );
 }
 
+fn conflict() -> Result<Said, Failure> {
+    Ok(Said::text(409, "another version"))
+}
+
+#[test]
+fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
+    let alice = with_service("writable");
+    alice
+        .outside
+        .answer(Said::json(&json!({"content": null, "version": "0"})));
+    alice.outside.answer(conflict());
+    alice
+        .outside
+        .answer(Said::json(&json!({"content": "theirs\n", "version": 7})));
+    alice.outside.answer(Said::json(&json!({})));
+    let block = alice.ok(
+        "appendToBlock",
+        json!({"label": "notes", "content": "ours"}),
+    );
+    assert_eq!(
+        (&block["content"], &block["version"]),
+        (&json!("theirs\nours"), &json!(1))
+    );
+    let sets: Vec<(Value, Value)> = asked(&alice)
+        .into_iter()
+        .filter(|(path, _)| path == "set")
+        .map(|(_, body)| (body["content"].clone(), body["expectedVersion"].clone()))
+        .collect();
+    assert_eq!(
+        sets,
+        [
+            (json!("ours"), json!("0")),
+            (json!("theirs\nours"), json!(7))
+        ]
+    );
+}
+
+#[test]
+fn who_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
+    let alice = with_service("writable");
+    let before = alice.db.dump();
+    for version in 1..=4 {
+        let told = json!({"content": "theirs", "version": version});
+        alice.outside.answer(Said::json(&told));
+        alice.outside.answer(conflict());
+    }
+    let append = json!({"label": "notes", "content": "ours"});
+    assert_eq!(alice.refused("appendToBlock", append), "version_conflict");
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_write_whose_end_nobody_saw_is_not_said_to_have_failed() {
+    let alice = with_service("writable");
+    alice.outside.answer(Said::json(&json!({"content": "a"})));
+    let silence = Failure::TimedOut { silence_ms: 10_000 };
+    alice.outside.answer(Err(silence.clone()));
+    let set = json!({"label": "notes", "content": "b"});
+    let error = alice.call("setBlock", set.clone()).unwrap_err();
+    assert!(error.message.contains("is not known"), "{}", error.message);
+    // What wasn't asked wasn't written.
+    alice.outside.answer(Err(silence));
+    let error = alice.call("setBlock", set).unwrap_err();
+    assert!(
+        error.message.contains("Nothing is lost"),
+        "{}",
+        error.message
+    );
+}
+
 #[test]
 fn a_service_is_searched_and_its_documents_loaded() {
     let alice = with_service("searchable");

@@ -2,13 +2,13 @@
 //! under a prefix. A document is an object `{prefix}{key}`, or a folder that
 //! holds a `SKILL.md`.
 
-use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, failed};
+use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
 use crate::error::{Code, Error, Result};
 use crate::memory::Memory;
 use crate::memory::skills::front_matter::FrontMatter;
 use crate::memory::skills::{Skill, clip_description};
 use crate::memory::source::check_key;
-use crate::outside::{Expected, Failure};
+use crate::outside::{Expected, Failure, Writing};
 
 const WHO: &str = "The bucket";
 
@@ -73,28 +73,37 @@ pub async fn put_text(
         .put_object(key, content, description, Expected::Anything, LIMITS)
         .await
         .map(drop)
-        .map_err(|failure| failed(WHO, &failure))
+        .map_err(put_failed)
 }
 
-/// Puts a text where `before` was read. `false`: somebody else has written there
-/// since, and nothing was put.
+fn put_failed(failure: Failure) -> Error {
+    let error = failed(WHO, &failure);
+    match failure {
+        Failure::Crowded => error,
+        _ => unsure(error),
+    }
+}
+
+/// Begins a write of an object: see [`begin_write`].
+pub async fn begin_put<'a>(memory: &Memory<'a>, key: &str, content: &str) -> Result<Writing<'a>> {
+    begin_write(memory, WHO, &format!("r2:{key}"), content.len()).await
+}
+
+/// Puts a text where one of this etag was read, or none. `false`: somebody else has
+/// written there since, and nothing was put.
 pub async fn replace_text(
     memory: &Memory<'_>,
     key: &str,
-    before: Option<&StoredText>,
+    etag: Option<&str>,
     content: &str,
+    description: Option<&str>,
 ) -> Result<bool> {
-    let expected = match before {
-        Some(before) => Expected::Etag(&before.etag),
-        None => Expected::Nothing,
-    };
-    // Who described it meant the object, not this text of it.
-    let description = before.and_then(|before| before.description.as_deref());
+    let expected = etag.map_or(Expected::Nothing, Expected::Etag);
     memory
         .outside
         .put_object(key, content.to_owned(), description, expected, LIMITS)
         .await
-        .map_err(|failure| failed(WHO, &failure))
+        .map_err(put_failed)
 }
 
 /// A document: where it stands, and what it says.
@@ -102,6 +111,7 @@ pub struct Found {
     pub object_key: String,
     pub content: String,
     pub description: Option<String>,
+    pub etag: String,
 }
 
 pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<Found>> {
@@ -115,6 +125,7 @@ pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Resu
                 object_key,
                 content: stored.content,
                 description: stored.description,
+                etag: stored.etag,
             }));
         }
     }

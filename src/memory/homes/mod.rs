@@ -8,16 +8,18 @@ pub mod service;
 
 use super::Memory;
 use crate::error::{Code, Error, Result};
-use crate::outside::{Answer, Call, Failure, Limits, Place};
+use crate::outside::{Answer, Call, Failure, Limits, Place, Purpose, Writing, in_time};
 
-/// How long a home may say nothing, and how long all of its answer may take.
+/// How long a call waits until it may leave, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;
 
 /// Bytes of an answer, and of an object of the bucket.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 pub const LIMITS: Limits = Limits {
+    wait_ms: PATIENCE_MS,
     silence_ms: PATIENCE_MS,
+    total_ms: Some(PATIENCE_MS),
     max_bytes: MAX_ANSWER_BYTES,
 };
 
@@ -55,6 +57,33 @@ fn failed(who: &str, failure: &Failure) -> Error {
     }
 }
 
+/// Begins a write of this place: nobody else of this object writes there until the
+/// guard is dropped. `who` keeps the text.
+pub async fn begin_write<'a>(
+    memory: &Memory<'a>,
+    who: &str,
+    place: &str,
+    bytes: usize,
+) -> Result<Writing<'a>> {
+    let outside = memory.outside;
+    let entered = in_time(outside, PATIENCE_MS, outside.writers().enter(place, bytes)).await;
+    let entered = entered.unwrap_or(Err(Failure::Crowded));
+    entered.map_err(|failure| failed(who, &failure))
+}
+
+/// A write whose end nobody saw: it may have been done.
+fn unsure(error: Error) -> Error {
+    match find_unavailable(&error) {
+        Some(reason) => Error {
+            message: format!(
+                "{reason}. Whether the text was written is not known: read it before you write it again."
+            ),
+            ..error
+        },
+        None => error,
+    }
+}
+
 /// What a home answered: a status, and a body that is text within bounds.
 struct Heard {
     status: u16,
@@ -70,19 +99,19 @@ async fn ask(
     body: String,
 ) -> Result<Heard> {
     let call = Call {
+        purpose: Purpose::Memory,
         place,
         headers,
         body,
         limits: LIMITS,
     };
-    let begun_ms = memory.host.now_ms();
     let answer = memory
         .outside
         .send(call)
         .await
         .map_err(|failure| failed(who, &failure))?;
     let status = answer.status;
-    let bytes = hear(memory, answer, begun_ms)
+    let bytes = hear(answer)
         .await
         .map_err(|failure| failed(who, &failure))?;
     let body =
@@ -90,12 +119,8 @@ async fn ask(
     Ok(Heard { status, body })
 }
 
-/// The body, chunk by chunk: one that keeps dripping is cut off as well.
-async fn hear(
-    memory: &Memory<'_>,
-    mut answer: Answer<'_>,
-    begun_ms: i64,
-) -> Result<Vec<u8>, Failure> {
+/// The body, chunk by chunk.
+async fn hear(mut answer: Answer<'_>) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.body.next().await? {
         if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
@@ -104,11 +129,6 @@ async fn hear(
             });
         }
         bytes.extend_from_slice(&chunk);
-        if memory.host.now_ms() - begun_ms > PATIENCE_MS {
-            return Err(Failure::TimedOut {
-                silence_ms: PATIENCE_MS,
-            });
-        }
     }
     Ok(bytes)
 }

@@ -3,24 +3,38 @@
 //!
 //! | path | asked with | answers |
 //! |---|---|---|
-//! | `get` | `agent, sessionId, label, kind` | `{content}`, for a loadable block `{skills: [{key, description?}]}` or `{content}` |
-//! | `set` | … and `content`, for an entry or a document `key, title?, description?` | anything with status 200 to 299 |
+//! | `get` | `agent, sessionId, label, kind` | `{content, version?}`, for a loadable block `{skills: [{key, description?}]}` or `{content}` |
+//! | `set` | … and `content, expectedVersion?`, for an entry or a document `key, title?, description?` | anything with status 200 to 299; 409 where the text has another version |
 //! | `search` | … and `query, limit` | `{results: [{key?, title?, content}]}` or `{content}` |
 //! | `load` | … and `key` | `{content, description?}`, or status 404 |
+//!
+//! `version` is the service's to choose, a string or a number, also for a text that
+//! isn't there yet; it is sent back as `expectedVersion` by whoever writes what they
+//! made of that text. A service without versions is written by one of this agent's
+//! requests at a time, and what others write there meanwhile is lost.
 
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
-use super::{Heard, ask, unavailable};
+use super::{Heard, ask, begin_write, unavailable, unsure};
 use crate::error::Result;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::outside::Place;
+use crate::outside::{Place, Writing};
 
 #[derive(Default, Deserialize)]
 pub struct Told {
     pub content: Option<String>,
+    version: Option<Value>,
     pub skills: Option<Vec<ToldSkill>>,
+}
+
+impl Told {
+    /// Names the text, for [`replace`]; `None`: this service has no versions.
+    fn version(&self) -> Option<&Value> {
+        let version = self.version.as_ref();
+        version.filter(|version| version.is_string() || version.is_number())
+    }
 }
 
 #[derive(Deserialize)]
@@ -60,8 +74,45 @@ pub async fn set(
     binding: &str,
     fields: &[(&str, Value)],
 ) -> Result<()> {
-    let heard = post(memory, block, binding, "set", fields).await?;
-    check_status(binding, &heard)
+    let heard = post(memory, block, binding, "set", fields).await;
+    check_status(binding, &heard.map_err(unsure)?)
+}
+
+/// Begins a write of the block's text: see [`begin_write`].
+pub async fn begin_set<'a>(
+    memory: &Memory<'a>,
+    block: &Definition,
+    binding: &str,
+    content: &str,
+) -> Result<Writing<'a>> {
+    let place = json!([binding, block.scope, block.label.key()]).to_string();
+    begin_write(memory, &name_of(binding), &place, content.len()).await
+}
+
+/// Puts a text in place of what was told. `false`: somebody else has written there
+/// since, and nothing was put.
+pub async fn replace(
+    memory: &Memory<'_>,
+    block: &Definition,
+    binding: &str,
+    told: &Told,
+    content: &str,
+) -> Result<bool> {
+    let Some(version) = told.version() else {
+        set(memory, block, binding, &[("content", content.into())]).await?;
+        return Ok(true);
+    };
+    let fields = [
+        ("content", content.into()),
+        ("expectedVersion", version.clone()),
+    ];
+    let heard = post(memory, block, binding, "set", &fields).await;
+    let heard = heard.map_err(unsure)?;
+    if heard.status == 409 {
+        return Ok(false);
+    }
+    check_status(binding, &heard)?;
+    Ok(true)
 }
 
 pub async fn search(

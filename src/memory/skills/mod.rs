@@ -14,7 +14,8 @@ use super::definition::{Definition, Kind};
 use super::homes::agent::{self, Elsewhere};
 use super::homes::{bucket, service};
 use super::source::{Home, check_key};
-use crate::database::Database;
+use super::write::{MAX_TRIES, overtaken};
+use crate::database::{Database, atomically};
 use crate::error::{Code, Error, Result};
 
 /// Bytes of a document: more than that crowds out the conversation.
@@ -299,6 +300,92 @@ pub async fn put(
         }
     }
     Ok(skill)
+}
+
+/// What is to be added to a document.
+pub struct Addition<'a> {
+    pub key: &'a str,
+    /// Comes on a line of its own.
+    pub content: &'a str,
+    /// Instead of the one that the document has.
+    pub description: Option<&'a str>,
+    /// Where there is none at all.
+    pub title: Option<&'a str>,
+}
+
+impl Addition<'_> {
+    /// The whole text, and its description, where this stood before.
+    fn after(&self, before: Option<(&str, Option<&str>)>) -> (String, Option<String>) {
+        let (text, described) = match before {
+            Some((text, described)) => {
+                let own = || FrontMatter::read(text).description;
+                (text, described.map(str::to_owned).or_else(own))
+            }
+            None => ("", None),
+        };
+        let content = match text {
+            "" => self.content.to_owned(),
+            text => format!("{text}\n{}", self.content),
+        };
+        let given = self.description.map(str::to_owned);
+        let description = given.or(described).or(self.title.map(str::to_owned));
+        (content, description.as_deref().map(clip_description))
+    }
+}
+
+/// Adds to a document, or begins one, in this object or in the bucket: other homes
+/// take documents whole. Nothing that others write meanwhile is lost.
+pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_>) -> Result<()> {
+    check_loadable(block)?;
+    check_skill_key(added.key)?;
+    match block.home() {
+        Home::BucketPrefix { prefix } => append_in_bucket(memory, block, prefix, added).await,
+        Home::Object | Home::Bucket { .. } => atomically(memory.db, || {
+            let before = stored::find_skill(memory.db, block, added.key)?;
+            let before = before.as_ref();
+            let before = before.map(|(text, described)| (text.as_str(), described.as_deref()));
+            let (content, description) = added.after(before);
+            check_content(&content)?;
+            let skill = Skill {
+                key: added.key.to_owned(),
+                description,
+                bytes: Some(content.len() as i64),
+                updated_at: Some(memory.host.now_ms()),
+            };
+            stored::write_skill(memory.db, block, &skill, &content)
+        }),
+        Home::Agent { .. } | Home::Service { .. } => Err(Error::invalid(
+            "label",
+            format!(
+                "The documents of `{}` are kept elsewhere and can't be appended to: write the whole text.",
+                block.label
+            ),
+        )),
+    }
+}
+
+async fn append_in_bucket(
+    memory: &Memory<'_>,
+    block: &Definition,
+    prefix: &str,
+    added: &Addition<'_>,
+) -> Result<()> {
+    let whole_key = format!("{prefix}{}", added.key);
+    let _writing = bucket::begin_put(memory, &whole_key, added.content).await?;
+    for _ in 0..MAX_TRIES {
+        let found = bucket::find_document(memory, prefix, added.key).await?;
+        let before = found.as_ref();
+        let (content, description) =
+            added.after(before.map(|found| (found.content.as_str(), found.description.as_deref())));
+        check_content(&content)?;
+        let object_key = before.map_or(whole_key.as_str(), |found| found.object_key.as_str());
+        let etag = before.map(|found| found.etag.as_str());
+        let description = description.as_deref();
+        if bucket::replace_text(memory, object_key, etag, &content, description).await? {
+            return stored::forget_listing(memory.db, block);
+        }
+    }
+    Err(overtaken(block))
 }
 
 /// `false`: there was none.

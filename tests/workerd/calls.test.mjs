@@ -1,0 +1,262 @@
+// Calls that leave the object: at most five wait for an answer's head at once,
+// the others wait in line, and one that is given up is ended, wherever it is.
+
+import assert from "node:assert/strict";
+import { after, afterEach, describe, test } from "node:test";
+import { call, startChatServer } from "./chat_server.mjs";
+import { allOf, submit } from "./chat_stream.mjs";
+import { startServer } from "./harness.mjs";
+import { callTool, callTools, gate, say, withhold } from "./model_server.mjs";
+import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
+import { startTools } from "./tool_server.mjs";
+
+/** How soon whoever was called sees that nobody waits any more. */
+const SOON_MS = 1_000;
+const MOST_AT_ONCE = 5;
+
+const never = new Promise(() => {});
+
+/** Fails where it takes longer than `SOON_MS`. */
+async function soon(work, what) {
+  let timer;
+  const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`not within ${SOON_MS} ms: ${what}`)), SOON_MS)));
+  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+}
+
+function cancel(server, agent, sessionId = "s") {
+  return call(server, agent, "cancelTurn", { sessionId });
+}
+
+async function define(server, agent, tools) {
+  await call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool` });
+}
+
+const asked = (count) => callTools(...Array.from({ length: count }, (_, n) => ["work", { n }, `c${n}`]));
+const results = (chunks) => chunks.filter(({ type }) => type.startsWith("tool-output-"));
+
+describe("a_tool_behind_an_address", async () => {
+  const tools = await startTools();
+  const { server, model, stop } = await startChatServer({ vars: { TOOL_ORIGINS: tools.origin } });
+  after(async () => {
+    await stop();
+    await tools.stop();
+  });
+  afterEach(() => {
+    tools.run = async () => ({ ok: true });
+    model.forget();
+  });
+
+  test("sees_its_call_end_when_the_turn_is_cancelled_before_it_answers", async () => {
+    await define(server, "silent", tools);
+    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    tools.run = () => never;
+    model.next(asked(1));
+    const turn = submit(server, "silent", "s", "Go.").then(allOf);
+    await tools.called(before.calls + 1);
+    await cancel(server, "silent");
+    await soon(tools.left(before.left + 1), "the tool's connection is closed");
+    assert.equal((await turn).types.at(-1), "abort");
+  });
+
+  test("sees_its_call_end_when_the_turn_is_cancelled_in_the_middle_of_its_answer", async () => {
+    await define(server, "half", tools);
+    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    tools.run = async () => new Response(new ReadableStream({ start: (to) => to.enqueue(new TextEncoder().encode("Half of ")) }));
+    model.next(asked(1));
+    const turn = submit(server, "half", "s", "Go.").then(allOf);
+    await tools.called(before.calls + 1);
+    await cancel(server, "half");
+    await soon(tools.left(before.left + 1), "the tool's connection is closed");
+    assert.equal((await turn).types.at(-1), "abort");
+  });
+
+  test("sees_its_call_end_when_its_answer_is_too_large", async () => {
+    await define(server, "large", tools);
+    const before = tools.abandoned.length;
+    const piece = new Uint8Array(64 << 10).fill(120);
+    tools.run = async () => new Response(new ReadableStream({ pull: (to) => to.enqueue(piece) }));
+    model.next(asked(1), say("Too large."));
+    const { chunks } = await allOf(await submit(server, "large", "s", "Go."));
+    assert.match(results(chunks)[0].errorText, /larger than 262144 bytes/);
+    await soon(tools.left(before + 1), "the tool's connection is closed");
+  });
+
+  test("is_never_called_where_its_call_was_given_up_while_it_waited", async () => {
+    await define(server, "queue", tools);
+    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    tools.run = () => never;
+    model.next(asked(8));
+    const turn = submit(server, "queue", "s", "Go.").then(allOf);
+    await tools.called(before.calls + MOST_AT_ONCE);
+    await cancel(server, "queue");
+    await soon(tools.left(before.left + MOST_AT_ONCE), "the connections are closed");
+    assert.equal((await turn).types.at(-1), "abort");
+    // Whatever waited would go before this one.
+    tools.run = async () => ({ ok: true });
+    model.next(callTool("work", { n: "last" }, "z"), say("Done."));
+    await allOf(await submit(server, "queue", "s", "And now?", { id: "next" }));
+    const called = tools.calls.slice(before.calls).map(({ arguments: { n } }) => n);
+    assert.deepEqual(called.toSorted(), [0, 1, 2, 3, 4, "last"]);
+  });
+
+  test("is_called_five_times_at_once_and_the_rest_wait_in_their_order", async () => {
+    await define(server, "five", tools);
+    const before = tools.calls.length;
+    const gates = Array.from({ length: 12 }, gate);
+    let atOnce = 0;
+    let most = 0;
+    tools.run = async ({ arguments: { n } }) => {
+      most = Math.max(most, (atOnce += 1));
+      await gates[n].gate;
+      atOnce -= 1;
+      return { n };
+    };
+    model.next(asked(12), say("Done."));
+    const turn = submit(server, "five", "s", "Go.").then(allOf);
+    for (let n = 0; n < 12; n += 1) {
+      await tools.called(before + Math.min(12, MOST_AT_ONCE + n));
+      gates[n].open();
+    }
+    const { chunks } = await turn;
+    assert.equal(most, MOST_AT_ONCE);
+    assert.deepEqual(tools.calls.slice(before + MOST_AT_ONCE).map(({ arguments: { n } }) => n), [5, 6, 7, 8, 9, 10, 11]);
+    assert.deepEqual(results(chunks).map(({ output }) => output.n), Array.from({ length: 12 }, (_, n) => n));
+  });
+
+  test("is_called_with_a_key_of_the_call_that_no_other_call_has", async () => {
+    await define(server, "keys", tools);
+    const before = tools.calls.length;
+    model.next(asked(2), callTool("work", { n: 0 }, "c0"), say("Done."));
+    await allOf(await submit(server, "keys", "s", "Go."));
+    const keys = tools.headers.slice(before).map((headers) => headers["idempotency-key"]);
+    assert.equal(new Set(keys).size, 3);
+    for (const key of keys) assert.match(key, /^[0-9a-f]{64}$/);
+  });
+
+  // Half a minute of real time: the limit is what is claimed.
+  test("that_says_nothing_for_30_s_is_given_up_and_the_next_ones_clock_starts_when_it_leaves", async () => {
+    await define(server, "slow", tools);
+    const before = { calls: tools.calls.length, left: tools.abandoned.length };
+    tools.run = ({ arguments: { n } }) => (n < MOST_AT_ONCE ? never : { n });
+    model.next(asked(6), say("Done."));
+    const began = Date.now();
+    const turn = submit(server, "slow", "s", "Go.").then(allOf);
+    await tools.called(before.calls + MOST_AT_ONCE);
+    // It waits as long as the first five have; its own clock has not begun.
+    await tools.called(before.calls + 6);
+    const took = Date.now() - began;
+    assert.ok(took > 29_000 && took < 40_000, `${took} ms`);
+    await soon(tools.left(before.left + MOST_AT_ONCE), "the connections are closed");
+    const { chunks } = await turn;
+    const outcomes = new Map(results(chunks).map((chunk) => [chunk.toolCallId, chunk]));
+    assert.match(outcomes.get("c0").errorText, /said nothing for 30 s/);
+    assert.deepEqual(outcomes.get("c5").output, { n: 5 });
+  });
+});
+
+describe("a_tool_behind_a_binding", async () => {
+  const tools = await startTools();
+  const relay = `export default { async fetch(request) {
+    return fetch("${tools.origin}/tool", { method: "POST", body: await request.text() });
+  } };`;
+  const { server, model, stop } = await startChatServer({ workers: { relay } });
+  after(async () => {
+    await stop();
+    await tools.stop();
+  });
+
+  test("sees_its_call_end_when_the_turn_is_cancelled", async () => {
+    await call(server, "bound", "defineTool", { name: "work", description: "Does it.", service: "RELAY" });
+    tools.run = () => never;
+    model.next(asked(1));
+    const turn = submit(server, "bound", "s", "Go.").then(allOf);
+    await tools.called(1);
+    await cancel(server, "bound");
+    await soon(tools.left(1), "what the service asked is closed");
+    assert.equal((await turn).types.at(-1), "abort");
+  });
+});
+
+describe("a_model", async () => {
+  const { server, model, stop } = await startChatServer();
+  after(stop);
+  afterEach(() => model.forget());
+
+  /** Until so many of its callers in all have gone away. */
+  async function left(times) {
+    while (model.abandoned < times) await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+
+  for (const [moment, answer] of [
+    ["before_its_answers_head", (at) => withhold(at, say("Hello."))],
+    ["in_the_middle_of_its_answer", (at) => say("Hel", at, "lo.")],
+  ]) {
+    test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
+      const at = gate();
+      const before = model.abandoned;
+      model.next(answer(at));
+      const turn = submit(server, moment, "s", "Go.").then(allOf);
+      await at.reached;
+      await cancel(server, moment);
+      await soon(left(before + 1), "the model's connection is closed");
+      assert.equal((await turn).types.at(-1), "abort");
+    });
+  }
+
+  test("waits_for_its_answers_head_with_four_others_and_no_more", async () => {
+    const before = model.requests.length;
+    const gates = Array.from({ length: 8 }, gate);
+    model.next(...gates.map((at) => withhold(at, say("Hello."))));
+    const turns = gates.map((_, n) => submit(server, "heads", `s${n}`, "Go.").then(allOf));
+    await model.asked(before + MOST_AT_ONCE);
+    await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));
+    for (let n = 0; n < gates.length; n += 1) {
+      assert.ok(model.requests.length - before <= MOST_AT_ONCE + n, `${model.requests.length - before} after ${n} heads`);
+      await gates[n].reached;
+      gates[n].open();
+    }
+    for (const { text } of await Promise.all(turns)) assert.equal(text, "Hello.");
+  });
+
+  test("that_speaks_holds_nobody_up", async () => {
+    const before = model.requests.length;
+    const rest = gate();
+    model.next(...Array.from({ length: 8 }, () => say("Hel", rest, "lo.")));
+    const turns = Array.from({ length: 8 }, (_, n) => submit(server, "speaking", `s${n}`, "Go.").then(allOf));
+    await model.asked(before + 8);
+    rest.open();
+    for (const { text } of await Promise.all(turns)) assert.equal(text, "Hello.");
+  });
+});
+
+describe("workers_ai", async () => {
+  const ai = await startWorkersAi();
+  const server = await startServer({ ai: ai.url, vars: { AUTH: "open", MODEL: "workers-ai:@cf/meta/llama-3.1-8b-instruct" } });
+  after(async () => {
+    await server.stop();
+    await ai.stop();
+  });
+
+  for (const [moment, answer] of [
+    ["before_its_answers_head", () => {}],
+    ["in_the_middle_of_its_answer", (response) => saysInPieces(response, (async function* () {
+      yield { response: "Hel" };
+      await never;
+    })())],
+  ]) {
+    test(`sees_its_call_end_when_the_turn_is_cancelled_${moment}`, async () => {
+      const asked = Promise.withResolvers();
+      const closed = Promise.withResolvers();
+      ai.answer = (_, response) => {
+        response.on("close", closed.resolve);
+        asked.resolve();
+        return answer(response);
+      };
+      const turn = submit(server, moment, "s", "Go.").then(allOf);
+      await asked.promise;
+      await cancel(server, moment);
+      await soon(closed.promise, "the connection is closed");
+      assert.equal((await turn).types.at(-1), "abort");
+    });
+  }
+});
