@@ -4,9 +4,11 @@
 //! It knows nothing of HTTP beyond the two places that a credential may stand
 //! in, and no message of it ever repeats one.
 
+mod scope;
 mod token;
 
-pub use token::{Claims, MAX_TOKEN_SECONDS, mint, verify};
+pub use scope::{Allow, Caller, MAX_ALLOWED_NAMES, Scope};
+pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, mint, verify};
 
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -31,36 +33,6 @@ impl Policy {
     }
 }
 
-/// Whom a request speaks for.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Caller {
-    /// The holder of the secret, or anybody where the Worker is open.
-    Owner,
-    /// The holder of a minted token.
-    Scoped(Scope),
-}
-
-/// What a minted token allows.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Scope {
-    /// This session and no other. `None`: all of the agent's.
-    pub session_id: Option<Id>,
-    /// These operations and no other. `None`: all that need no secret.
-    pub operations: Option<Vec<String>>,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
-}
-
-impl Caller {
-    /// The only session that this caller may see, if it is narrowed to one.
-    pub fn only_session(&self) -> Option<&Id> {
-        match self {
-            Caller::Owner => None,
-            Caller::Scoped(scope) => scope.session_id.as_ref(),
-        }
-    }
-}
-
 /// What an operation asks of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
@@ -72,6 +44,31 @@ pub enum Needs {
     Session,
     /// It lists what it finds, and narrows itself to the caller's session.
     Narrowed,
+}
+
+/// What an operation changes. It decides what of it a minted token must say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Touches {
+    /// Nothing that anybody can read.
+    Nothing,
+    /// A session: what it is, what was spent on it, what goes and where it goes on.
+    Session,
+    /// What was said. With a minted token that is what a user says; for more it
+    /// must allow `agentMessages`. The operation holds each message against that.
+    Messages,
+    /// What stands in prompts. A minted token runs it only if it names it.
+    Prompts,
+    /// What the agent is, or may reach.
+    Agent,
+}
+
+/// What is asked of who runs an operation, or does by another door what it does.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The operation's name.
+    pub operation: &'static str,
+    pub needs: Needs,
+    pub touches: Touches,
 }
 
 /// Finds out who is calling `agent` with this bearer token. `None`: what they
@@ -102,11 +99,7 @@ pub fn identify(
     if agent.is_some_and(|agent| claims.agent != agent) {
         return Err(unauthorized("This token is for another agent."));
     }
-    Ok(Caller::Scoped(Scope {
-        session_id: claims.session_id,
-        operations: claims.operations,
-        expires_at: claims.expires_at,
-    }))
+    Ok(Caller::Scoped(claims.scope))
 }
 
 /// Finds out who opens a socket, or reads the history that goes with it. The
@@ -143,13 +136,11 @@ pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
     (token, other.or(token))
 }
 
-/// Whether `caller` may run `operation` on `session_id` (`None`: it names none).
-pub fn permit(
-    caller: &Caller,
-    operation: &str,
-    needs: Needs,
-    session_id: Option<&Id>,
-) -> Result<()> {
+/// Whether `caller` may do what `rule` is about to `session_id` (`None`: it names none).
+pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()> {
+    let Rule {
+        operation, needs, ..
+    } = rule;
     let Caller::Scoped(scope) = caller else {
         return Ok(());
     };
@@ -158,12 +149,18 @@ pub fn permit(
             "`{operation}` needs the Worker's secret; a minted token is not enough."
         )));
     }
-    if let Some(operations) = &scope.operations
-        && !operations.iter().any(|allowed| allowed == operation)
-    {
-        return Err(forbidden(format!(
-            "This token does not allow `{operation}`."
-        )));
+    match &scope.operations {
+        Some(names) if !names.iter().any(|name| name == operation) => {
+            return Err(forbidden(format!(
+                "This token does not allow `{operation}`."
+            )));
+        }
+        None if rule.touches == Touches::Prompts => {
+            return Err(forbidden(format!(
+                "`{operation}` changes what stands in prompts: a token runs it only if its `operations` name it."
+            )));
+        }
+        _ => {}
     }
     let Some(only) = &scope.session_id else {
         return Ok(());
@@ -293,20 +290,20 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            session_id: Some(id("s")),
-            operations: Some(vec!["getSession".to_owned()]),
-            expires_at: host.now_ms() + 1000,
+            scope: Scope {
+                session_id: Some(id("s")),
+                operations: Some(vec!["getSession".to_owned()]),
+                allow: Allow {
+                    models: vec![id("openai:one")],
+                    client_tools: true,
+                    ..Allow::default()
+                },
+                expires_at: host.now_ms() + 1000,
+            },
         };
         let token = mint(SECRET, &claims);
         let caller = identify(&policy(), &host, Some("a"), Some(&token)).unwrap();
-        assert_eq!(
-            caller,
-            Caller::Scoped(Scope {
-                session_id: Some(id("s")),
-                operations: Some(vec!["getSession".to_owned()]),
-                expires_at: host.now_ms() + 1000
-            })
-        );
+        assert_eq!(caller, Caller::Scoped(claims.scope));
         assert_eq!(
             code(identify(&policy(), &host, Some("b"), Some(&token))),
             "unauthorized"
@@ -328,9 +325,11 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            session_id: Some(id("s")),
-            operations: None,
-            expires_at: i64::MAX,
+            scope: Scope {
+                session_id: Some(id("s")),
+                expires_at: i64::MAX,
+                ..Scope::default()
+            },
         };
         let token = mint(SECRET, &claims);
         for at in 0..token.len() {
@@ -361,6 +360,7 @@ mod tests {
                 session_id: session.map(id),
                 operations: operations
                     .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+                allow: Allow::default(),
                 expires_at: i64::MAX,
             })
         };
@@ -392,7 +392,12 @@ mod tests {
             (scoped(None, Some(&[])), Needs::Narrowed, None, false),
         ];
         for (caller, needs, session, allowed) in table {
-            let outcome = permit(&caller, "op", needs, session);
+            let rule = Rule {
+                operation: "op",
+                needs,
+                touches: Touches::Messages,
+            };
+            let outcome = permit(&caller, rule, session);
             assert_eq!(outcome.is_ok(), allowed, "{caller:?} {needs:?} {session:?}");
             if let Err(error) = outcome {
                 assert_eq!(error.code, Code::Forbidden);
@@ -401,13 +406,77 @@ mod tests {
     }
 
     #[test]
+    fn what_changes_prompts_is_run_by_the_tokens_that_name_it() {
+        let rule = Rule {
+            operation: "op",
+            needs: Needs::Session,
+            touches: Touches::Prompts,
+        };
+        let mine = id("s");
+        for (operations, allowed) in [
+            (None, false),
+            (Some(&["another"][..]), false),
+            (Some(&["op"][..]), true),
+        ] {
+            for session_id in [None, Some(mine.clone())] {
+                let caller = Caller::Scoped(Scope {
+                    session_id,
+                    operations: operations
+                        .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+                    ..Scope::default()
+                });
+                let outcome = permit(&caller, rule, Some(&mine));
+                assert_eq!(outcome.is_ok(), allowed, "{caller:?}");
+            }
+        }
+        assert!(permit(&Caller::Owner, rule, Some(&mine)).is_ok());
+    }
+
+    #[test]
+    fn everything_a_token_may_allow_is_off_until_it_is_given() {
+        let token = |session: Option<&str>, allow: Allow| {
+            Caller::Scoped(Scope {
+                session_id: session.map(id),
+                allow,
+                ..Scope::default()
+            })
+        };
+        let can = |caller: &Caller| {
+            [
+                caller.may_choose_model("demo"),
+                caller.may_set_system_instructions(),
+                caller.may_bring_client_tools(),
+                caller.may_write_agent_messages(),
+                caller.lets_model_write_agent_memory(),
+                caller.may_call_tool("t"),
+            ]
+        };
+        assert_eq!(can(&Caller::Owner), [true; 6]);
+        assert_eq!(can(&token(Some("s"), Allow::default())), [false; 6]);
+        let all = Allow {
+            models: vec![id("demo")],
+            system_instructions: true,
+            client_tools: true,
+            agent_messages: true,
+            agent_memory: true,
+            tools: vec![id("t")],
+        };
+        assert_eq!(can(&token(Some("s"), all.clone())), [true; 6]);
+        assert!(!token(None, all).may_choose_model("openai:other"));
+        // A token for the whole agent is not narrowed: its turns write what the agent's do.
+        let whole = can(&token(None, Allow::default()));
+        assert_eq!(whole, [false, false, false, false, true, false]);
+    }
+
+    #[test]
     fn a_page_may_bring_a_token_and_never_the_secret() {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            session_id: None,
-            operations: None,
-            expires_at: i64::MAX,
+            scope: Scope {
+                expires_at: i64::MAX,
+                ..Scope::default()
+            },
         };
         let token = mint(SECRET, &claims);
         let identify = |bearer, token| identify_page(&policy(), &host, "a", bearer, token);

@@ -9,26 +9,22 @@ use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::ids::Id;
+use super::scope::Scope;
 
 /// The longest that a token may live: a day.
 pub const MAX_TOKEN_SECONDS: i64 = 86_400;
 
 const PREFIX: &str = "sa1";
 
-/// Longer than any token that [`mint`] can make, with every operation named.
-const MAX_TOKEN_BYTES: usize = 16_384;
+/// The longest token there is: what an address holds at most on Cloudflare, and a
+/// page can only bring it there. All operations named are under 2 KiB of it.
+pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
 pub struct Claims {
     pub agent: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub session_id: Option<Id>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub operations: Option<Vec<String>>,
-    /// Milliseconds since the epoch.
-    pub expires_at: i64,
+    #[serde(flatten)]
+    pub scope: Scope,
 }
 
 pub fn mint(secret: &str, claims: &Claims) -> String {
@@ -57,7 +53,7 @@ pub fn verify(secret: &str, token: &str, now_ms: i64) -> Result<Claims, &'static
         .and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok())
         .and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok())
         .ok_or(NO_TOKEN)?;
-    if claims.expires_at <= now_ms {
+    if claims.scope.expires_at <= now_ms {
         return Err("This token has expired; have another minted.");
     }
     Ok(claims)

@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::is_operation;
 use super::operation::{Agent, Operation, Reply};
-use crate::access::{Claims, MAX_TOKEN_SECONDS, Needs, mint};
+use crate::access::{Needs, Touches};
 use crate::config::{Config, change_config, load_config};
-use crate::error::{Code, Error, Result};
+use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Limit, nullable};
 use crate::models::choice::ModelName;
@@ -49,6 +48,7 @@ pub struct ConfigureAgent {
 impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
     const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = Config;
 
@@ -114,76 +114,12 @@ pub struct GetConfig {}
 impl Operation for GetConfig {
     const NAME: &'static str = "getConfig";
     const NEEDS: Needs = Needs::WholeAgent;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Config;
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Reply::json(&load_config(agent.db)?)
-    }
-}
-
-/// Mints a token that a browser can hold: for this agent, for as long as
-/// `expiresIn` says, and no wider than its session and operations.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct MintToken {
-    /// The only session it shows. Left out: all of the agent's.
-    session_id: Option<Id>,
-    /// The only operations it runs. Left out: all that don't need the secret.
-    operations: Option<Vec<String>>,
-    /// Seconds.
-    expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
-#[serde(rename_all = "camelCase")]
-pub struct Minted {
-    token: String,
-    /// Milliseconds since the epoch.
-    expires_at: i64,
-}
-
-impl Operation for MintToken {
-    const NAME: &'static str = "mintToken";
-    const NEEDS: Needs = Needs::Secret;
-    #[cfg(test)]
-    type Output = Minted;
-
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let secret = agent.policy.secret.as_deref().ok_or_else(|| {
-            Error::new(
-                Code::NotConfigured,
-                "A token is signed with the secret, and this Worker has none. Set one with `npx wrangler secret put SESSION_AGENT_TOKEN`.",
-            )
-            .with("binding", "SESSION_AGENT_TOKEN")
-        })?;
-        for (index, name) in self.operations.iter().flatten().enumerate() {
-            if !is_operation(name) {
-                let field = format!("operations[{index}]");
-                return Err(Error::invalid(
-                    &field,
-                    format!("`{field}` names no operation."),
-                ));
-            }
-        }
-        // Each named once, which bounds the token's length by the table's.
-        let operations = self.operations.map(|mut names| {
-            names.sort_unstable();
-            names.dedup();
-            names
-        });
-        let claims = Claims {
-            agent: agent.name.to_owned(),
-            session_id: self.session_id,
-            operations,
-            expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
-        };
-        Reply::json(&Minted {
-            token: mint(secret, &claims),
-            expires_at: claims.expires_at,
-        })
     }
 }
 
@@ -206,6 +142,7 @@ pub struct Destroyed {
 impl Operation for Destroy {
     const NAME: &'static str = "destroy";
     const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = Destroyed;
 

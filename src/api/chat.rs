@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
-use crate::access::{Caller, Needs, permit};
+use crate::access::{Caller, Needs, Rule, Touches, permit};
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::client_tools::check_name;
@@ -33,6 +33,13 @@ use crate::tools::is_ours;
 
 /// The name by which a token allows chat turns.
 pub const CHAT: &str = "chat";
+
+/// What is asked of who begins a turn or follows one.
+pub const CHAT_RULE: Rule = Rule {
+    operation: CHAT,
+    needs: Needs::Session,
+    touches: Touches::Messages,
+};
 
 /// What is to be done after a request was answered.
 pub enum Work {
@@ -145,7 +152,7 @@ pub fn start(
     request: &ChatRequest,
     turn_id: &str,
 ) -> Result<Started> {
-    permit(agent.caller, CHAT, Needs::Session, Some(session_id))?;
+    permit(agent.caller, CHAT_RULE, Some(session_id))?;
     if let Some(model) = &request.model {
         let is_demo = ModelName::parse("model", model.as_str())? == ModelName::Demo;
         // It does to the letter what it is told, and so would its caller by it.
@@ -215,7 +222,7 @@ fn waiting(message_id: String) -> Listening {
 /// The running turn from its beginning; `None`: there is none.
 pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>> {
     let session_id = parse_session_id(session_id)?;
-    permit(agent.caller, CHAT, Needs::Session, Some(&session_id))?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
     let work = take_up(agent, &session_id)?;
     let Some(running) = agent.desk.find(&session_id) else {
         return Ok(None);
@@ -369,6 +376,7 @@ pub struct Cancelled {
 impl Operation for CancelTurn {
     const NAME: &'static str = "cancelTurn";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Cancelled;
 
@@ -420,6 +428,7 @@ pub struct DefineTool {
 impl Operation for DefineTool {
     const NAME: &'static str = "defineTool";
     const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = ShownTool;
 
@@ -496,6 +505,7 @@ pub struct RemovedTool {
 impl Operation for RemoveTool {
     const NAME: &'static str = "removeTool";
     const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = RemovedTool;
 
@@ -521,6 +531,7 @@ pub struct RegisteredTools {
 impl Operation for ListTools {
     const NAME: &'static str = "listTools";
     const NEEDS: Needs = Needs::WholeAgent;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = RegisteredTools;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::chat::registered;
 use crate::compaction::act::{Compactor, Covers, Outcome, Reason, Task};
 use crate::compaction::auto;
@@ -49,6 +49,7 @@ pub struct ConfigureCompaction {
 impl Operation for ConfigureCompaction {
     const NAME: &'static str = "configureCompaction";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Settings;
 
@@ -133,6 +134,7 @@ pub struct Compaction {
 impl WaitingOperation for Compact {
     const NAME: &'static str = "compact";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = CompactOutput;
 
@@ -209,6 +211,7 @@ pub struct AddCompaction {
 impl Operation for AddCompaction {
     const NAME: &'static str = "addCompaction";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Compaction;
 
@@ -250,6 +253,7 @@ pub struct CompactionList {
 impl Operation for GetCompactions {
     const NAME: &'static str = "getCompactions";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = CompactionList;
 
@@ -286,6 +290,7 @@ pub struct DeletedCompaction {
 impl Operation for DeleteCompaction {
     const NAME: &'static str = "deleteCompaction";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = DeletedCompaction;
 
@@ -313,6 +318,7 @@ pub struct EstimateTokens {
 impl WaitingOperation for EstimateTokens {
     const NAME: &'static str = "estimateTokens";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Estimate;
 

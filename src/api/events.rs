@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit, nullable};
@@ -42,6 +42,7 @@ pub struct AppendEvents {
 impl Operation for AppendEvents {
     const NAME: &'static str = "appendEvents";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
     #[cfg(test)]
     type Output = AppendOutcome;
 
@@ -94,6 +95,7 @@ pub struct LoadEvents {
 impl Operation for LoadEvents {
     const NAME: &'static str = "loadEvents";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Vec<Event>;
 
@@ -142,6 +144,7 @@ pub struct Deleted {
 impl Operation for DeleteEvents {
     const NAME: &'static str = "deleteEvents";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Deleted;
 

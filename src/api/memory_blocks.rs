@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
-use crate::access::{Caller, Needs};
+use crate::access::{Caller, Needs, Touches};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::json::{Count, Limit};
@@ -27,6 +27,7 @@ impl WaitingOperation for DefineBlock {
     const NAME: &'static str = "defineBlock";
     // And the secret, where it has a `source`.
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Block;
 
@@ -66,6 +67,7 @@ pub struct WasRemoved {
 impl Operation for RemoveBlock {
     const NAME: &'static str = "removeBlock";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = WasRemoved;
 
@@ -93,6 +95,7 @@ pub struct GetBlock {
 impl WaitingOperation for GetBlock {
     const NAME: &'static str = "getBlock";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Option<Block>;
 
@@ -122,6 +125,7 @@ pub struct GetBlocks {
 impl WaitingOperation for GetBlocks {
     const NAME: &'static str = "getBlocks";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Vec<Block>;
 
@@ -179,6 +183,7 @@ pub struct AppendToBlock {
 impl WaitingOperation for SetBlock {
     const NAME: &'static str = "setBlock";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Block;
 
@@ -201,6 +206,7 @@ impl WaitingOperation for SetBlock {
 impl WaitingOperation for AppendToBlock {
     const NAME: &'static str = "appendToBlock";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Block;
 
@@ -256,6 +262,7 @@ pub struct GetBlockVersions {
 impl WaitingOperation for GetBlockVersions {
     const NAME: &'static str = "getBlockVersions";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Versions;
 
@@ -286,6 +293,7 @@ pub struct RevertBlock {
 impl WaitingOperation for RevertBlock {
     const NAME: &'static str = "revertBlock";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Block;
 
@@ -323,6 +331,7 @@ pub struct Cleared {
 impl Operation for ClearBlocks {
     const NAME: &'static str = "clearBlocks";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Cleared;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::json::Limit;
@@ -34,6 +34,7 @@ pub struct SetEntry {
 impl WaitingOperation for SetEntry {
     const NAME: &'static str = "setEntry";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Entry;
 
@@ -71,6 +72,7 @@ pub struct EntryDeleted {
 impl WaitingOperation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = EntryDeleted;
 
@@ -105,6 +107,7 @@ pub struct ListEntries {
 impl WaitingOperation for ListEntries {
     const NAME: &'static str = "listEntries";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = EntryPage;
 
@@ -150,6 +153,7 @@ pub struct FoundEntries {
 impl WaitingOperation for SearchContext {
     const NAME: &'static str = "searchContext";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = FoundEntries;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::memory::Scope;
@@ -36,6 +36,7 @@ pub struct RenderedPrompt {
 impl WaitingOperation for RenderPrompt {
     const NAME: &'static str = "renderPrompt";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = RenderedPrompt;
 
@@ -66,6 +67,7 @@ pub struct FreezePrompt {
 impl WaitingOperation for FreezePrompt {
     const NAME: &'static str = "freezePrompt";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = FrozenPrompt;
 
@@ -91,6 +93,7 @@ pub struct RefreshPrompt {
 impl WaitingOperation for RefreshPrompt {
     const NAME: &'static str = "refreshPrompt";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = FrozenPrompt;
 
@@ -123,6 +126,7 @@ pub struct Reminder {
 impl WaitingOperation for GetReminder {
     const NAME: &'static str = "getReminder";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Reminder;
 

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::json::Limit;
@@ -32,6 +32,7 @@ pub struct PutSkill {
 impl WaitingOperation for PutSkill {
     const NAME: &'static str = "putSkill";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Skill;
 
@@ -69,6 +70,7 @@ pub struct SkillDeleted {
 impl WaitingOperation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = SkillDeleted;
 
@@ -111,6 +113,7 @@ pub struct SkillPage {
 impl WaitingOperation for ListSkills {
     const NAME: &'static str = "listSkills";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = SkillPage;
 
@@ -165,6 +168,7 @@ pub struct LoadedDocument {
 impl WaitingOperation for LoadSkill {
     const NAME: &'static str = "loadSkill";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = LoadedDocument;
 
@@ -222,6 +226,7 @@ pub struct Unloaded {
 impl Operation for UnloadSkill {
     const NAME: &'static str = "unloadSkill";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Unloaded;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::config::{Config, load_config};
 use crate::error::Result;
 use crate::ids::Id;
@@ -61,6 +61,7 @@ fn toolbox<'a>(agent: &Agent<'a>, config: &'a Config, session_id: Option<&'a Id>
 impl Operation for GetTools {
     const NAME: &'static str = "getTools";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = ToolList;
 
@@ -95,6 +96,7 @@ pub struct CallTool {
 impl WaitingOperation for CallTool {
     const NAME: &'static str = "callTool";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
     #[cfg(test)]
     type Output = Outcome;
 

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
-use crate::access::{Needs, permit};
+use crate::access::{Needs, Touches, permit};
 use crate::config::load_config;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -122,6 +122,7 @@ fn parse(agent: &Agent<'_>, message: &JsonObject, source: Source) -> Result<NewM
 impl Operation for AppendMessage {
     const NAME: &'static str = "appendMessage";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
     #[cfg(test)]
     type Output = AppendedMessage;
 
@@ -143,6 +144,7 @@ pub struct UpsertMessage(AppendMessage);
 impl Operation for UpsertMessage {
     const NAME: &'static str = "upsertMessage";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
     #[cfg(test)]
     type Output = AppendedMessage;
 
@@ -178,6 +180,7 @@ pub struct UpdateMessage {
 impl Operation for UpdateMessage {
     const NAME: &'static str = "updateMessage";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 
@@ -208,6 +211,7 @@ pub struct GetMessage {
 impl Operation for GetMessage {
     const NAME: &'static str = "getMessage";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 
@@ -264,6 +268,7 @@ pub struct HistoryPage {
 impl Operation for GetHistory {
     const NAME: &'static str = "getHistory";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = HistoryPage;
 
@@ -305,12 +310,7 @@ const MAX_SHOWN_MESSAGES: usize = 1000;
 /// A token that may read the history may read it in this way too.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let session_id = parse_session_id(&session_id)?;
-    permit(
-        agent.caller,
-        GetHistory::NAME,
-        GetHistory::NEEDS,
-        Some(&session_id),
-    )?;
+    permit(agent.caller, GetHistory::RULE, Some(&session_id))?;
     load_shown(agent.db, &session_id).map(Reply::text)
 }
 
@@ -350,6 +350,7 @@ pub struct GetBranches {
 impl Operation for GetBranches {
     const NAME: &'static str = "getBranches";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = MessageList;
 
@@ -379,6 +380,7 @@ pub struct GetLatestLeaf {
 impl Operation for GetLatestLeaf {
     const NAME: &'static str = "getLatestLeaf";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 
@@ -412,6 +414,7 @@ pub struct PathLength {
 impl Operation for GetPathLength {
     const NAME: &'static str = "getPathLength";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = PathLength;
 
@@ -448,6 +451,7 @@ pub struct DeletedMessages {
 impl Operation for DeleteMessages {
     const NAME: &'static str = "deleteMessages";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = DeletedMessages;
 
@@ -480,6 +484,7 @@ pub struct ClearMessages {
 impl Operation for ClearMessages {
     const NAME: &'static str = "clearMessages";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = DeletedMessages;
 

@@ -17,6 +17,7 @@ mod search;
 mod sessions;
 pub mod socket;
 mod table;
+mod tokens;
 mod transfer;
 mod tree;
 mod working_context;

@@ -9,7 +9,8 @@ use serde_json::{Map, Value, json};
 use super::OPENAPI_JSON;
 use super::operation::Entry;
 use super::table::OPERATIONS;
-use crate::access::Needs;
+use super::tokens::Preset;
+use crate::access::{Needs, Touches};
 use crate::error::Code;
 use crate::transfer::import::Imported;
 
@@ -55,7 +56,11 @@ fn document() -> Value {
             "securitySchemes": {"bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "The Worker's secret, or a token from `mintToken`."
+                "description": "The Worker's secret, or a token from `mintToken`.",
+                "x-presets": {
+                    "chat": Preset::Chat.operations(),
+                    "read": Preset::Read.operations()
+                }
             }},
             "schemas": components,
         }
@@ -74,16 +79,29 @@ fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
         .unwrap_or_default();
     assert!(!text.is_empty(), "{} has no doc comment", entry.name);
     let (summary, description) = text.split_once("\n\n").unwrap_or((&text, ""));
-    let access = match entry.needs {
+    let access = match entry.rule.needs {
         Needs::Secret => "Needs the secret.",
         Needs::WholeAgent => "Not for a token that is narrowed to a session.",
         Needs::Session => "A token that is narrowed to a session runs it on that session.",
         Needs::Narrowed => "A token that is narrowed to a session sees that session only.",
     };
-    let description = format!("{}\n\n{access}", description.replace('\n', " "));
+    let named = match entry.rule.touches {
+        Touches::Prompts => " A minted token runs it only if it names it.",
+        Touches::Messages => {
+            " With a minted token, for a user's messages, unless it allows `agentMessages`."
+        }
+        _ => "",
+    };
+    let presets: Vec<&str> = [("chat", Preset::Chat), ("read", Preset::Read)]
+        .into_iter()
+        .filter(|(_, preset)| preset.operations().contains(&entry.name))
+        .map(|(name, _)| name)
+        .collect();
+    let description = format!("{}\n\n{access}{named}", description.replace('\n', " "));
     let description = description.trim();
     json!({
         "operationId": entry.name,
+        "x-presets": presets,
         "summary": summary.replace('\n', " "),
         "description": description,
         "parameters": [{

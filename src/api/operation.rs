@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use crate::access::{self, Caller, Needs, Policy};
+use crate::access::{self, Caller, Needs, Policy, Rule, Touches};
 use crate::chat::live::{Audience, Desk};
 use crate::compaction::auto::Watch;
 use crate::database::{Database, Text};
@@ -86,6 +86,12 @@ impl<T> Described for T {}
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
+    const TOUCHES: Touches;
+    const RULE: Rule = Rule {
+        operation: Self::NAME,
+        needs: Self::NEEDS,
+        touches: Self::TOUCHES,
+    };
 
     /// The shape of the answer. Where SQLite writes the answer itself this type
     /// only documents it, and a test holds the two together.
@@ -105,6 +111,12 @@ pub trait Operation: DeserializeOwned + Described {
 pub trait WaitingOperation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
+    const TOUCHES: Touches;
+    const RULE: Rule = Rule {
+        operation: Self::NAME,
+        needs: Self::NEEDS,
+        touches: Self::TOUCHES,
+    };
 
     #[cfg(test)]
     type Output: Described;
@@ -125,8 +137,7 @@ pub enum Run {
 pub struct Entry {
     pub name: &'static str,
     pub run: Run,
-    #[cfg(test)]
-    pub needs: Needs,
+    pub rule: Rule,
     #[cfg(test)]
     pub input: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     #[cfg(test)]
@@ -137,8 +148,7 @@ pub const fn entry<O: Operation>() -> Entry {
     Entry {
         name: O::NAME,
         run: Run::AtOnce(run::<O>),
-        #[cfg(test)]
-        needs: O::NEEDS,
+        rule: O::RULE,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]
@@ -150,8 +160,7 @@ pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
     Entry {
         name: O::NAME,
         run: Run::Waiting(run_waiting::<O>),
-        #[cfg(test)]
-        needs: O::NEEDS,
+        rule: O::RULE,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]
@@ -161,7 +170,7 @@ pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
 
 fn run<O: Operation>(agent: &Agent<'_>, body: &[u8]) -> Result<Reply> {
     let operation: O = json::parse(body)?;
-    access::permit(agent.caller, O::NAME, O::NEEDS, operation.session_id())?;
+    access::permit(agent.caller, O::RULE, operation.session_id())?;
     operation.run(agent)
 }
 
@@ -171,7 +180,7 @@ fn run_waiting<'a, O: WaitingOperation>(
 ) -> Later<'a, Result<Reply>> {
     Box::pin(async move {
         let operation: O = json::parse(body)?;
-        access::permit(agent.caller, O::NAME, O::NEEDS, operation.session_id())?;
+        access::permit(agent.caller, O::RULE, operation.session_id())?;
         operation.run(agent).await
     })
 }

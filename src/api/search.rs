@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Reply, WaitingOperation};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit};
@@ -49,6 +49,7 @@ pub struct Results {
 impl WaitingOperation for Search {
     const NAME: &'static str = "search";
     const NEEDS: Needs = Needs::Narrowed;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Results;
 

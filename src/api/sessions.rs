@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, JsonObject, Limit, nullable};
@@ -31,6 +31,7 @@ pub struct CreateSession {
 impl Operation for CreateSession {
     const NAME: &'static str = "createSession";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Session;
 
@@ -67,6 +68,7 @@ pub struct GetSession {
 impl Operation for GetSession {
     const NAME: &'static str = "getSession";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Option<Session>;
 
@@ -104,6 +106,7 @@ pub struct SessionPage {
 impl Operation for ListSessions {
     const NAME: &'static str = "listSessions";
     const NEEDS: Needs = Needs::Narrowed;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = SessionPage;
 
@@ -140,6 +143,7 @@ pub struct UpdateSession {
 impl Operation for UpdateSession {
     const NAME: &'static str = "updateSession";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Session;
 
@@ -175,6 +179,7 @@ pub struct WasDeleted {
 impl Operation for DeleteSession {
     const NAME: &'static str = "deleteSession";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = WasDeleted;
 
@@ -204,6 +209,7 @@ pub struct AddUsage {
 impl Operation for AddUsage {
     const NAME: &'static str = "addUsage";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Session;
 

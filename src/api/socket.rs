@@ -4,9 +4,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::chat::{self, Started, Work, start, take_up};
-use super::operation::Agent;
+use super::messages::ClearMessages;
+use super::operation::{Agent, Operation};
 use super::{dispatch, is_operation, parse_session_id};
-use crate::access::{Caller, Needs, Scope, permit};
+use crate::access::{Caller, Scope, permit};
 use crate::chat::answers::Answer;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
@@ -27,7 +28,7 @@ pub struct Seat {
     /// The session that it speaks of.
     pub session_id: Id,
     /// What its token allows; `None`: everything.
-    pub scope: Option<SeatScope>,
+    pub scope: Option<Scope>,
     /// The turn that it asked for last.
     #[serde(default)]
     pub asked: Option<String>,
@@ -39,24 +40,11 @@ pub struct Seat {
     pub opened_in_turn: bool,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct SeatScope {
-    session_id: Option<Id>,
-    operations: Option<Vec<String>>,
-    /// When its token ends, and the socket with it.
-    pub expires_at: i64,
-}
-
 impl Seat {
     pub fn new(session_id: Id, caller: &Caller) -> Self {
         let scope = match caller {
             Caller::Owner => None,
-            Caller::Scoped(scope) => Some(SeatScope {
-                session_id: scope.session_id.clone(),
-                operations: scope.operations.clone(),
-                expires_at: scope.expires_at,
-            }),
+            Caller::Scoped(scope) => Some(scope.clone()),
         };
         Self {
             session_id,
@@ -70,11 +58,7 @@ impl Seat {
     pub fn caller(&self) -> Caller {
         match &self.scope {
             None => Caller::Owner,
-            Some(scope) => Caller::Scoped(Scope {
-                session_id: scope.session_id.clone(),
-                operations: scope.operations.clone(),
-                expires_at: scope.expires_at,
-            }),
+            Some(scope) => Caller::Scoped(scope.clone()),
         }
     }
 
@@ -88,7 +72,7 @@ impl Seat {
 /// Takes a seat: for who may chat in the session.
 pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     let session_id = parse_session_id(&session_id)?;
-    permit(agent.caller, chat::CHAT, Needs::Session, Some(&session_id))?;
+    permit(agent.caller, chat::CHAT_RULE, Some(&session_id))?;
     Ok(Seat {
         opened_in_turn: agent.desk.find(&session_id).is_some(),
         ..Seat::new(session_id, agent.caller)
@@ -190,7 +174,7 @@ fn cancel(agent: &Agent<'_>, seat: &Seat, request_id: Option<&str>) {
 
 fn clear(agent: &Agent<'_>, seat: &Seat) -> Result<Heard> {
     let id = &seat.session_id;
-    permit(agent.caller, "clearMessages", Needs::Session, Some(id))?;
+    permit(agent.caller, ClearMessages::RULE, Some(id))?;
     cancel(agent, seat, None);
     match clear_messages(agent.db, agent.host, id) {
         Ok(_) => {}
@@ -212,7 +196,7 @@ fn take_answer(
     client_tools: Vec<ToolDefinition>,
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
-    permit(agent.caller, chat::CHAT, Needs::Session, Some(session_id))?;
+    permit(agent.caller, chat::CHAT_RULE, Some(session_id))?;
     let given = ClientReply {
         answer,
         continues,

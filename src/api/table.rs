@@ -1,7 +1,7 @@
 //! The table of operations: the one list that dispatch, openapi.json and the
 //! tokens' scopes are made from.
 
-use super::agent::{ConfigureAgent, Destroy, GetConfig, MintToken};
+use super::agent::{ConfigureAgent, Destroy, GetConfig};
 use super::chat::{CancelTurn, DefineTool, ListTools, RemoveTool};
 use super::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
@@ -24,6 +24,7 @@ use super::search::Search;
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
+use super::tokens::MintToken;
 use super::tree::{ForkSession, GetChanges, SetLeaf};
 use super::working_context::{BuildWorkingContext, PersistWorkingContext};
 use crate::memory::definition::DefineBlock;

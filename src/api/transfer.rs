@@ -5,7 +5,7 @@ use super::events::{AppendEvents, LoadEvents};
 use super::operation::{Agent, Operation};
 use super::parse_session_id;
 use super::sessions::{CreateSession, GetSession};
-use crate::access::{Caller, Needs, permit};
+use crate::access::{Caller, Needs, Rule, Touches, permit};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::transfer::export::Export;
@@ -20,7 +20,12 @@ pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     allow::<LoadEvents>(agent, &session_id)?;
     if *agent.caller != Caller::Owner {
         for reader in find_readers(agent.db, &session_id)? {
-            permit(agent.caller, reader, Needs::Session, Some(&session_id))?;
+            let rule = Rule {
+                operation: reader,
+                needs: Needs::Session,
+                touches: Touches::Nothing,
+            };
+            permit(agent.caller, rule, Some(&session_id))?;
         }
     }
     Export::begin(agent.db, &session_id)
@@ -40,5 +45,5 @@ pub fn begin_import(agent: &Agent<'_>, session_id: String) -> Result<Import> {
 }
 
 fn allow<O: Operation>(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
-    permit(agent.caller, O::NAME, O::NEEDS, Some(session_id))
+    permit(agent.caller, O::RULE, Some(session_id))
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
 use super::sessions::check_name;
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::changes::load_changes;
 use crate::error::{Error, Result};
 use crate::ids::Id;
@@ -32,6 +32,7 @@ impl Operation for ForkSession {
     const NAME: &'static str = "forkSession";
     // It makes a session that a token for this one could not see.
     const NEEDS: Needs = Needs::WholeAgent;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Session;
 
@@ -68,6 +69,7 @@ pub struct ChosenLeaf {
 impl Operation for SetLeaf {
     const NAME: &'static str = "setLeaf";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = ChosenLeaf;
 
@@ -117,6 +119,7 @@ pub struct Change {
 impl Operation for GetChanges {
     const NAME: &'static str = "getChanges";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Changes;
 

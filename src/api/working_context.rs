@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::Needs;
+use crate::access::{Needs, Touches};
 use crate::calibration::load_calibration;
 use crate::config::load_config;
 use crate::error::{Error, Result};
@@ -45,6 +45,7 @@ pub struct BuildWorkingContext {
 impl Operation for BuildWorkingContext {
     const NAME: &'static str = "buildWorkingContext";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = WorkingContext;
 
@@ -102,6 +103,7 @@ pub struct PersistWorkingContext {
 impl Operation for PersistWorkingContext {
     const NAME: &'static str = "persistWorkingContext";
     const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
     #[cfg(test)]
     type Output = AppendOutcome;
 

@@ -12,7 +12,7 @@ use super::import::{Target, at_line};
 use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine};
 use super::memory::import::MemoryImport;
 use super::pending::Pending;
-use crate::access::{Needs, permit};
+use crate::access::{Needs, Rule, Touches, permit};
 use crate::changes;
 use crate::compaction::journal::render_settings;
 use crate::database::{Database, MAX_LIST_BYTES, Value, atomically};
@@ -77,12 +77,12 @@ impl Writing {
         }
         if let Some(part) = session.compaction {
             let session_id = Some(&target.session_id);
-            permit(
-                &target.caller,
-                "configureCompaction",
-                Needs::Session,
-                session_id,
-            )?;
+            let rule = Rule {
+                operation: "configureCompaction",
+                needs: Needs::Session,
+                touches: Touches::Prompts,
+            };
+            permit(&target.caller, rule, session_id)?;
             part.settings()?;
         }
         let session_id = target.session_id.clone();

@@ -1,7 +1,8 @@
 use serde_json::{Value, json};
 
 use super::{Alice, ids};
-use crate::access::{Caller, Policy, Scope, identify};
+use crate::access::{Caller, Needs, Policy, Scope, Touches, identify};
+use crate::api::table::OPERATIONS;
 use crate::ids::Id;
 
 fn scoped(alice: Alice, session: Option<&str>, operations: Option<&[&str]>) -> Alice {
@@ -9,6 +10,7 @@ fn scoped(alice: Alice, session: Option<&str>, operations: Option<&[&str]>) -> A
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         expires_at: i64::MAX,
+        ..Scope::default()
     };
     Alice {
         caller: Caller::Scoped(scope),
@@ -95,10 +97,95 @@ fn a_minted_token_is_one_that_the_door_takes() {
     assert_eq!(scope.operations.unwrap(), ["getSession", "loadEvents"]);
 }
 
+/// The scope of a token that the door takes.
+fn scope_of(alice: &Alice, body: Value) -> Scope {
+    let minted = alice.ok("mintToken", body);
+    let token = minted["token"].as_str();
+    match identify(&alice.policy, &alice.host, Some("alice"), token).unwrap() {
+        Caller::Scoped(scope) => scope,
+        Caller::Owner => panic!("not the owner"),
+    }
+}
+
+#[test]
+fn a_preset_and_named_operations_add_up() {
+    let alice = Alice::default();
+    let names = |body: Value| scope_of(&alice, body).operations;
+    assert_eq!(names(json!({"expiresIn": 60})), None);
+    let chat = names(json!({"preset": "chat", "sessionId": "s", "expiresIn": 60})).unwrap();
+    let both = json!({"preset": "chat", "sessionId": "s", "operations": ["setLeaf", "getHistory"], "expiresIn": 60});
+    let mut sum = chat.clone();
+    sum.push("setLeaf".to_owned());
+    sum.sort_unstable();
+    assert_eq!(names(both).unwrap(), sum);
+    let read = names(json!({"preset": "read", "expiresIn": 60})).unwrap();
+    for entry in OPERATIONS {
+        let rule = entry.rule;
+        let is_reading = rule.touches == Touches::Nothing && rule.needs != Needs::Secret;
+        assert_eq!(
+            read.contains(&entry.name.to_owned()),
+            is_reading,
+            "{}",
+            entry.name
+        );
+        if chat.contains(&entry.name.to_owned()) {
+            assert!(is_reading || entry.name == "cancelTurn", "{}", entry.name);
+        }
+    }
+    assert!(chat.contains(&"chat".to_owned()) && !read.contains(&"chat".to_owned()));
+}
+
+#[test]
+fn a_token_allows_what_it_was_minted_to_allow() {
+    let alice = Alice::default();
+    let allow = json!({
+        "models": ["openai:one", "demo"], "systemInstructions": true, "clientTools": true,
+        "agentMessages": true, "agentMemory": true, "tools": ["weather"],
+    });
+    let body = json!({"sessionId": "s", "allow": allow, "expiresIn": 60});
+    let scope = scope_of(&alice, body);
+    assert_eq!(serde_json::to_value(&scope.allow).unwrap(), allow);
+    let scope = scope_of(&alice, json!({"sessionId": "s", "expiresIn": 60}));
+    assert!(scope.allow.is_nothing());
+}
+
+#[test]
+fn what_changes_prompts_is_for_tokens_that_name_it() {
+    let body = || json!({"sessionId": "s", "label": "memory", "kind": "writable"});
+    let alice = scoped(Alice::with_session(), Some("s"), None);
+    assert_eq!(alice.refused("defineBlock", body()), "forbidden");
+    let alice = scoped(Alice::with_session(), Some("s"), Some(&["defineBlock"]));
+    alice.ok("defineBlock", body());
+}
+
 #[test]
 fn a_token_that_can_not_be_is_not_minted() {
     let alice = Alice::default();
-    let table: [(Value, &str); 5] = [
+    let names = |count: usize| vec!["demo"; count];
+    let long = "x".repeat(200);
+    let table: [(Value, &str); 12] = [
+        (json!({"expiresIn": 60, "preset": "chat"}), "sessionId"),
+        (json!({"expiresIn": 60, "preset": "write"}), "preset"),
+        (
+            json!({"expiresIn": 60, "allow": {"models": ["demo", "mine"]}}),
+            "allow.models[1]",
+        ),
+        (
+            json!({"expiresIn": 60, "allow": {"models": names(33)}}),
+            "allow.models",
+        ),
+        (
+            json!({"expiresIn": 60, "allow": {"tools": names(33)}}),
+            "allow.tools",
+        ),
+        (
+            json!({"expiresIn": 60, "allow": {"agentMesages": true}}),
+            "allow.agentMesages",
+        ),
+        (
+            json!({"expiresIn": 60, "allow": {"tools": vec!["é".repeat(200); 32]}, "sessionId": long}),
+            "allow",
+        ),
         (json!({}), "expiresIn"),
         (json!({"expiresIn": 0}), "expiresIn"),
         (json!({"expiresIn": 86_401}), "expiresIn"),

@@ -900,6 +900,7 @@ fn a_minted_token_does_not_choose_the_demo() {
         session_id: Some(crate::ids::Id::parse("s".to_owned()).unwrap()),
         operations: None,
         expires_at: i64::MAX,
+        ..crate::access::Scope::default()
     });
     let body = json!({"id": "s", "message": user("call set_context {}"), "model": "demo"});
     assert_eq!(alice.begin(&body).err().unwrap().code.name(), "forbidden");

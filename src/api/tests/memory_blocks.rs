@@ -9,10 +9,27 @@ use crate::ids::Id;
 fn scoped_to(session: Option<&str>) -> Caller {
     Caller::Scoped(Scope {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
-        operations: None,
+        operations: Some(
+            NAMED
+                .iter()
+                .map(|operation| (*operation).to_owned())
+                .collect(),
+        ),
         expires_at: i64::MAX,
+        ..Scope::default()
     })
 }
+
+/// What a token has to name, and what these tests do beside it.
+const NAMED: &[&str] = &[
+    "defineBlock",
+    "setBlock",
+    "getBlocks",
+    "loadSkill",
+    "callTool",
+    "getTools",
+    "renderPrompt",
+];
 
 fn with_memory() -> Alice {
     let alice = Alice::with_session();

@@ -415,8 +415,9 @@ fn the_model_searches_what_was_said_in_other_sessions() {
     let mut alice = alice;
     alice.caller = Caller::Scoped(Scope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
-        operations: None,
+        operations: Some(vec!["callTool".to_owned()]),
         expires_at: i64::MAX,
+        ..Scope::default()
     });
     let found = alice.ok(
         "callTool",

@@ -197,6 +197,7 @@ fn a_token_for_a_session_finds_in_that_session_only() {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
         expires_at: i64::MAX,
+        ..Scope::default()
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),

@@ -492,6 +492,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
             operations: operations
                 .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
             expires_at: i64::MAX,
+            ..Scope::default()
         })
     };
     let table = [

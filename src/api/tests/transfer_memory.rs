@@ -116,6 +116,7 @@ fn scoped(operations: Option<&[&str]>) -> Caller {
         session_id: Id::parse("s".to_owned()).ok(),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         expires_at: i64::MAX,
+        ..Scope::default()
     })
 }
 

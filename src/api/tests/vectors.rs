@@ -449,6 +449,7 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
         expires_at: i64::MAX,
+        ..Scope::default()
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),

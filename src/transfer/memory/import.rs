@@ -12,7 +12,7 @@ use super::super::import::{Target, at_line};
 use super::super::lines::Kind;
 use super::lines::{BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine};
 use super::{SORTS, Tally, can_hold, most};
-use crate::access::{Caller, Needs, permit};
+use crate::access::{Caller, Needs, Rule, Touches, permit};
 use crate::database::{Database, MAX_VALUE_BYTES};
 use crate::error::{Code, Error, Result};
 use crate::json;
@@ -83,12 +83,12 @@ impl MemoryImport {
     pub fn take(&mut self, kind: Kind, line: &[u8], line_number: u64) -> Result<()> {
         if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
             let session_id = Some(&self.target.session_id);
-            permit(
-                &self.target.caller,
-                sort.written_by,
-                Needs::Session,
-                session_id,
-            )?;
+            let rule = Rule {
+                operation: sort.written_by,
+                needs: Needs::Session,
+                touches: Touches::Prompts,
+            };
+            permit(&self.target.caller, rule, session_id)?;
         }
         let item = match kind {
             Kind::Block => self.take_block(parse(line)?)?,
