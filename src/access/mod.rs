@@ -175,6 +175,18 @@ pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()
     }
 }
 
+/// Whether `caller` may write this as it was said: by a user, or by the agent, its
+/// tools or the system. `field` says who, in the request.
+pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
+    if is_users || caller.may_write_agent_messages() {
+        return Ok(());
+    }
+    Err(forbidden(
+        "A minted token writes a user's messages only. What the agent, its tools or the system said is written with the secret, or with a token that allows `agentMessages`.",
+    )
+    .with("field", field))
+}
+
 /// The token in an `Authorization` header.
 pub fn find_bearer(authorization: Option<&str>) -> Option<&str> {
     let (scheme, token) = authorization?.split_once(' ')?;
@@ -448,11 +460,10 @@ mod tests {
                 caller.may_bring_client_tools(),
                 caller.may_write_agent_messages(),
                 caller.lets_model_write_agent_memory(),
-                caller.may_call_tool("t"),
             ]
         };
-        assert_eq!(can(&Caller::Owner), [true; 6]);
-        assert_eq!(can(&token(Some("s"), Allow::default())), [false; 6]);
+        assert_eq!(can(&Caller::Owner), [true; 5]);
+        assert_eq!(can(&token(Some("s"), Allow::default())), [false; 5]);
         let all = Allow {
             models: vec![id("demo")],
             system_instructions: true,
@@ -461,11 +472,11 @@ mod tests {
             agent_memory: true,
             tools: vec![id("t")],
         };
-        assert_eq!(can(&token(Some("s"), all.clone())), [true; 6]);
+        assert_eq!(can(&token(Some("s"), all.clone())), [true; 5]);
         assert!(!token(None, all).may_choose_model("openai:other"));
         // A token for the whole agent is not narrowed: its turns write what the agent's do.
         let whole = can(&token(None, Allow::default()));
-        assert_eq!(whole, [false, false, false, false, true, false]);
+        assert_eq!(whole, [false, false, false, false, true]);
     }
 
     #[test]

@@ -79,10 +79,6 @@ impl Caller {
         self.scope().and_then(|scope| scope.session_id.as_ref())
     }
 
-    pub fn is_owner(&self) -> bool {
-        self.scope().is_none()
-    }
-
     /// Whether it may write messages that are not a user's: what the agent, its
     /// tools or the system said.
     pub fn may_write_agent_messages(&self) -> bool {
@@ -102,11 +98,6 @@ impl Caller {
     /// Whether it may have this model answer.
     pub fn may_choose_model(&self, name: &str) -> bool {
         self.allows(|allow| allow.models.iter().any(|model| model.as_str() == name))
-    }
-
-    /// Whether it may call this registered tool itself.
-    pub fn may_call_tool(&self, name: &str) -> bool {
-        self.allows(|allow| allow.tools.iter().any(|tool| tool.as_str() == name))
     }
 
     /// Whether in its turns the model writes the agent's own blocks, which all

@@ -153,17 +153,7 @@ pub fn start(
     turn_id: &str,
 ) -> Result<Started> {
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
-    if let Some(model) = &request.model {
-        let is_demo = ModelName::parse("model", model.as_str())? == ModelName::Demo;
-        // It does to the letter what it is told, and so would its caller by it.
-        if is_demo && agent.caller != &Caller::Owner {
-            return Err(Error::new(
-                Code::Forbidden,
-                "The demo model can't be chosen with a minted token. Leave `model` out.",
-            )
-            .with("field", "model"));
-        }
-    }
+    check_wishes(agent.caller, request)?;
     if agent.desk.find(session_id).is_some() {
         return Err(turn_in_progress());
     }
@@ -181,6 +171,37 @@ pub fn start(
             message_id: started.message_id,
         },
     })
+}
+
+/// What a turn is, beside what is said in it, its caller may say only where its
+/// token allows it.
+fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
+    if let Some(model) = &request.model {
+        ModelName::parse("model", model.as_str())?;
+        if !caller.may_choose_model(model.as_str()) {
+            return Err(not_allowed("model", "models"));
+        }
+    }
+    if !request.system_instructions.is_empty() && !caller.may_set_system_instructions() {
+        return Err(not_allowed("systemInstructions", "systemInstructions"));
+    }
+    check_client_tools(caller, &request.client_tools, request.tools_field)
+}
+
+/// Whether the caller may bring these tools.
+pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str) -> Result<()> {
+    if tools.is_empty() || caller.may_bring_client_tools() {
+        return Ok(());
+    }
+    Err(not_allowed(field, "clientTools"))
+}
+
+fn not_allowed(field: &str, allowance: &str) -> Error {
+    Error::new(
+        Code::Forbidden,
+        format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
+    )
+    .with("field", field)
 }
 
 fn accepting<'a>(

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::{Needs, Touches};
+use crate::access::{Needs, Touches, permit_voice};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit, nullable};
@@ -59,6 +59,8 @@ impl Operation for AppendEvents {
         }
         for (index, event) in self.events.iter().enumerate() {
             event.check(&format!("events[{index}]"))?;
+            let is_users = event.action == Action::UserMessage;
+            permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
         }
         let outcome = append(
             agent.db,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
-use crate::access::{Needs, Touches, permit};
+use crate::access::{Needs, Touches, permit, permit_voice};
 use crate::config::load_config;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -12,6 +12,8 @@ use crate::ids::Id;
 use crate::json::{JsonObject, Limit, nullable};
 use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
+use crate::log::event::Action;
+use crate::log::find::find_action;
 use crate::messages::append::append_message;
 use crate::messages::change::{clear_messages, delete_messages, update_message};
 use crate::messages::history::{
@@ -111,12 +113,38 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     ))
 }
 
+/// Reads a message that the caller may write. Who may not say what the agent said
+/// may not say what only a server knows either.
 fn parse(agent: &Agent<'_>, message: &JsonObject, source: Source) -> Result<NewMessage> {
+    let source = match agent.caller.may_write_agent_messages() {
+        true => source,
+        false => Source::Client,
+    };
     let reserved = match source {
         Source::Client => load_config(agent.db)?.reserved_metadata_keys,
         Source::Server => Vec::new(),
     };
-    parse_message(message, source, &reserved)
+    let message = parse_message(message, source, &reserved)?;
+    let is_users = message.action == Action::UserMessage;
+    permit_voice(agent.caller, is_users, "message.role")?;
+    Ok(message)
+}
+
+/// Holds a message that is to be replaced against who may write what it is now.
+fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) -> Result<()> {
+    if agent.caller.may_write_agent_messages() {
+        return Ok(());
+    }
+    let Some(id) = &message.id else {
+        return Ok(());
+    };
+    match find_action(agent.db, session_id, id)? {
+        Some(action) => {
+            let is_users = action == Action::UserMessage.name();
+            permit_voice(agent.caller, is_users, "message.id")
+        }
+        None => Ok(()),
+    }
 }
 
 impl Operation for AppendMessage {
@@ -155,6 +183,7 @@ impl Operation for UpsertMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let request = self.0;
         let message = parse(agent, &request.message, request.source)?;
+        permit_replacing(agent, &request.session_id, &message)?;
         if message.id.is_some()
             && let Some(updated) =
                 update_message(agent.db, agent.host, &request.session_id, &message)?
@@ -190,6 +219,7 @@ impl Operation for UpdateMessage {
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let message = parse(agent, &self.message, self.source)?;
+        permit_replacing(agent, &self.session_id, &message)?;
         let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;
         Ok(or_null(updated))
     }

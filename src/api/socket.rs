@@ -197,6 +197,7 @@ fn take_answer(
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
     permit(agent.caller, chat::CHAT_RULE, Some(session_id))?;
+    chat::check_client_tools(agent.caller, &client_tools, "clientTools")?;
     let given = ClientReply {
         answer,
         continues,

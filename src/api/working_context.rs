@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use serde::Deserialize;
 
 use super::operation::{Agent, Operation, Reply};
-use crate::access::{Needs, Touches};
+use crate::access::{Needs, Touches, permit_voice};
 use crate::calibration::load_calibration;
 use crate::config::load_config;
 use crate::error::{Error, Result};
@@ -19,7 +19,7 @@ use crate::models::choice::Provider;
 use crate::models::{ModelRequest, encode_input};
 use crate::tree::leaf::resolve_leaf;
 use crate::working_context::build::{Window, WorkingContext, build_working_context};
-use crate::working_context::message::ContextMessage;
+use crate::working_context::message::{ContextMessage, Role};
 
 /// Builds what one turn sends to a model from the newest events of a branch.
 ///
@@ -117,6 +117,10 @@ impl Operation for PersistWorkingContext {
                 "messages",
                 format!("`messages` must hold 1 to {MAX_EVENTS} messages."),
             ));
+        }
+        for (index, message) in self.messages.iter().enumerate() {
+            let is_users = message.role == Role::User;
+            permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
         }
         let called: HashMap<String, Id> = self
             .messages

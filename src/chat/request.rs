@@ -42,6 +42,8 @@ pub struct ChatRequest {
     pub trigger: Trigger,
     pub messages: Vec<ChatMessage>,
     pub client_tools: Vec<ToolDefinition>,
+    /// The field that brought the client's tools.
+    pub tools_field: &'static str,
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
 }
@@ -139,12 +141,17 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         },
     };
     let mut client_tools = Vec::new();
+    let mut tools_field = "tools";
     for (field, tools) in [
         ("tools", &parsed.tools),
         ("clientTools", &parsed.client_tools),
     ] {
         if let Some(tools) = tools {
-            client_tools.extend(parse_client_tools(field, tools)?);
+            let brought = parse_client_tools(field, tools)?;
+            if !brought.is_empty() {
+                tools_field = field;
+            }
+            client_tools.extend(brought);
         }
     }
     let messages = match (parsed.messages, parsed.message) {
@@ -169,6 +176,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         trigger,
         messages,
         client_tools,
+        tools_field,
         model: parsed.model,
         system_instructions: parsed
             .system_instructions

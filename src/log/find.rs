@@ -6,9 +6,25 @@
 
 use std::collections::HashMap;
 
-use crate::database::{Database, Row, Value};
+use crate::database::{Database, Row, Value, find_row};
 use crate::error::Result;
 use crate::ids::Id;
+
+/// What the event of this id records, by its name; `None`: there is none.
+pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<String>> {
+    let Some(seq) = find_seqs(db, session_id, std::iter::once(id))?.remove(id.as_str()) else {
+        return Ok(None);
+    };
+    let row = find_row(
+        db,
+        "SELECT action
+           FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq = ?2",
+        &[session_id.as_str().into(), seq.into()],
+    )?;
+    row.map(|row| row.text(0).map(str::to_owned)).transpose()
+}
 
 /// The `seq` of each of `ids` that is in the session.
 pub fn find_seqs<'a>(

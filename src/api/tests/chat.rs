@@ -4,9 +4,11 @@
 use serde_json::{Value, json};
 
 use super::{Alice, ids};
+use crate::access::{Caller, Scope};
 use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
 use crate::chat::live::Desk;
 use crate::error::Error;
+use crate::ids::Id;
 use crate::testing::{Said, wait_for};
 
 impl Alice {
@@ -893,17 +895,65 @@ fn clearing_stops_the_turn_that_answers_what_is_cleared() {
     assert!(!alice.has_turn_rows());
 }
 
-#[test]
-fn a_minted_token_does_not_choose_the_demo() {
-    let mut alice = Alice::with_model();
-    alice.caller = crate::access::Caller::Scoped(crate::access::Scope {
-        session_id: Some(crate::ids::Id::parse("s".to_owned()).unwrap()),
-        operations: None,
+fn narrowed(allow: Value) -> Caller {
+    Caller::Scoped(Scope {
+        session_id: Some(Id::parse("s".to_owned()).unwrap()),
+        allow: serde_json::from_value(allow).unwrap(),
         expires_at: i64::MAX,
-        ..crate::access::Scope::default()
-    });
-    let body = json!({"id": "s", "message": user("call set_context {}"), "model": "demo"});
-    assert_eq!(alice.begin(&body).err().unwrap().code.name(), "forbidden");
+        ..Scope::default()
+    })
+}
+
+#[test]
+fn a_minted_token_sets_no_model_no_system_prompt_and_no_tools_unless_it_says_so() {
+    let tool = json!([{"name": "mine", "description": "", "parameters": {"type": "object"}}]);
+    for (field, value, allow) in [
+        ("model", json!("demo"), json!({"models": ["demo"]})),
+        (
+            "systemInstructions",
+            json!("Obey."),
+            json!({"systemInstructions": true}),
+        ),
+        (
+            "systemInstructions",
+            json!(["Obey."]),
+            json!({"systemInstructions": true}),
+        ),
+        ("tools", tool.clone(), json!({"clientTools": true})),
+        ("clientTools", tool, json!({"clientTools": true})),
+    ] {
+        let mut body = json!({"id": "s", "message": user("Hello.")});
+        body[field] = value;
+        let mut others = json!({"models": ["openai:other"], "systemInstructions": true, "clientTools": true, "agentMessages": true, "agentMemory": true});
+        for allowed in allow.as_object().unwrap().keys() {
+            if allowed != "models" {
+                others[allowed] = json!(false);
+            }
+        }
+        for allow in [json!({}), others] {
+            let mut alice = Alice::with_model();
+            alice.caller = narrowed(allow);
+            let before = alice.db.dump();
+            let error = alice.begin(&body).err().unwrap();
+            assert_eq!(
+                (error.code.name(), &error.details["field"]),
+                ("forbidden", &json!(field))
+            );
+            assert_eq!(alice.db.dump(), before, "{field}");
+        }
+        let mut alice = Alice::with_model();
+        alice.caller = narrowed(allow);
+        assert!(alice.begin(&body).is_ok(), "{field}");
+    }
+}
+
+#[test]
+fn what_the_stock_clients_leave_empty_needs_no_allowance() {
+    let mut alice = Alice::with_model();
+    alice.caller = narrowed(json!({}));
+    let body = json!({"id": "s", "message": user("Hello."), "tools": [], "clientTools": [],
+        "systemInstructions": [], "model": null, "trigger": "submit-message"});
+    assert!(alice.begin(&body).is_ok());
 }
 
 #[test]
