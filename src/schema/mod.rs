@@ -23,6 +23,12 @@ const CREATE_MIGRATIONS_TABLE: &str = "
       applied_at INTEGER NOT NULL
     )";
 
+/// The number of the newest migration.
+#[cfg(test)]
+pub fn newest() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.number)
+}
+
 /// Brings the object's tables up to this build. Costs one row read when there
 /// is nothing to do.
 pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {

@@ -19,6 +19,14 @@ impl Default for FixedHost {
 }
 
 impl FixedHost {
+    /// Other bytes than the default's, and a later time.
+    pub fn later() -> Self {
+        Self {
+            now_ms: Cell::new(1_000_000_000),
+            random: Cell::new(0x2545_F491_4F6C_DD1D),
+        }
+    }
+
     pub fn advance(&self, ms: i64) {
         self.now_ms.set(self.now_ms.get() + ms);
     }

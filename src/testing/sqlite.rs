@@ -36,7 +36,44 @@ pub struct Sqlite {
 
 impl Sqlite {
     pub fn new() -> Self {
+        Self::on(Connection::open_in_memory().unwrap())
+    }
+
+    /// A copy of a database's file.
+    pub fn from_file(bytes: &[u8]) -> Self {
         let mut connection = Connection::open_in_memory().unwrap();
+        let length = bytes.len();
+        connection
+            .deserialize_read_exact("main", bytes, length, false)
+            .unwrap();
+        Self::on(connection)
+    }
+
+    /// The database as a file, in small pages and without empty ones.
+    pub fn into_file(mut self) -> Vec<u8> {
+        let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;
+        self.connection.authorizer(nobody_asks).unwrap();
+        let whole = self.connection.serialize("main").unwrap().to_vec();
+        let path = std::env::temp_dir().join(format!("session-agent-{}.db", std::process::id()));
+        std::fs::write(&path, whole).unwrap();
+        let copy = Connection::open(&path).unwrap();
+        copy.execute_batch("PRAGMA page_size = 1024; VACUUM")
+            .unwrap();
+        copy.close().unwrap();
+        let file = std::fs::read(&path).unwrap();
+        std::fs::remove_file(&path).unwrap();
+        file
+    }
+
+    /// The names of a table's columns.
+    pub fn columns(&self, table: &str) -> Vec<String> {
+        let sql = format!("SELECT * FROM \"{table}\" LIMIT 0");
+        let statement = self.connection.prepare(&sql).unwrap();
+        let names = statement.column_names();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    fn on(mut connection: Connection) -> Self {
         for (limit, value) in LIMITS {
             connection.set_limit(*limit, *value).unwrap();
         }

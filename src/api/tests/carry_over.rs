@@ -12,7 +12,7 @@ use crate::schema;
 use crate::testing::Onlookers;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
 
-const DOCUMENTS_DDL: &str = "
+pub const DOCUMENTS_DDL: &str = "
 CREATE TABLE IF NOT EXISTS cf_agents_sessions (
   id TEXT PRIMARY KEY NOT NULL,
   agent_id TEXT NOT NULL,

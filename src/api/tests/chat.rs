@@ -12,7 +12,7 @@ use crate::ids::Id;
 use crate::testing::{Said, wait_for};
 
 impl Alice {
-    fn with_model() -> Self {
+    pub fn with_model() -> Self {
         let alice = Self::default();
         let settings = [
             ("MODEL".to_owned(), "openai:m".to_owned()),
@@ -26,17 +26,17 @@ impl Alice {
         alice
     }
 
-    fn begin(&self, body: &Value) -> Result<Begun, Error> {
+    pub fn begin(&self, body: &Value) -> Result<Begun, Error> {
         let body = body.to_string();
         begin_chat(&self.agent(&self.db), "default", body.as_bytes())
     }
 
-    fn run_work(&self, work: Work) {
+    pub fn run_work(&self, work: Work) {
         wait_for(run(&self.agent(&self.db), work));
     }
 
     /// A whole turn; what its client hears.
-    fn chat(&self, body: Value) -> Vec<Value> {
+    pub fn chat(&self, body: Value) -> Vec<Value> {
         let begun = self.begin(&body).unwrap();
         if let Some(work) = begun.work {
             self.run_work(work);
@@ -59,11 +59,11 @@ impl Alice {
     }
 
     /// The object dies: what it held in memory is gone.
-    fn dies(&mut self) {
+    pub fn dies(&mut self) {
         self.desk = Desk::default();
     }
 
-    fn has_turn_rows(&self) -> bool {
+    pub fn has_turn_rows(&self) -> bool {
         let sql = "SELECT 1 FROM cf_agents_turns";
         !crate::database::Database::rows(&self.db, sql, &[])
             .unwrap()
@@ -71,7 +71,7 @@ impl Alice {
     }
 }
 
-fn hear(mut listening: Listening) -> Vec<Value> {
+pub fn hear(mut listening: Listening) -> Vec<Value> {
     let mut chunks = Vec::new();
     let mut is_done = false;
     while let Some(events) = wait_for(listening.next()) {
@@ -88,7 +88,7 @@ fn hear(mut listening: Listening) -> Vec<Value> {
     chunks
 }
 
-fn user(text: &str) -> Value {
+pub fn user(text: &str) -> Value {
     json!({"id": format!("u-{text}"), "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
@@ -107,7 +107,7 @@ fn text_of(chunks: &[Value]) -> String {
 }
 
 /// A streamed answer in OpenAI's shape.
-fn said(text: &str) -> Result<Said, crate::outside::Failure> {
+pub fn said(text: &str) -> Result<Said, crate::outside::Failure> {
     let chunk = json!({"choices": [{"delta": {"content": text}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
     let usage = json!({"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}});
@@ -116,7 +116,7 @@ fn said(text: &str) -> Result<Said, crate::outside::Failure> {
     )))
 }
 
-fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::outside::Failure> {
+pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::outside::Failure> {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -132,7 +132,7 @@ fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::outside::Failure>
     )))
 }
 
-fn define(alice: &Alice, name: &str, needs_approval: bool) {
+pub fn define(alice: &Alice, name: &str, needs_approval: bool) {
     alice.ok(
         "defineTool",
         json!({"name": name, "description": "A tool.", "url": "https://tools.example/t", "needsApproval": needs_approval}),

@@ -24,6 +24,7 @@ mod sessions;
 mod staging;
 mod transfer;
 mod transfer_memory;
+mod upgrades;
 mod vectors;
 mod working_context;
 

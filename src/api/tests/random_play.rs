@@ -3,7 +3,7 @@
 //! every read is compared.
 
 use std::collections::BTreeMap;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use serde_json::{Value, json};
 
@@ -29,7 +29,7 @@ impl Dice {
 
 /// What the log should be: by seq, each event's id, parent and text.
 #[derive(Clone, Default)]
-struct Naive {
+pub struct Naive {
     events: BTreeMap<usize, (String, usize, String)>,
     last_seq: usize,
     /// The chosen leaf and the newest seq when it was chosen.
@@ -48,6 +48,39 @@ struct Overlay {
 }
 
 impl Naive {
+    /// What session `s` says of itself, after one event more.
+    pub fn of(alice: &Alice) -> Self {
+        let mut naive = Self::default();
+        // The append overtakes a choice of leaf, and tells the newest number.
+        alice.say(&["the next game"]);
+        for event in alice.events() {
+            let seq = event["seq"].as_u64().unwrap() as usize;
+            let parent = naive.find(&event["parentId"]);
+            let text = |name: &str| event[name].as_str().unwrap().to_owned();
+            let node = (text("id"), parent, text("content"));
+            naive.events.insert(seq, node);
+            naive.last_seq = seq;
+        }
+        let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
+        for overlay in listed["compactions"].as_array().unwrap() {
+            let from = naive.find(&overlay["fromId"]);
+            naive.overlays.push(Overlay {
+                id: overlay["id"].as_str().unwrap().to_owned(),
+                summary: overlay["summary"].as_str().unwrap().to_owned(),
+                from,
+                to: naive.find(&overlay["toId"]),
+                above: naive.events[&from].1,
+            });
+        }
+        naive
+    }
+
+    /// 0: no id.
+    fn find(&self, id: &Value) -> usize {
+        let found = self.events.iter().find(|(_, (known, ..))| id == known);
+        found.map_or(0, |(seq, _)| *seq)
+    }
+
     fn newest(&self) -> usize {
         self.events.keys().next_back().copied().unwrap_or(0)
     }
@@ -264,10 +297,28 @@ fn every_read_agrees_with_a_naive_tree_in_long_games() {
 fn play(seeds: RangeInclusive<u64>, moves: usize, compared_every: usize) {
     for seed in seeds {
         let alice = Alice::with_session();
-        let mut naive = Naive::default();
         let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
-        for turn in 0..moves {
-            let game = format!("game {seed}, move {turn}");
+        let rules = Rules {
+            name: format!("game {seed}"),
+            moves: 0..moves,
+            compared_every,
+        };
+        rules.play(&alice, Naive::default(), &mut dice);
+    }
+}
+
+pub struct Rules {
+    pub name: String,
+    /// Their numbers, which ids and texts are made with.
+    pub moves: Range<usize>,
+    pub compared_every: usize,
+}
+
+impl Rules {
+    /// Plays in session `s`, which is as `naive` says.
+    pub fn play(&self, alice: &Alice, mut naive: Naive, dice: &mut Dice) {
+        for turn in self.moves.clone() {
+            let game = format!("{}, move {turn}", self.name);
             let seqs: Vec<usize> = naive.events.keys().copied().collect();
             let any = if seqs.is_empty() {
                 0
@@ -344,8 +395,8 @@ fn play(seeds: RangeInclusive<u64>, moves: usize, compared_every: usize) {
                 }
                 _ => continue,
             }
-            if dice.roll(compared_every) == 0 || turn + 1 == moves {
-                compare(&alice, &naive, &mut dice, &game);
+            if dice.roll(self.compared_every) == 0 || turn + 1 == self.moves.end {
+                compare(alice, &naive, dice, &game);
             }
         }
     }

@@ -30,7 +30,7 @@ impl Alice {
     }
 
     /// The texts of each request that the model got.
-    fn asked(&self) -> Vec<Value> {
+    pub fn asked(&self) -> Vec<Value> {
         let calls = self.outside.ai_calls.borrow();
         let texts = |input: &String| serde_json::from_str::<Value>(input).unwrap()["text"].clone();
         calls.iter().map(|(_, input)| texts(input)).collect()
