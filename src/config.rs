@@ -10,6 +10,12 @@ use crate::error::{Error, Result};
 /// Steps of one turn when nothing else is said.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
 
+/// Texts of one list of system instructions.
+pub const MAX_INSTRUCTIONS: usize = 100;
+
+/// Bytes of all system instructions together: they go with every model call.
+pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
@@ -37,6 +43,20 @@ impl Default for Config {
             reserved_metadata_keys: Vec::new(),
         }
     }
+}
+
+/// Holds instructions that a caller sends against what a model is to be told.
+pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>) -> Result<()> {
+    let bytes: usize = instructions.into_iter().map(String::len).sum();
+    if bytes > MAX_INSTRUCTIONS_BYTES {
+        return Err(Error::payload_too_large(
+            "All of `systemInstructions`",
+            MAX_INSTRUCTIONS_BYTES,
+            bytes,
+        )
+        .with("field", "systemInstructions"));
+    }
+    Ok(())
 }
 
 const KEY: &str = "agent";

@@ -7,7 +7,7 @@
 mod scope;
 mod token;
 
-pub use scope::{Allow, Caller, MAX_ALLOWED_NAMES, Scope};
+pub use scope::{Allow, Caller, Scope};
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, mint, verify};
 
 use crate::error::{Code, Error, Result};

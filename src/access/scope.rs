@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::ids::Id;
+use crate::json::list;
 
 /// Names that one list of an [`Allow`] holds.
 pub const MAX_ALLOWED_NAMES: usize = 32;
@@ -39,8 +40,11 @@ pub struct Scope {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
     /// Models that a turn may name, as `configureAgent` takes them.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, schemars(length(max = 32)))]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_ALLOWED_NAMES)))]
     pub models: Vec<Id>,
     /// To add system instructions to a turn.
     #[serde(skip_serializing_if = "is_off")]
@@ -56,8 +60,11 @@ pub struct Allow {
     #[serde(skip_serializing_if = "is_off")]
     pub agent_memory: bool,
     /// Registered tools that may be called by name.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, schemars(length(max = 32)))]
+    #[serde(
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_ALLOWED_NAMES)))]
     pub tools: Vec<Id>,
 }
 

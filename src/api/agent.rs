@@ -4,15 +4,12 @@ use serde::{Deserialize, Serialize};
 
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches};
-use crate::config::{Config, change_config, load_config};
+use crate::config::{Config, MAX_INSTRUCTIONS, change_config, check_instructions, load_config};
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Limit, nullable};
+use crate::json::{Limit, nullable, nullable_list};
 use crate::models::choice::ModelName;
 use crate::schema;
-
-/// Bytes of all system instructions together: they go with every model call.
-const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
 /// Metadata keys that may be reserved.
 const MAX_RESERVED_KEYS: usize = 100;
@@ -27,8 +24,11 @@ pub struct ConfigureAgent {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     model: Option<Option<Id>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Vec<String>>"))]
+    #[serde(
+        default,
+        deserialize_with = "nullable_list::<_, _, 0, MAX_INSTRUCTIONS>"
+    )]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>", length(max = MAX_INSTRUCTIONS)))]
     system_instructions: Option<Option<Vec<String>>>,
     /// Steps of one turn.
     #[serde(default, deserialize_with = "nullable")]
@@ -40,8 +40,11 @@ pub struct ConfigureAgent {
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<bool>"))]
     vectors: Option<Option<bool>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Vec<Id>>"))]
+    #[serde(
+        default,
+        deserialize_with = "nullable_list::<_, _, 0, MAX_RESERVED_KEYS>"
+    )]
+    #[cfg_attr(test, schemars(with = "Option<Vec<Id>>", length(max = MAX_RESERVED_KEYS)))]
     reserved_metadata_keys: Option<Option<Vec<Id>>>,
 }
 
@@ -53,29 +56,7 @@ impl Operation for ConfigureAgent {
     type Output = Config;
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let instructions = self.system_instructions.iter().flatten().flatten();
-        let bytes: usize = instructions.map(String::len).sum();
-        if bytes > MAX_INSTRUCTIONS_BYTES {
-            return Err(Error::payload_too_large(
-                "All of `systemInstructions`",
-                MAX_INSTRUCTIONS_BYTES,
-                bytes,
-            )
-            .with("field", "systemInstructions"));
-        }
-        if self
-            .reserved_metadata_keys
-            .iter()
-            .flatten()
-            .flatten()
-            .count()
-            > MAX_RESERVED_KEYS
-        {
-            return Err(Error::invalid(
-                "reservedMetadataKeys",
-                format!("`reservedMetadataKeys` must hold at most {MAX_RESERVED_KEYS} keys."),
-            ));
-        }
+        check_instructions(self.system_instructions.iter().flatten().flatten())?;
         if let Some(Some(model)) = &self.model {
             ModelName::parse("model", model.as_str())?;
         }

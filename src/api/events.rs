@@ -6,7 +6,7 @@ use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches, permit_voice};
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Count, Limit, nullable};
+use crate::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
@@ -27,7 +27,8 @@ use crate::tree::delete::delete_events;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendEvents {
     session_id: Id,
-    #[cfg_attr(test, schemars(length(min = 1, max = 1000)))]
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
     events: Vec<NewEvent>,
     /// The event that the first one follows. Left out: the leaf. `null`: none, it is a root.
     #[serde(default, deserialize_with = "nullable")]
@@ -51,12 +52,6 @@ impl Operation for AppendEvents {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        if self.events.is_empty() || self.events.len() > MAX_EVENTS {
-            return Err(Error::invalid(
-                "events",
-                format!("`events` must hold 1 to {MAX_EVENTS} events."),
-            ));
-        }
         for (index, event) in self.events.iter().enumerate() {
             event.check(&format!("events[{index}]"))?;
             let is_users = event.action == Action::UserMessage;
@@ -87,6 +82,8 @@ pub struct LoadEvents {
     limit: Limit<50, 1000>,
     /// Only events created at this time or later.
     since: Option<Count>,
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
     actions: Option<Vec<Action>>,
     #[serde(default)]
     tail: bool,
@@ -133,7 +130,8 @@ impl Operation for LoadEvents {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEvents {
     session_id: Id,
-    #[cfg_attr(test, schemars(length(max = 1000)))]
+    #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_EVENTS)))]
     event_ids: Vec<Id>,
 }
 
@@ -155,12 +153,6 @@ impl Operation for DeleteEvents {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        if self.event_ids.len() > MAX_EVENTS {
-            return Err(Error::invalid(
-                "eventIds",
-                format!("`eventIds` must hold at most {MAX_EVENTS} ids."),
-            ));
-        }
         let deleted = delete_events(agent.db, agent.host, &self.session_id, &self.event_ids)?;
         Reply::json(&Deleted { deleted })
     }

@@ -9,7 +9,7 @@ use crate::config::load_config;
 use crate::database::Database;
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{JsonObject, Limit, nullable};
+use crate::json::{JsonObject, Limit, list, nullable};
 use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
 use crate::log::event::Action;
@@ -468,7 +468,8 @@ impl Operation for GetPathLength {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteMessages {
     session_id: Id,
-    #[cfg_attr(test, schemars(length(max = 1000)))]
+    #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_EVENTS)))]
     message_ids: Vec<Id>,
 }
 
@@ -490,12 +491,6 @@ impl Operation for DeleteMessages {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        if self.message_ids.len() > MAX_EVENTS {
-            return Err(Error::invalid(
-                "messageIds",
-                format!("`messageIds` must hold at most {MAX_EVENTS} ids."),
-            ));
-        }
         let deleted = delete_messages(agent.db, agent.host, &self.session_id, &self.message_ids)?;
         Reply::json(&DeletedMessages {
             deleted: deleted as i64,

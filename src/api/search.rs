@@ -6,7 +6,7 @@ use super::operation::{Agent, Reply, WaitingOperation};
 use crate::access::{Needs, Touches};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
-use crate::json::{Count, Limit};
+use crate::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::search::build::ensure_index;
 use crate::search::find::{Hit, Search as Wanted};
 use crate::sessions::session_exists;
@@ -30,6 +30,8 @@ pub struct Search {
     #[serde(default)]
     limit: Limit<20, 100>,
     /// Only what these said.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
     roles: Option<Vec<Role>>,
     /// Only what was created at this time or later.
     since: Option<Count>,

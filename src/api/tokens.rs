@@ -6,13 +6,15 @@ use super::is_operation;
 use super::operation::{Agent, Operation, Reply};
 use super::table::OPERATIONS;
 use crate::access::{
-    Allow, Claims, MAX_ALLOWED_NAMES, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches,
-    mint,
+    Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches, mint,
 };
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
-use crate::json::Limit;
+use crate::json::{Limit, optional_list};
 use crate::models::choice::ModelName;
+
+/// Names of operations in one request: more than there are operations.
+const MAX_OPERATIONS: usize = 200;
 
 /// Mints a token that a browser can hold: for this agent, for as long as
 /// `expiresIn` says, and no wider than its session and its operations.
@@ -29,6 +31,8 @@ pub struct MintToken {
     session_id: Option<Id>,
     preset: Option<Preset>,
     /// The operations it runs, beside its preset's; `chat` among them are chat turns.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_OPERATIONS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_OPERATIONS)))]
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
@@ -156,17 +160,6 @@ fn named(preset: Option<Preset>, operations: Option<Vec<String>>) -> Option<Vec<
 }
 
 fn check_allow(allow: &Allow) -> Result<()> {
-    for (field, names) in [
-        ("allow.models", &allow.models),
-        ("allow.tools", &allow.tools),
-    ] {
-        if names.len() > MAX_ALLOWED_NAMES {
-            return Err(Error::invalid(
-                field,
-                format!("`{field}` must hold at most {MAX_ALLOWED_NAMES} names."),
-            ));
-        }
-    }
     for (index, model) in allow.models.iter().enumerate() {
         ModelName::parse(&format!("allow.models[{index}]"), model.as_str())?;
     }

@@ -7,10 +7,10 @@ use serde::Deserialize;
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches, permit_voice};
 use crate::calibration::load_calibration;
-use crate::config::load_config;
+use crate::config::{MAX_INSTRUCTIONS, check_instructions, load_config};
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{JsonObject, Limit, nullable};
+use crate::json::{JsonObject, Limit, list, nullable};
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
@@ -31,7 +31,8 @@ use crate::working_context::message::{ContextMessage, Role};
 pub struct BuildWorkingContext {
     session_id: Id,
     /// Said after the agent's own.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_INSTRUCTIONS)))]
     system_instructions: Vec<String>,
     /// Events that it is built from, at most.
     #[serde(default)]
@@ -55,6 +56,7 @@ impl Operation for BuildWorkingContext {
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        check_instructions(&self.system_instructions)?;
         let mut instructions = load_config(agent.db)?.system_instructions;
         instructions.extend(self.system_instructions);
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
@@ -92,7 +94,8 @@ fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObjec
 pub struct PersistWorkingContext {
     session_id: Id,
     /// The new messages only.
-    #[cfg_attr(test, schemars(length(min = 1, max = 1000)))]
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
     messages: Vec<ContextMessage>,
     /// The `leafId` that the context was built with; another one fails with `leaf_moved`.
     #[serde(default, deserialize_with = "nullable")]
@@ -112,12 +115,6 @@ impl Operation for PersistWorkingContext {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        if self.messages.is_empty() || self.messages.len() > MAX_EVENTS {
-            return Err(Error::invalid(
-                "messages",
-                format!("`messages` must hold 1 to {MAX_EVENTS} messages."),
-            ));
-        }
         for (index, message) in self.messages.iter().enumerate() {
             let is_users = message.role == Role::User;
             permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::ids::Id;
+use crate::json::list;
+use crate::log::message_text::MAX_PARTS;
 
 /// What the model reads when the user declined and said no more.
 pub const DECLINED: &str = "The user declined this call.";
@@ -96,7 +98,8 @@ struct Approval {
 /// The answers among a message's parts, in their order. A part that is none, or
 /// that makes no sense, says nothing: most parts of a history are not for us.
 pub fn answers_in(parts: &RawValue) -> Vec<Answer> {
-    let parts: Vec<&RawValue> = serde_json::from_str(parts.get()).unwrap_or_default();
+    let mut json = serde_json::Deserializer::from_str(parts.get());
+    let parts = list::<_, &RawValue, 0, MAX_PARTS>(&mut json).unwrap_or_default();
     parts.into_iter().filter_map(answer_in).collect()
 }
 

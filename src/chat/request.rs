@@ -5,24 +5,22 @@
 //! misspelt one of ours. What of the messages goes into the log is decided in
 //! [`super::plan`].
 
-use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::Deserialize;
-use serde::de::IgnoredAny;
+use serde::de::{self, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 
 use super::answers::{Answer, answers_in};
 use super::client_tools::parse_client_tools;
+use crate::config::{MAX_INSTRUCTIONS, check_instructions};
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{self, JsonObject};
+use crate::json::{self, JsonObject, list, optional_list};
 use crate::models::ToolDefinition;
 
 /// Messages in one body: a client sends all that it shows.
 pub const MAX_MESSAGES: usize = 10_000;
-
-/// Bytes of all system instructions together: they go with every model call.
-const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
 /// Fields whose near-misses are mistakes. Shorter names have too many honest
 /// neighbours: a page's own `mode` is no `model`.
@@ -111,6 +109,7 @@ impl ChatRequest {
 #[serde(rename_all = "camelCase")]
 struct Body {
     id: Option<Id>,
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_MESSAGES>")]
     messages: Option<Vec<JsonObject>>,
     message: Option<JsonObject>,
     trigger: Option<TriggerName>,
@@ -184,33 +183,40 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
     })
 }
 
+/// Name by name: a body may be nothing but names.
 fn refuse_near_misses(body: &[u8]) -> Result<()> {
-    // Parsed once already: what can't be read here was refused there.
-    let fields: BTreeMap<String, IgnoredAny> = serde_json::from_slice(body).unwrap_or_default();
-    for name in fields.keys() {
-        if UNMISTAKABLE.contains(&name.as_str()) {
-            continue;
+    struct Names<'a>(&'a mut Option<String>);
+    impl<'de> Visitor<'de> for Names<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
         }
-        if let Some(near) = json::find_nearest(name, UNMISTAKABLE.iter().copied()) {
-            return Err(Error::invalid(
-                name,
-                format!("`{name}` is not a field here. Did you mean `{near}`?"),
-            ));
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            while let Some((name, _)) = map.next_entry::<String, IgnoredAny>()? {
+                let is_ours = UNMISTAKABLE.contains(&name.as_str());
+                if !is_ours && json::find_nearest(&name, UNMISTAKABLE.iter().copied()).is_some() {
+                    *self.0 = Some(name);
+                    return Err(de::Error::custom("a near miss"));
+                }
+            }
+            Ok(())
         }
     }
-    Ok(())
+    let mut mistaken = None;
+    // Parsed once already: what can't be read here was refused there.
+    let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Names(&mut mistaken));
+    let Some(name) = mistaken else {
+        return Ok(());
+    };
+    let near = json::find_nearest(&name, UNMISTAKABLE.iter().copied()).unwrap_or_default();
+    Err(Error::invalid(
+        &name,
+        format!("`{name}` is not a field here. Did you mean `{near}`?"),
+    ))
 }
 
 /// The messages of a list that a client sent, of a body or a frame.
 pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ChatMessage>> {
-    if messages.len() > MAX_MESSAGES {
-        return Err(Error::invalid(
-            "messages",
-            format!(
-                "`messages` must hold at most {MAX_MESSAGES} messages; the newest alone, as `message`, is enough."
-            ),
-        ));
-    }
     messages
         .into_iter()
         .enumerate()
@@ -258,22 +264,19 @@ fn parse_instructions(text: &RawValue) -> Result<Vec<String>> {
     }
     let instructions = match serde_json::from_str::<String>(text.get()) {
         Ok(one) => vec![one],
-        Err(_) => serde_json::from_str(text.get()).map_err(|_| {
+        Err(_) => list::<_, String, 0, MAX_INSTRUCTIONS>(&mut serde_json::Deserializer::from_str(
+            text.get(),
+        ))
+        .map_err(|_| {
             Error::invalid(
                 FIELD,
-                format!("`{FIELD}` must be a string or an array of strings."),
+                format!(
+                    "`{FIELD}` must be a string or an array of at most {MAX_INSTRUCTIONS} strings."
+                ),
             )
         })?,
     };
-    let bytes = instructions.iter().map(String::len).sum();
-    if bytes > MAX_INSTRUCTIONS_BYTES {
-        return Err(Error::payload_too_large(
-            &format!("All of `{FIELD}`"),
-            MAX_INSTRUCTIONS_BYTES,
-            bytes,
-        )
-        .with("field", FIELD));
-    }
+    check_instructions(&instructions)?;
     Ok(instructions)
 }
 

@@ -5,11 +5,13 @@
 //! was sent: key order, duplicate keys and the spelling of numbers survive.
 
 mod fields;
+mod list;
 mod scan;
 
 use serde::de::{self, DeserializeOwned};
 
 pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, nullable};
+pub use list::{MAX_NAMES, list, nullable_list, optional_list};
 
 use crate::error::{Error, Result};
 #[cfg(test)]

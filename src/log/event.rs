@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Count, JsonObject, nullable};
+use crate::json::{Count, JsonObject, nullable, optional_list};
+use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 
 /// What an event records.
@@ -56,6 +57,8 @@ pub struct NewEvent {
     /// May be left out with `tool_call_request` alone.
     pub content: Option<String>,
     /// With `tool_call_request` alone, and there at least one.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_CALLS)))]
     pub tool_calls: Option<Vec<ToolCall>>,
     /// With `tool_result` alone: the call that it answers.
     pub tool_call_id: Option<Id>,

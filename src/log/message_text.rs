@@ -2,9 +2,14 @@
 //! `content` says of a message, and what search reads of it.
 
 use std::borrow::Cow;
+use std::fmt;
 
-use serde::Deserialize;
+use serde::de::{self, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
+
+/// Parts of one message: a turn of many steps has some hundred.
+pub const MAX_PARTS: usize = 10_000;
 
 #[derive(Deserialize)]
 struct Part<'a> {
@@ -17,14 +22,62 @@ struct Part<'a> {
 /// The text of a `parts` array; `None` if it is no array of parts, or holds a
 /// text part without a text.
 pub fn text_of_parts(parts: &str) -> Option<String> {
-    let parts: Vec<Part<'_>> = serde_json::from_str(parts).ok()?;
-    let mut lines = Vec::new();
-    for part in parts {
-        if part.kind == "text" {
-            lines.push(serde_json::from_str::<String>(part.text?.get()).ok()?);
+    serde_json::from_str::<Lines>(parts)
+        .ok()
+        .map(|lines| lines.text)
+}
+
+/// The same for parts that come in now, of which there may not be too many.
+pub fn text_of_new_parts(parts: &str) -> Option<String> {
+    let lines = serde_json::from_str::<Lines>(parts).ok()?;
+    (lines.parts <= MAX_PARTS).then_some(lines.text)
+}
+
+/// Written part by part: neither the parts nor their texts are there once more.
+struct Lines {
+    text: String,
+    parts: usize,
+}
+
+impl<'de> Deserialize<'de> for Lines {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Lines;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an array of parts")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Lines, A::Error> {
+                let mut lines: Option<String> = None;
+                let mut count = 0;
+                while let Some(part) = parts.next_element::<Part<'de>>()? {
+                    count += 1;
+                    if part.kind != "text" {
+                        continue;
+                    }
+                    let text = part
+                        .text
+                        .map(|text| serde_json::from_str::<String>(text.get()));
+                    let Some(Ok(text)) = text else {
+                        return Err(de::Error::custom("a text part without its text"));
+                    };
+                    match &mut lines {
+                        // Most messages have one text, which is moved.
+                        None => lines = Some(text),
+                        Some(lines) => {
+                            lines.push('\n');
+                            lines.push_str(&text);
+                        }
+                    }
+                }
+                Ok(Lines {
+                    text: lines.unwrap_or_default(),
+                    parts: count,
+                })
+            }
         }
+        deserializer.deserialize_seq(Reader)
     }
-    Some(lines.join("\n"))
 }
 
 /// The text of a message as it is stored: the inside of its JSON object.

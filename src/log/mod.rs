@@ -17,3 +17,6 @@ pub mod write;
 
 /// Events that one call may append, or ids it may name.
 pub const MAX_EVENTS: usize = 1000;
+
+/// Tool calls of one event: models make a few at a time.
+pub const MAX_CALLS: usize = 1000;

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use serde::de::{MapAccess, Visitor};
+use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{JsonObject, MAX_INTEGER};
 use crate::log::event::{Action, MessageText};
-use crate::log::message_text::text_of_parts;
+use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
 /// Who sent a message. A client may not write what only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -40,7 +40,10 @@ pub struct NewMessage {
     pub text: MessageText,
 }
 
-/// A JSON object's fields in their order, their values as text.
+/// Fields of a message: the AI SDK's are five, and an application's own a few more.
+const MAX_FIELDS: usize = 1_000;
+
+/// A message's fields in their order, their values as text.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
@@ -54,6 +57,9 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
                 let mut fields = Vec::new();
                 while let Some(field) = map.next_entry()? {
+                    if fields.len() == MAX_FIELDS {
+                        return Err(de::Error::custom("too many fields"));
+                    }
                     fields.push(field);
                 }
                 Ok(Fields(fields))
@@ -69,8 +75,12 @@ pub fn parse_message(
     source: Source,
     reserved_keys: &[String],
 ) -> Result<NewMessage> {
-    let Fields(fields) = serde_json::from_str(message.as_str())
-        .map_err(|_| Error::invalid("message", "`message` must be an object."))?;
+    let Fields(fields) = serde_json::from_str(message.as_str()).map_err(|_| {
+        Error::invalid(
+            "message",
+            format!("`message` must be an object of at most {MAX_FIELDS} fields."),
+        )
+    })?;
     let find = |name: &str| {
         let mut named = fields.iter().filter(|(key, _)| key == name);
         let found = named.next().map(|(_, value)| value.get());
@@ -118,10 +128,10 @@ pub fn parse_message(
         kept.push_str(&quoted(key));
         kept.push(':');
         match (source, key.as_str()) {
-            (Source::Client, "metadata") => kept.push_str(&without(value, &|key| {
+            (Source::Client, "metadata") => push_without(&mut kept, value, &|key| {
                 reserved_keys.iter().any(|reserved| reserved == key)
-            })),
-            (Source::Client, "parts") => kept.push_str(&without_provider_metadata(value)),
+            }),
+            (Source::Client, "parts") => push_without_provider_metadata(&mut kept, value),
             _ => kept.push_str(value.get()),
         }
     }
@@ -149,36 +159,81 @@ fn whole_number(text: &str) -> Option<i64> {
 }
 
 fn text_of(parts: &str) -> Result<String> {
-    text_of_parts(parts).ok_or_else(|| {
+    text_of_new_parts(parts).ok_or_else(|| {
         wrong(
             "parts",
-            "must be an array of objects, each with a `type`, and a text part with its `text`",
+            &format!(
+                "must be an array of at most {MAX_PARTS} objects, each with a `type`, and a text part with its `text`"
+            ),
         )
     })
 }
 
 /// An object without some of its fields; what is no object stays as it is.
-fn without(value: &RawValue, drop: &dyn Fn(&str) -> bool) -> String {
-    let Ok(Fields(fields)) = serde_json::from_str(value.get()) else {
-        return value.get().to_owned();
-    };
-    let kept: Vec<String> = fields
-        .iter()
-        .filter(|(key, _)| !drop(key))
-        .map(|(key, value)| format!("{}:{}", quoted(key), value.get()))
-        .collect();
-    format!("{{{}}}", kept.join(","))
+fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool) {
+    struct Writer<'a> {
+        out: &'a mut String,
+        drop: &'a dyn Fn(&str) -> bool,
+    }
+    impl<'de> Visitor<'de> for Writer<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an object")
+        }
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+            self.out.push('{');
+            let mut is_first = true;
+            while let Some((key, value)) = map.next_entry::<String, &RawValue>()? {
+                if (self.drop)(&key) {
+                    continue;
+                }
+                if !is_first {
+                    self.out.push(',');
+                }
+                is_first = false;
+                self.out.push_str(&quoted(&key));
+                self.out.push(':');
+                self.out.push_str(value.get());
+            }
+            self.out.push('}');
+            Ok(())
+        }
+    }
+    let start = out.len();
+    let mut json = serde_json::Deserializer::from_str(value.get());
+    if json.deserialize_map(Writer { out, drop }).is_err() {
+        out.truncate(start);
+        out.push_str(value.get());
+    }
 }
 
-fn without_provider_metadata(parts: &RawValue) -> String {
-    let Ok(parts) = serde_json::from_str::<Vec<&RawValue>>(parts.get()) else {
-        return parts.get().to_owned();
-    };
-    let parts: Vec<String> = parts
-        .into_iter()
-        .map(|part| without(part, &|key| PROVIDER_KEYS.contains(&key)))
-        .collect();
-    format!("[{}]", parts.join(","))
+fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
+    struct Writer<'a>(&'a mut String);
+    impl<'de> Visitor<'de> for Writer<'_> {
+        type Value = ();
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("an array")
+        }
+        fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<(), A::Error> {
+            self.0.push('[');
+            let mut is_first = true;
+            while let Some(part) = parts.next_element::<&RawValue>()? {
+                if !is_first {
+                    self.0.push(',');
+                }
+                is_first = false;
+                push_without(self.0, part, &|key| PROVIDER_KEYS.contains(&key));
+            }
+            self.0.push(']');
+            Ok(())
+        }
+    }
+    let start = out.len();
+    let mut json = serde_json::Deserializer::from_str(parts.get());
+    if json.deserialize_seq(Writer(out)).is_err() {
+        out.truncate(start);
+        out.push_str(parts.get());
+    }
 }
 
 fn quoted(text: &str) -> String {

@@ -114,12 +114,6 @@ pub fn files_of_parts(parts: &[Value]) -> Vec<File> {
 /// Holds files that a caller sends against the limits.
 pub fn check_files(field: &str, files: &[File]) -> Result<()> {
     let field = format!("{field}.files");
-    if files.len() > MAX_FILES {
-        return Err(Error::invalid(
-            &field,
-            format!("`{field}` must hold at most {MAX_FILES} files."),
-        ));
-    }
     for (index, file) in files.iter().enumerate() {
         if let Some((name, how)) = file.problem() {
             let field = format!("{field}[{index}].{name}");

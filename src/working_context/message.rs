@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::file::{File, check_files, files_of_parts};
+use super::file::{File, MAX_FILES, check_files, files_of_parts};
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::JsonObject;
+use crate::json::{JsonObject, list, optional_list};
+use crate::log::MAX_CALLS;
 use crate::log::event::{Action, MessageText, NewEvent, ToolCall};
 use crate::messages::view::EventRow;
 use crate::tree::overlays::Overlay;
@@ -41,7 +42,12 @@ pub struct ContextMessage {
     #[serde(default)]
     pub content: String,
     /// With `assistant` alone.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_CALLS)))]
     pub tool_calls: Option<Vec<ToolCall>>,
     /// With `tool` alone: the call that it answers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -52,8 +58,12 @@ pub struct ContextMessage {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
     /// With `user` alone.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    #[cfg_attr(test, schemars(length(max = 20)))]
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_FILES>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_FILES)))]
     pub files: Vec<File>,
 }
 

@@ -9,6 +9,7 @@ mod estimates;
 mod events;
 mod examples;
 mod faults;
+mod lists;
 mod media;
 mod memory_agents;
 mod memory_blocks;

@@ -11,6 +11,7 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
     alice.say(&["one"]);
     let before = alice.db.dump();
     let id_201 = "x".repeat(201);
+    let one = || json!([{"action": "user_message", "content": "x"}]);
     let append = |event: Value| json!({"sessionId": "s", "events": [event]}).to_string();
     let table: Vec<(&str, String, &str)> = vec![
         ("appendEvents", "{".to_owned(), "body"),
@@ -21,9 +22,9 @@ fn nonsense_is_refused_by_name_and_writes_nothing() {
         ("appendEvents", json!({"sessionId": "s", "events": []}).to_string(), "events"),
         ("appendEvents", json!({"sessionId": "s", "events": {}}).to_string(), "events"),
         ("appendEvents", json!({"sessionId": "s", "event": []}).to_string(), "event"),
-        ("appendEvents", json!({"sessionId": 1, "events": []}).to_string(), "sessionId"),
-        ("appendEvents", json!({"sessionId": id_201, "events": []}).to_string(), "sessionId"),
-        ("appendEvents", json!({"sessionId": "", "events": []}).to_string(), "sessionId"),
+        ("appendEvents", json!({"sessionId": 1, "events": one()}).to_string(), "sessionId"),
+        ("appendEvents", json!({"sessionId": id_201, "events": one()}).to_string(), "sessionId"),
+        ("appendEvents", json!({"sessionId": "", "events": one()}).to_string(), "sessionId"),
         ("appendEvents", json!({"sessionId": "s", "events": vec![json!({"action": "user_message", "content": "x"}); 1001]}).to_string(), "events"),
         ("appendEvents", append(json!("text")), "events[0]"),
         ("appendEvents", append(json!({"content": "x"})), "events[0].action"),

@@ -11,11 +11,14 @@ use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_stat
 use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::error::{Error, Result};
 use crate::ids::{Id, MAX_ID_CHARS};
-use crate::json;
+use crate::json::{self, list};
 use crate::models::ToolDefinition;
 
 /// The runtime's own limit for a message of a socket.
 pub const MAX_FRAME_BYTES: usize = 32 << 20;
+
+/// Arguments that are looked at; an operation takes one.
+const MAX_ARGS: usize = 10;
 
 /// What the client is told that wants to share a state of its own making.
 const NO_STATE: &str =
@@ -205,8 +208,9 @@ fn rpc(frame: &Frame<'_>) -> Incoming {
         return refuse("method", "`method` must name an operation.");
     };
     let args = frame.args.map_or("[]", RawValue::get);
-    let Ok(args) = serde_json::from_str::<Vec<&RawValue>>(args) else {
-        return refuse("args", "`args` must be an array.");
+    let mut args = serde_json::Deserializer::from_str(args);
+    let Ok(args) = list::<_, &RawValue, 0, MAX_ARGS>(&mut args) else {
+        return refuse("args", "`args` must be an array of one object.");
     };
     let input = match args.as_slice() {
         [] => "{}",
