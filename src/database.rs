@@ -138,6 +138,9 @@ pub trait Database {
     /// The first column of the first row, untouched. `None`: no row, or NULL.
     fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>>;
 
+    /// How large the database is, free pages included.
+    fn size_bytes(&self) -> Result<i64>;
+
     /// Runs `work` in one transaction: committed when it succeeds, undone when
     /// it fails. Inside another, it is part of that one's fate. Prefer
     /// [`atomically`], which carries a result out.

@@ -8,7 +8,9 @@
 #![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
 
 mod access;
+mod allocator;
 mod api;
+mod budget;
 mod calibration;
 mod changes;
 mod chat;

@@ -138,6 +138,18 @@ pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
 
 /// Whether `caller` may do what `rule` is about to `session_id` (`None`: it names none).
 pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()> {
+    permit_by_name(caller, rule)?;
+    match caller.only_session() {
+        Some(only) if rule.needs == Needs::Session && session_id != Some(only) => {
+            Err(forbidden("This token is for another session."))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether `caller` may do what `rule` is about to any session at all: what can be
+/// known before a request is read.
+pub fn permit_by_name(caller: &Caller, rule: Rule) -> Result<()> {
     let Rule {
         operation, needs, ..
     } = rule;
@@ -162,17 +174,12 @@ pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()
         }
         _ => {}
     }
-    let Some(only) = &scope.session_id else {
-        return Ok(());
-    };
-    match needs {
-        Needs::Narrowed => Ok(()),
-        Needs::Session if session_id == Some(only) => Ok(()),
-        Needs::Session => Err(forbidden("This token is for another session.")),
-        Needs::Secret | Needs::WholeAgent => Err(forbidden(format!(
+    if scope.session_id.is_some() && needs == Needs::WholeAgent {
+        return Err(forbidden(format!(
             "`{operation}` speaks of the whole agent; this token is for one session."
-        ))),
+        )));
     }
+    Ok(())
 }
 
 /// Whether `caller` may write this as it was said: by a user, or by the agent, its

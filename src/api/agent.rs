@@ -2,9 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door::body_with_text;
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches};
-use crate::config::{Config, MAX_INSTRUCTIONS, change_config, check_instructions, load_config};
+use crate::config::{
+    Config, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions,
+    load_config,
+};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Limit, nullable, nullable_list};
@@ -52,6 +56,7 @@ impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
     const NEEDS: Needs = Needs::Secret;
     const TOUCHES: Touches = Touches::Agent;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
     type Output = Config;
 

@@ -117,8 +117,10 @@ pub struct Begun {
 
 /// Begins a turn. `session_id` is the one that the address names; the body's own
 /// goes first.
-pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: &[u8]) -> Result<Begun> {
-    let request = parse_chat_request(body)?;
+pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: impl Into<Vec<u8>>) -> Result<Begun> {
+    let body = body.into();
+    let request = parse_chat_request(&body)?;
+    drop(body);
     let session_id = match &request.session_id {
         Some(id) => id.clone(),
         None => parse_session_id(session_id)?,

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door::EVENTS_BODY_BYTES;
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches, permit_voice};
 use crate::error::{Error, Result};
@@ -44,6 +45,7 @@ impl Operation for AppendEvents {
     const NAME: &'static str = "appendEvents";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendOutcome;
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door::body_with_text;
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
 use crate::access::{Caller, Needs, Touches};
 use crate::error::Result;
@@ -11,7 +12,7 @@ use crate::json::{Count, Limit};
 use crate::memory::block::Block;
 use crate::memory::block::read;
 use crate::memory::configured;
-use crate::memory::content::MAX_VERSIONS;
+use crate::memory::content::{MAX_CONTENT_BYTES, MAX_VERSIONS};
 use crate::memory::definition::DefineBlock;
 use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
@@ -28,6 +29,7 @@ impl WaitingOperation for DefineBlock {
     // And the secret, where it has a `source`.
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
 
@@ -184,6 +186,7 @@ impl WaitingOperation for SetBlock {
     const NAME: &'static str = "setBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
 
@@ -207,6 +210,7 @@ impl WaitingOperation for AppendToBlock {
     const NAME: &'static str = "appendToBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door::body_with_text;
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
 use crate::access::{Needs, Touches};
 use crate::error::Result;
@@ -10,6 +11,7 @@ use crate::json::Limit;
 use crate::memory::Scope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
+use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::{Skill, delete, get_document, list, loaded, put};
 use crate::memory::view::get_in_view;
 use crate::tokens;
@@ -33,6 +35,7 @@ impl WaitingOperation for PutSkill {
     const NAME: &'static str = "putSkill";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_SKILL_BYTES);
     #[cfg(test)]
     type Output = Skill;
 

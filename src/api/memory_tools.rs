@@ -3,12 +3,14 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::door::body_with_text;
 use super::operation::{Agent, Operation, Reply, WaitingOperation};
 use crate::access::{Needs, Touches};
 use crate::config::{Config, load_config};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::memory::Scope;
+use crate::memory::content::MAX_CONTENT_BYTES;
 use crate::models::ToolDefinition;
 #[cfg(test)]
 use crate::tools::Outcome;
@@ -97,6 +99,7 @@ impl WaitingOperation for CallTool {
     const NAME: &'static str = "callTool";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Outcome;
 

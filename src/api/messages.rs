@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::door::EVENTS_BODY_BYTES;
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
 use crate::access::{Needs, Touches, permit, permit_voice};
@@ -81,36 +82,49 @@ pub struct AppendMessage {
     expected_leaf_id: Option<Option<Id>>,
 }
 
-impl AppendMessage {
-    fn append(self, agent: &Agent<'_>) -> Result<Reply> {
-        let message = parse(agent, &self.message, self.source)?;
-        self.append_parsed(agent, message)
-    }
+/// Where a message is to go.
+struct Place {
+    session_id: Id,
+    parent_id: Option<Option<Id>>,
+    expected_leaf_id: Option<Option<Id>>,
+}
 
-    fn append_parsed(self, agent: &Agent<'_>, message: NewMessage) -> Result<Reply> {
-        let parent = Parent::from_field(self.parent_id);
-        let appended = append_message(
-            agent.db,
-            agent.host,
-            &self.session_id,
-            message,
-            &parent,
-            self.expected_leaf_id.as_ref(),
-        )?;
-        let reply = appended_reply(appended.inserted, &appended.message);
-        Ok(if appended.inserted {
-            reply.grown(&self.session_id)
-        } else {
-            reply
-        })
+impl AppendMessage {
+    /// What is to be written, and where. As it was sent it is let go.
+    fn split(self, agent: &Agent<'_>) -> Result<(Place, NewMessage)> {
+        let message = parse(agent, &self.message, self.source)?;
+        let place = Place {
+            session_id: self.session_id,
+            parent_id: self.parent_id,
+            expected_leaf_id: self.expected_leaf_id,
+        };
+        Ok((place, message))
     }
 }
 
+fn append(agent: &Agent<'_>, place: Place, message: NewMessage) -> Result<Reply> {
+    let appended = append_message(
+        agent.db,
+        agent.host,
+        &place.session_id,
+        message,
+        &Parent::from_field(place.parent_id),
+        place.expected_leaf_id.as_ref(),
+    )?;
+    let reply = appended_reply(appended.inserted, &appended.message);
+    Ok(if appended.inserted {
+        reply.grown(&place.session_id)
+    } else {
+        reply
+    })
+}
+
 fn appended_reply(inserted: bool, message: &Message) -> Reply {
-    Reply::text(format!(
-        r#"{{"inserted":{inserted},"message":{}}}"#,
-        message.json
-    ))
+    let head = match inserted {
+        true => r#"{"inserted":true,"message":"#,
+        false => r#"{"inserted":false,"message":"#,
+    };
+    Reply::text([head, &message.json, "}"].concat())
 }
 
 /// Reads a message that the caller may write. Who may not say what the agent said
@@ -151,6 +165,7 @@ impl Operation for AppendMessage {
     const NAME: &'static str = "appendMessage";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendedMessage;
 
@@ -159,7 +174,8 @@ impl Operation for AppendMessage {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        self.append(agent)
+        let (place, message) = self.split(agent)?;
+        append(agent, place, message)
     }
 }
 
@@ -173,6 +189,7 @@ impl Operation for UpsertMessage {
     const NAME: &'static str = "upsertMessage";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendedMessage;
 
@@ -181,16 +198,15 @@ impl Operation for UpsertMessage {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let request = self.0;
-        let message = parse(agent, &request.message, request.source)?;
-        permit_replacing(agent, &request.session_id, &message)?;
+        let (place, message) = self.0.split(agent)?;
+        permit_replacing(agent, &place.session_id, &message)?;
         if message.id.is_some()
             && let Some(updated) =
-                update_message(agent.db, agent.host, &request.session_id, &message)?
+                update_message(agent.db, agent.host, &place.session_id, &message)?
         {
             return Ok(appended_reply(false, &updated));
         }
-        request.append_parsed(agent, message)
+        append(agent, place, message)
     }
 }
 
@@ -210,6 +226,7 @@ impl Operation for UpdateMessage {
     const NAME: &'static str = "updateMessage";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 
@@ -219,6 +236,7 @@ impl Operation for UpdateMessage {
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let message = parse(agent, &self.message, self.source)?;
+        drop(self.message);
         permit_replacing(agent, &self.session_id, &message)?;
         let updated = update_message(agent.db, agent.host, &self.session_id, &message)?;
         Ok(or_null(updated))

@@ -4,6 +4,7 @@
 mod agent;
 pub mod chat;
 mod compaction;
+mod door;
 mod events;
 mod memory_blocks;
 mod memory_entries;
@@ -16,6 +17,7 @@ pub mod route;
 mod search;
 mod sessions;
 pub mod socket;
+mod stats;
 mod table;
 mod tokens;
 mod transfer;
@@ -27,28 +29,27 @@ mod openapi;
 #[cfg(test)]
 mod tests;
 
+#[cfg(target_arch = "wasm32")]
+pub use door::{admit, may_be_repeated};
 use operation::Run;
 pub use operation::{Agent, Reply};
 #[cfg(any(test, target_arch = "wasm32"))]
 pub use transfer::{begin_export, begin_import};
 
+use crate::access::permit_by_name;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json;
 
-/// The longest body an operation takes: the largest message there may be, and
-/// room for the envelope around it.
-pub const MAX_BODY_BYTES: usize = (32 << 20) + (1 << 20);
-
 /// The API document, generated from the table of operations and held to it by a test.
 pub const OPENAPI_JSON: &str = include_str!("openapi.json");
 
-/// Runs one operation.
-pub async fn dispatch(agent: &Agent<'_>, name: &str, body: &[u8]) -> Result<Reply> {
-    let entry = table::OPERATIONS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| unknown_operation(name))?;
+/// Runs one operation. The body is let go as soon as it is parsed.
+pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
+    let entry = door::find_entry(name)?;
+    permit_by_name(agent.caller, entry.rule)?;
+    let body = body.into();
+    door::check_length(entry.max_body_bytes, body.len())?;
     match entry.run {
         Run::AtOnce(run) => run(agent, body),
         Run::Waiting(run) => run(agent, body).await,

@@ -110,6 +110,7 @@ fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
             "schema": {"type": "string", "minLength": 1, "maxLength": 200}
         }],
         "requestBody": {"content": {"application/json": {"schema": input}}},
+        "x-max-body-bytes": entry.max_body_bytes,
         "responses": {
             "200": {
                 "description": "The output.",

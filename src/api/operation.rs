@@ -4,6 +4,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::door::DEFAULT_BODY_BYTES;
 use crate::access::{self, Caller, Needs, Policy, Rule, Touches};
 use crate::chat::live::{Audience, Desk};
 use crate::compaction::auto::Watch;
@@ -92,6 +93,8 @@ pub trait Operation: DeserializeOwned + Described {
         needs: Self::NEEDS,
         touches: Self::TOUCHES,
     };
+    /// The longest body that it takes.
+    const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
     /// The shape of the answer. Where SQLite writes the answer itself this type
     /// only documents it, and a test holds the two together.
@@ -117,6 +120,8 @@ pub trait WaitingOperation: DeserializeOwned + Described {
         needs: Self::NEEDS,
         touches: Self::TOUCHES,
     };
+    /// The longest body that it takes.
+    const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
     #[cfg(test)]
     type Output: Described;
@@ -129,8 +134,8 @@ pub trait WaitingOperation: DeserializeOwned + Described {
 }
 
 pub enum Run {
-    AtOnce(fn(&Agent<'_>, &[u8]) -> Result<Reply>),
-    Waiting(for<'a> fn(&'a Agent<'_>, &'a [u8]) -> Later<'a, Result<Reply>>),
+    AtOnce(fn(&Agent<'_>, Vec<u8>) -> Result<Reply>),
+    Waiting(for<'a> fn(&'a Agent<'_>, Vec<u8>) -> Later<'a, Result<Reply>>),
 }
 
 /// One line of the table of operations.
@@ -138,6 +143,7 @@ pub struct Entry {
     pub name: &'static str,
     pub run: Run,
     pub rule: Rule,
+    pub max_body_bytes: usize,
     #[cfg(test)]
     pub input: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     #[cfg(test)]
@@ -149,6 +155,7 @@ pub const fn entry<O: Operation>() -> Entry {
         name: O::NAME,
         run: Run::AtOnce(run::<O>),
         rule: O::RULE,
+        max_body_bytes: O::MAX_BODY_BYTES,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]
@@ -161,6 +168,7 @@ pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
         name: O::NAME,
         run: Run::Waiting(run_waiting::<O>),
         rule: O::RULE,
+        max_body_bytes: O::MAX_BODY_BYTES,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]
@@ -168,18 +176,20 @@ pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
     }
 }
 
-fn run<O: Operation>(agent: &Agent<'_>, body: &[u8]) -> Result<Reply> {
-    let operation: O = json::parse(body)?;
+fn run<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<Reply> {
+    let operation: O = json::parse(&body)?;
+    drop(body);
     access::permit(agent.caller, O::RULE, operation.session_id())?;
     operation.run(agent)
 }
 
 fn run_waiting<'a, O: WaitingOperation>(
     agent: &'a Agent<'_>,
-    body: &'a [u8],
+    body: Vec<u8>,
 ) -> Later<'a, Result<Reply>> {
     Box::pin(async move {
-        let operation: O = json::parse(body)?;
+        let operation: O = json::parse(&body)?;
+        drop(body);
         access::permit(agent.caller, O::RULE, operation.session_id())?;
         operation.run(agent).await
     })

@@ -133,7 +133,7 @@ pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
             id,
             operation,
             input,
-        } => Ok(call(agent, &id, &operation, &input).await),
+        } => Ok(call(agent, &id, &operation, input).await),
         Incoming::Refused(frame) => Ok(Heard::reply(frame)),
         Incoming::Ignored => Ok(Heard::default()),
     }
@@ -299,12 +299,12 @@ fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
     }
 }
 
-async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: &str) -> Heard {
+async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Heard {
     if !is_operation(operation) || operation == chat::CHAT {
         let error = super::unknown_operation(operation);
         return Heard::reply(render_rpc_error(id, &error));
     }
-    match dispatch(agent, operation, input.as_bytes()).await {
+    match dispatch(agent, operation, input).await {
         Ok(reply) => Heard {
             replies: vec![render_rpc_result(id, &reply.body.into_string())],
             grown: reply.grown,

@@ -24,6 +24,7 @@ use super::search::Search;
 use super::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
+use super::stats::GetStats;
 use super::tokens::MintToken;
 use super::tree::{ForkSession, GetChanges, SetLeaf};
 use super::working_context::{BuildWorkingContext, PersistWorkingContext};
@@ -91,6 +92,7 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<ListTools>(),
     entry::<ConfigureAgent>(),
     entry::<GetConfig>(),
+    entry::<GetStats>(),
     entry::<MintToken>(),
     entry::<Destroy>(),
 ];

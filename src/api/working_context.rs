@@ -4,10 +4,11 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
+use super::door::{EVENTS_BODY_BYTES, body_with_text};
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches, permit_voice};
 use crate::calibration::load_calibration;
-use crate::config::{MAX_INSTRUCTIONS, check_instructions, load_config};
+use crate::config::{MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{JsonObject, Limit, list, nullable};
@@ -47,6 +48,7 @@ impl Operation for BuildWorkingContext {
     const NAME: &'static str = "buildWorkingContext";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
     type Output = WorkingContext;
 
@@ -107,6 +109,7 @@ impl Operation for PersistWorkingContext {
     const NAME: &'static str = "persistWorkingContext";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendOutcome;
 

@@ -42,6 +42,11 @@ impl Desk {
         }
     }
 
+    /// How many turns run.
+    pub fn running(&self) -> usize {
+        self.running.borrow().len()
+    }
+
     pub fn is_busy(&self) -> bool {
         !self.running.borrow().is_empty()
     }

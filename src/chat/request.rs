@@ -17,7 +17,12 @@ use crate::config::{MAX_INSTRUCTIONS, check_instructions};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{self, JsonObject, list, optional_list};
+use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
+
+/// The longest body: the largest message there may be, and room for the history
+/// that a client sends along.
+pub const MAX_CHAT_BODY_BYTES: usize = MAX_EVENT_BYTES + (1 << 20);
 
 /// Messages in one body: a client sends all that it shows.
 pub const MAX_MESSAGES: usize = 10_000;
@@ -129,6 +134,13 @@ enum TriggerName {
 
 /// Reads a body; an error names the field.
 pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
+    if body.len() > MAX_CHAT_BODY_BYTES {
+        return Err(Error::payload_too_large(
+            "The body",
+            MAX_CHAT_BODY_BYTES,
+            body.len(),
+        ));
+    }
     let parsed: Body = json::parse(body)?;
     refuse_near_misses(body)?;
     let trigger = match parsed.trigger {

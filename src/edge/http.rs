@@ -1,12 +1,17 @@
 //! From the runtime's requests to bytes, and from answers to its responses.
 
-use futures_util::StreamExt as _;
-use js_sys::{JsString, Object, Reflect};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use js_sys::{ArrayBuffer, JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use worker::{console_error, web_sys};
+use wasm_bindgen_futures::JsFuture;
+use worker::{Delay, console_error, web_sys};
 
 use super::storage::Meter;
-use crate::api::MAX_BODY_BYTES;
+use super::stream;
+use crate::budget::{Hold, REQUESTS};
+use crate::chat::request::MAX_CHAT_BODY_BYTES;
 use crate::database::Text;
 use crate::error::{Code, Error, Result};
 
@@ -21,13 +26,45 @@ extern "C" {
 
     #[wasm_bindgen(constructor, js_class = "Response")]
     fn new_streamed(body: &JsValue, init: &Object) -> RawResponse;
+
+    /// It reads into a buffer that it is given.
+    #[wasm_bindgen(js_name = ReadableStreamBYOBReader)]
+    type ByteReader;
+
+    #[wasm_bindgen(constructor, catch, js_class = "ReadableStreamBYOBReader")]
+    fn new(stream: &web_sys::ReadableStream) -> Result<ByteReader, JsValue>;
+
+    #[wasm_bindgen(method)]
+    fn read(this: &ByteReader, into: &Uint8Array) -> Promise;
 }
 
 /// Why a response could not be built: never the caller's doing.
 type Built = Result<web_sys::Response, JsValue>;
 
-pub fn answer(body: &Text, meter: &Meter) -> Built {
-    respond(200, body, Some(meter), &[])
+/// An answer that is made up in one go is there twice while it is sent: as the
+/// string, and as its bytes. A longer one is sent piece by piece.
+const MAX_WHOLE_UNITS: u32 = 256 << 10;
+
+/// `hold` is the room that the answer takes until it is sent.
+pub fn answer(body: &Text, meter: &Meter, hold: Hold) -> Built {
+    if body.0.length() <= MAX_WHOLE_UNITS {
+        return respond(200, body, Some(meter), &[]);
+    }
+    match stream::of_text(body.0.clone(), hold) {
+        Ok(body) => stream(&body, meter, &[]),
+        Err(error) => refuse(&error, Some(meter)),
+    }
+}
+
+/// Room for an answer until it is sent. Where there is none, a request that
+/// changed nothing is to be sent again; what was changed is said in any case.
+pub fn hold_answer(body: &Text, may_be_repeated: bool) -> Result<Hold> {
+    // Two bytes a unit, as JavaScript keeps what is not Latin.
+    let bytes = body.0.length() as usize * 2;
+    match Hold::for_request(bytes) {
+        Err(_) if !may_be_repeated => Ok(Hold::anyway(&REQUESTS, bytes)),
+        held => held,
+    }
 }
 
 pub fn refuse(error: &Error, meter: Option<&Meter>) -> Built {
@@ -112,37 +149,67 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
     request.headers().get(name).ok().flatten()
 }
 
-/// How much of a body that is too large is taken off the wire and thrown away:
-/// a client that is still sending when the answer comes sees a broken pipe
-/// instead of the answer.
-const MAX_DISCARDED_BYTES: usize = 4 * MAX_BODY_BYTES;
+/// How much of a body that nobody wants is taken off the wire and thrown away: a
+/// client that is still sending when the answer comes sees a broken pipe instead
+/// of the answer. Twice the largest body there may be.
+const MAX_DISCARDED_BYTES: usize = 2 * MAX_CHAT_BODY_BYTES;
+
+/// And for how long.
+const MAX_DISCARDING_MS: u64 = 2_000;
+
+/// Bytes that are read at a time, into a buffer that is used again and again: a
+/// buffer a piece would leave the whole body behind as garbage.
+const PIECE_BYTES: u32 = 64 << 10;
+
+/// A large body is there within a minute, or gives its room to others.
+const MAX_READING_MS: u64 = 60_000;
 
 /// A request's body, a piece at a time.
-pub struct Body(Option<worker::ByteStream>);
+pub struct Body {
+    reader: Option<ByteReader>,
+    buffer: ArrayBuffer,
+}
 
 impl Body {
-    pub fn new(request: web_sys::Request) -> Result<Self> {
-        if request.body().is_none() {
-            return Ok(Self(None));
-        }
-        let stream = worker::Request::from(request).stream().map_err(lost)?;
-        Ok(Self(Some(stream)))
-    }
-
-    pub fn empty() -> Self {
-        Self(None)
+    pub fn new(request: &web_sys::Request) -> Result<Self> {
+        let reader = match request.body() {
+            Some(stream) => Some(ByteReader::new(&stream).map_err(|_| lost())?),
+            None => None,
+        };
+        let pieces = if reader.is_some() { PIECE_BYTES } else { 0 };
+        Ok(Self {
+            reader,
+            buffer: ArrayBuffer::new(pieces),
+        })
     }
 
     /// `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        match &mut self.0 {
-            Some(stream) => stream.next().await.transpose().map_err(lost),
-            None => Ok(None),
+        let Some(reader) = &self.reader else {
+            return Ok(None);
+        };
+        let reading = reader.read(&Uint8Array::new(&self.buffer));
+        let read = JsFuture::from(reading).await.map_err(|_| lost())?;
+        let field = |name: &str| Reflect::get(&read, &name.into()).map_err(|_| lost());
+        if field("done")?.is_truthy() {
+            self.reader = None;
+            return Ok(None);
         }
+        let piece: Uint8Array = field("value")?.dyn_into().map_err(|_| lost())?;
+        let bytes = piece.to_vec();
+        // The stream has taken the buffer and gives it back under the piece.
+        self.buffer = piece.buffer();
+        Ok(Some(bytes))
     }
 
-    /// Takes what nobody wants any more, so that the answer is heard.
+    /// Takes what nobody wants any more, so that the answer is heard. Not for long: a
+    /// client may wait for the answer before it sends on.
     pub async fn discard(&mut self) {
+        let pause = Delay::from(Duration::from_millis(MAX_DISCARDING_MS));
+        select(Box::pin(self.take_all()), Box::pin(pause)).await;
+    }
+
+    async fn take_all(&mut self) {
         let mut discarded = 0;
         while discarded <= MAX_DISCARDED_BYTES
             && let Ok(Some(bytes)) = self.next().await
@@ -152,36 +219,93 @@ impl Body {
     }
 }
 
-fn lost(_: worker::Error) -> Error {
+fn lost() -> Error {
     Error::invalid("body", "The body broke off before its end.")
 }
 
-/// The whole body, or `payload_too_large`.
-pub async fn read_body(request: web_sys::Request) -> Result<Vec<u8>> {
-    if request.body().is_none() {
-        return Ok(Vec::new());
+/// Takes the body of a request that is refused as it stands.
+pub async fn discard(request: &web_sys::Request) {
+    let limit = Some(MAX_DISCARDED_BYTES);
+    if announced(request) <= limit
+        && let Ok(mut body) = Body::new(request)
+    {
+        body.discard().await;
     }
-    let announced = find_header(&request, "content-length").and_then(|length| length.parse().ok());
-    if announced.is_some_and(|length: usize| length <= MAX_BODY_BYTES) {
-        // The runtime holds a body to the length that it announced.
-        return worker::Request::from(request).bytes().await.map_err(lost);
+}
+
+/// How long it says that it is.
+fn announced(request: &web_sys::Request) -> Option<usize> {
+    find_header(request, "content-length")?.parse().ok()
+}
+
+/// A body, and the room that it takes for as long as it is worked on.
+pub struct Received {
+    pub bytes: Vec<u8>,
+    pub hold: Hold,
+}
+
+impl Received {
+    pub fn nothing() -> Result<Self> {
+        Ok(Self {
+            bytes: Vec::new(),
+            hold: Hold::for_request(0)?,
+        })
     }
-    let mut stream = Body::new(request)?;
-    let mut body = Vec::new();
-    let mut received = 0;
-    while let Some(chunk) = stream.next().await? {
-        received += chunk.len();
-        if received <= MAX_BODY_BYTES {
-            body.extend(chunk);
-        } else if received <= MAX_DISCARDED_BYTES {
-            body = Vec::new();
-        } else {
-            break;
+}
+
+/// The whole body: `payload_too_large` beyond `limit`, `rate_limited` where there
+/// is no room for it now. Neither reads it first.
+pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Received> {
+    let announced = announced(request);
+    if limit == 0 || request.body().is_none() {
+        return Received::nothing();
+    }
+    let mut body = Body::new(request)?;
+    let read = read_within(&mut body, announced, limit).await;
+    if read.is_err() {
+        body.discard().await;
+    }
+    read
+}
+
+async fn read_within(body: &mut Body, announced: Option<usize>, limit: usize) -> Result<Received> {
+    if let Some(announced) = announced {
+        check_length(limit, announced)?;
+    }
+    let hold = Hold::for_request(announced.unwrap_or(0))?;
+    let reading = Box::pin(gather(body, announced.unwrap_or(0), limit, hold));
+    let deadline = Box::pin(Delay::from(Duration::from_millis(MAX_READING_MS)));
+    match select(reading, deadline).await {
+        Either::Left((received, _)) => received,
+        Either::Right(_) => Err(Error::invalid(
+            "body",
+            "The body was not there within a minute. Send it faster, or in several requests.",
+        )),
+    }
+}
+
+async fn gather(body: &mut Body, announced: usize, limit: usize, hold: Hold) -> Result<Received> {
+    let mut bytes = Vec::new();
+    bytes.reserve_exact(announced);
+    let mut hold = hold;
+    while let Some(piece) = body.next().await? {
+        let length = bytes.len() + piece.len();
+        check_length(limit, length)?;
+        if length > bytes.capacity() {
+            // Grown by a quarter, and the room for it taken first.
+            let capacity = (length + length / 4).min(limit);
+            drop(hold);
+            hold = Hold::for_request(capacity)?;
+            bytes.reserve_exact(capacity - bytes.len());
         }
+        bytes.extend_from_slice(&piece);
     }
-    if received > MAX_BODY_BYTES {
-        let actual = announced.unwrap_or(received);
-        return Err(Error::payload_too_large("The body", MAX_BODY_BYTES, actual));
+    Ok(Received { bytes, hold })
+}
+
+fn check_length(limit: usize, actual: usize) -> Result<()> {
+    match actual > limit {
+        true => Err(Error::payload_too_large("The body", limit, actual)),
+        false => Ok(()),
     }
-    Ok(body)
 }

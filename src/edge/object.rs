@@ -7,6 +7,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use js_sys::JsString;
 use wasm_bindgen::prelude::*;
 use worker::{Env, web_sys, worker_sys};
 
@@ -19,9 +20,12 @@ use crate::access::{self, Caller, Policy};
 use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
 use crate::api::route::{self, Route};
 use crate::api::{
-    Agent, Reply, begin_export, begin_import, dispatch, follow_up, get_messages, socket,
+    Agent, Reply, admit, begin_export, begin_import, dispatch, follow_up, get_messages,
+    may_be_repeated, socket,
 };
+use crate::budget::Hold;
 use crate::chat::chunks::HEADERS;
+use crate::chat::frames::incoming::MAX_FRAME_BYTES;
 use crate::chat::live::Desk;
 use crate::compaction::auto::Watch;
 use crate::error::{Error, Result};
@@ -89,11 +93,11 @@ impl SessionAgent {
         let handled = object.handle(request, &db).await;
         self.go_on();
         match handled {
-            Ok(Answer::Reply(reply)) => {
+            Ok(Answer::Reply(reply, hold)) => {
                 if let Some(grown) = reply.grown {
                     self.follow_up(grown);
                 }
-                http::answer(&reply.body, &db.meter)
+                http::answer(&reply.body, &db.meter, hold)
             }
             Ok(Answer::Stream(body)) => {
                 let headers = [("content-type", "application/x-ndjson")];
@@ -136,11 +140,31 @@ impl SessionAgent {
 
     #[wasm_bindgen(js_name = webSocketMessage)]
     pub async fn web_socket_message(&self, socket: Socket, message: JsValue) {
-        if let Some(text) = message.as_string()
-            && let Err(error) = self.hear(&socket, &text).await
-        {
+        let Ok(text) = message.dyn_into::<JsString>() else {
+            return;
+        };
+        let length = text.length() as usize;
+        if length > MAX_FRAME_BYTES {
+            sockets::close_with(
+                &socket,
+                1009,
+                "A frame is too long; openapi.json says how long each operation's may be.",
+            );
+            return;
+        }
+        // Whose answer it would be is inside, and there is no room to look.
+        let Ok(hold) = Hold::for_request(length) else {
+            sockets::close_with(
+                &socket,
+                1013,
+                "Too many requests run at once; try again in 5 seconds.",
+            );
+            return;
+        };
+        if let Err(error) = self.hear(&socket, &String::from(text)).await {
             http::log(&error);
         }
+        drop(hold);
     }
 
     #[wasm_bindgen(js_name = webSocketClose)]
@@ -222,7 +246,8 @@ impl SessionAgent {
 }
 
 enum Answer {
-    Reply(Reply),
+    /// With the room that it takes until it is sent.
+    Reply(Reply, Hold),
     /// A body that is read as it is sent.
     Stream(JsValue),
     Turn(Begun),
@@ -270,6 +295,14 @@ impl Object {
         if let Some(response) = site::serve(&route) {
             return Ok(Answer::Response(response));
         }
+        let limit = match admit(&caller, &route) {
+            Ok(limit) => limit,
+            Err(error) => {
+                http::discard(&request).await;
+                return Err(error);
+            }
+        };
+        let may_be_repeated = may_be_repeated(&route);
         let via = parse_via(http::find_header(&request, VIA_HEADER).as_deref());
         if let Route::Socket { session_id, .. } = route {
             self.get_ready(db)?;
@@ -278,13 +311,14 @@ impl Object {
         }
         // An import reads its body itself, bit by bit.
         let (body, pieces) = match route {
-            Route::Import { .. } => (Vec::new(), http::Body::new(request)?),
-            _ => (http::read_body(request).await?, http::Body::empty()),
+            Route::Import { .. } => (http::Received::nothing()?, Some(http::Body::new(&request)?)),
+            _ => (http::read_body(&request, limit).await?, None),
         };
+        let http::Received { bytes, hold } = body;
         self.get_ready(db)?;
         let agent = self.agent(db, &caller, &via);
         let reply = match route {
-            Route::Rpc { operation, .. } => dispatch(&agent, &operation, &body).await?,
+            Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
             Route::Export { session_id, .. } => {
                 let export = begin_export(&agent, session_id)?;
@@ -295,7 +329,7 @@ impl Object {
                 transfer::receive(db, import, pieces).await?
             }
             Route::Chat { session_id, .. } => {
-                return begin_chat(&agent, &session_id, &body).map(Answer::Turn);
+                return begin_chat(&agent, &session_id, bytes).map(Answer::Turn);
             }
             Route::Resume { session_id, .. } => {
                 let begun = resume_chat(&agent, &session_id)?;
@@ -310,7 +344,9 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
-        Ok(Answer::Reply(reply))
+        drop(hold);
+        let hold = http::hold_answer(&reply.body, may_be_repeated)?;
+        Ok(Answer::Reply(reply, hold))
     }
 
     fn open_socket(

@@ -6,7 +6,7 @@ use wasm_bindgen::JsValue;
 use worker::{Context, Env, event, web_sys};
 
 use super::{http, identify, policy, site};
-use crate::api::route;
+use crate::api::{admit, route};
 use crate::error::Error;
 
 #[event(start)]
@@ -28,10 +28,15 @@ async fn handle(request: web_sys::Request, env: &Env) -> Result<web_sys::Respons
         Ok(route) => route,
         Err(error) => return http::refuse(&error, None),
     };
-    if !site::is_public(&route)
-        && let Err(error) = identify(&policy(env), &route, &request)
-    {
-        return http::refuse(&error, None);
+    if !site::is_public(&route) {
+        let caller = match identify(&policy(env), &route, &request) {
+            Ok(caller) => caller,
+            Err(error) => return http::refuse(&error, None),
+        };
+        if let Err(error) = admit(&caller, &route) {
+            http::discard(&request).await;
+            return http::refuse(&error, None);
+        }
     }
     if let Some(response) = site::serve(&route) {
         return response;

@@ -118,6 +118,12 @@ impl Audience for Sockets {
     }
 }
 
+/// Closes a socket and says why.
+pub fn close_with(socket: &Socket, code: u16, reason: &str) {
+    // One that is gone needs no word.
+    let _ = socket.close(code, reason);
+}
+
 /// Ends what a token allowed.
 pub fn close_expired(socket: &Socket) {
     // One that is gone has ended already.

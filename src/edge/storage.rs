@@ -36,6 +36,9 @@ extern "C" {
     #[wasm_bindgen(method, catch, variadic)]
     fn exec(this: &Sql, query: &str, params: Array) -> Result<Cursor, JsValue>;
 
+    #[wasm_bindgen(method, getter, js_name = databaseSize)]
+    fn database_size(this: &Sql) -> f64;
+
     type Cursor;
 
     #[wasm_bindgen(method, catch)]
@@ -128,6 +131,10 @@ impl Database for Sqlite<'_> {
         }
         let value = Array::from(&first).get(0);
         Ok(value.dyn_into::<JsString>().ok().map(Text))
+    }
+
+    fn size_bytes(&self) -> Result<i64> {
+        Ok(self.sql.database_size() as i64)
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

@@ -4,11 +4,12 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use js_sys::{Object, Promise, Reflect, Uint8Array};
+use js_sys::{JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
 use crate::api::chat::Listening;
+use crate::budget::Hold;
 use crate::error::{Error, Result};
 
 #[wasm_bindgen]
@@ -18,6 +19,14 @@ extern "C" {
 
     #[wasm_bindgen(constructor, js_class = "ReadableStream")]
     fn new(source: &JsValue, strategy: &JsValue) -> PulledStream;
+
+    type TextEncoder;
+
+    #[wasm_bindgen(constructor)]
+    fn new() -> TextEncoder;
+
+    #[wasm_bindgen(method)]
+    fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
 
     pub type Controller;
 
@@ -40,6 +49,41 @@ pub fn pulled(pull: &JsValue, cancel: Option<&JsValue>) -> Result<JsValue> {
     // Not a piece ahead of its reader.
     Reflect::set(&strategy, &"highWaterMark".into(), &0.into()).map_err(refused)?;
     Ok(PulledStream::new(&source, &strategy).into())
+}
+
+/// Units of a long text that are sent at a time.
+const PIECE_UNITS: u32 = 64 << 10;
+
+/// A long text, encoded piece by piece. Its room is given back when it was sent,
+/// or when nobody wants it any more.
+pub fn of_text(text: JsString, hold: Hold) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some((text, 0, hold))));
+    let kept = Rc::clone(&held);
+    let encoder = TextEncoder::new();
+    let pull = move |controller: Controller| -> Result<(), JsValue> {
+        let taken = held.borrow_mut().take();
+        let Some((text, at, hold)) = taken else {
+            return Ok(());
+        };
+        if at >= text.length() {
+            return controller.close();
+        }
+        let end = end_of_piece(&text, at);
+        controller.enqueue(&encoder.encode(&text.slice(at, end)))?;
+        held.replace(Some((text, end, hold)));
+        Ok(())
+    };
+    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
+    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
+    pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
+}
+
+/// Not between the halves of a pair.
+fn end_of_piece(text: &JsString, at: u32) -> u32 {
+    let end = at.saturating_add(PIECE_UNITS).min(text.length());
+    let last = text.char_code_at(end - 1);
+    let is_first_half = (0xD800..0xDC00).contains(&(last as u32));
+    if is_first_half { end + 1 } else { end }
 }
 
 /// A turn's answer as server-sent events.

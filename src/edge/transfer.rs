@@ -9,6 +9,7 @@ use super::http::Body;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
 use crate::api::Reply;
+use crate::budget::Hold;
 use crate::error::Result;
 use crate::transfer::export::{Export, render_failure};
 use crate::transfer::import::Import;
@@ -38,10 +39,25 @@ pub fn to_stream(storage: &Storage, mut export: Export) -> Result<JsValue> {
 }
 
 /// Reads the whole body into the session.
-pub async fn receive(db: &Sqlite<'_>, mut import: Import, mut body: Body) -> Result<Reply> {
+pub async fn receive(db: &Sqlite<'_>, mut import: Import, body: Option<Body>) -> Result<Reply> {
+    let mut body = match body {
+        Some(body) => body,
+        None => return Reply::json(&import.finish(db, &Runtime)?),
+    };
+    let mut hold = Hold::for_request(0)?;
     loop {
         match body.next().await {
             Ok(Some(bytes)) => {
+                // What is kept of the file: a line that has begun, rows to be written.
+                drop(hold);
+                hold = match Hold::for_request(import.kept_bytes() + bytes.len()) {
+                    Ok(hold) => hold,
+                    Err(error) => {
+                        import.give_up(db)?;
+                        body.discard().await;
+                        return Err(error);
+                    }
+                };
                 if let Err(error) = import.push(db, &Runtime, &bytes) {
                     body.discard().await;
                     return Err(error);

@@ -16,7 +16,7 @@ pub use list::{MAX_NAMES, list, nullable_list, optional_list};
 use crate::error::{Error, Result};
 #[cfg(test)]
 use scan::MAX_DEPTH;
-pub use scan::check_text;
+pub use scan::{check_text, check_values};
 
 /// How many characters of a caller's own field name an error repeats.
 const MAX_QUOTED_CHARS: usize = 64;

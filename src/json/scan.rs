@@ -84,6 +84,45 @@ pub fn check_text(text: &str) -> Result<()> {
     Ok(())
 }
 
+/// Objects and arrays of one message, or of one event's metadata. As a tree of
+/// values each takes some 450 bytes: 22 MiB.
+pub const MAX_CONTAINERS: usize = 50_000;
+
+/// Values of the same. Each takes some 40 bytes there: 10 MiB.
+pub const MAX_VALUES: usize = 250_000;
+
+/// Holds valid JSON against what it would take if it were read as a tree.
+pub fn check_values(field: &str, json: &str) -> Result<()> {
+    let mut containers = 0_usize;
+    let mut values = 1_usize;
+    let mut bytes = json.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b'{' | b'[' => containers += 1,
+            b',' | b':' => values += 1,
+            b'"' => {
+                while let Some(byte) = bytes.next() {
+                    match byte {
+                        b'"' => break,
+                        b'\\' => drop(bytes.next()),
+                        _ => {}
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    if containers <= MAX_CONTAINERS && values <= MAX_VALUES {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!(
+            "`{field}` must hold at most {MAX_CONTAINERS} objects and arrays, and {MAX_VALUES} values and names."
+        ),
+    ))
+}
+
 /// Whether the string that ends at `quote` is followed by a colon.
 fn is_key(text: &str, quote: usize) -> bool {
     text.get(quote + 1..)

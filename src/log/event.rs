@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{Count, JsonObject, nullable, optional_list};
+use crate::json::{Count, JsonObject, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 
@@ -169,6 +169,13 @@ impl NewEvent {
         )?;
         belongs("toolName", self.tool_name.is_some(), Action::ToolResult)?;
         belongs("isError", self.is_error.is_some(), Action::ToolResult)?;
+        if let Some(metadata) = &self.metadata {
+            check_values(&format!("{field}.metadata"), metadata.as_str())?;
+        }
+        for (index, call) in self.tool_calls.iter().flatten().enumerate() {
+            let field = format!("{field}.toolCalls[{index}].arguments");
+            check_values(&field, call.arguments.as_str())?;
+        }
         match self.action {
             Action::ToolCallRequest if self.tool_calls.as_deref().is_none_or(<[_]>::is_empty) => {
                 Err(missing("toolCalls", "tool_call_request"))

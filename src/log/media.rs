@@ -110,7 +110,7 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     if fields.len() < MIN_BYTES || !may_hold_data_url(fields) {
         return None;
     }
-    let whole = format!("{{{fields}}}");
+    let whole = ["{", fields, "}"].concat();
     let message: Message<'_> = serde_json::from_str(&whole).ok()?;
     let mut spans = Vec::new();
     for part in message.parts {

@@ -88,7 +88,7 @@ pub fn text_of_fields(fields: &str) -> Option<String> {
         parts: Option<&'a RawValue>,
         content: Option<String>,
     }
-    let message = format!("{{{fields}}}");
+    let message = ["{", fields, "}"].concat();
     let message: Message<'_> = serde_json::from_str(&message).ok()?;
     match message.parts {
         Some(parts) => text_of_parts(parts.get()),

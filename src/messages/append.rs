@@ -36,9 +36,11 @@ pub fn append_message(
     };
     let events = [event];
     let outcome = append(db, host, session_id, &events, parent, expected_leaf)?;
-    let ([event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
+    let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));
     };
+    // It is in the message, too: a long text is not to be there once more.
+    event.content = None;
     let row = if appended.inserted {
         // As it was just written: nothing need be read.
         let text = event.message;

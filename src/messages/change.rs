@@ -1,10 +1,9 @@
 //! Changing and deleting messages. What a message's run of events said is
 //! replaced as a whole; the feed learns of it.
 
-use serde_json::{Map, Value as Json};
-
 use super::parse::NewMessage;
 use super::read::{find_message, get_event_row, get_event_text};
+use super::same::Said;
 use super::view::{Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, atomically, find_row};
@@ -104,22 +103,19 @@ fn load_seqs_between(db: &dyn Database, session_id: &Id, after: i64, to: i64) ->
 
 /// Compared as values, a date of ours aside: a client sends back what it read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
-    let fields = |json: &str| -> Result<Map<String, Json>> {
-        serde_json::from_str(json).map_err(|_| Error::corrupt_row(&stored.id, "message"))
-    };
-    let mut before = fields(&stored.json)?;
-    let mut after = fields(&format!("{{{}}}", message.text.fields))?;
-    before.remove("id");
-    let date = before.get("createdAt").and_then(Json::as_i64);
+    let said =
+        |json: &str| Said::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"));
+    let mut before = said(&stored.json)?;
+    let after = said(&["{", &message.text.fields, "}"].concat())?;
+    let date = before.date();
     let same_date = message.text.is_dated
         || message
             .created_at
             .is_none_or(|created_at| date == Some(created_at));
     if date.is_some() && !message.text.is_dated {
-        before.remove("createdAt");
+        before = before.without_date();
     }
-    after.remove("id");
-    Ok(same_date && before == after)
+    Ok(same_date && before.is_same(&after))
 }
 
 /// Deletes whole messages; gives the number that were there.

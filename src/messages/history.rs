@@ -75,11 +75,21 @@ impl Page {
             || "null".to_owned(),
             |cursor| format!("\"{}\"", cursor.render()),
         );
-        format!(
-            r#"{{"messages":[{}],"truncated":{},"cursor":{cursor}}}"#,
-            messages.join(","),
-            self.cursor.is_some(),
-        )
+        let tail = format!(
+            r#"],"truncated":{},"cursor":{cursor}}}"#,
+            self.cursor.is_some()
+        );
+        let bytes: usize = messages.iter().map(|message| message.len() + 1).sum();
+        let mut json = String::with_capacity(bytes + tail.len() + 16);
+        json.push_str(r#"{"messages":["#);
+        for (index, message) in messages.into_iter().enumerate() {
+            if index > 0 {
+                json.push(',');
+            }
+            json.push_str(message);
+        }
+        json.push_str(&tail);
+        json
     }
 }
 

@@ -7,4 +7,5 @@ pub mod change;
 pub mod history;
 pub mod parse;
 pub mod read;
+mod same;
 pub mod view;

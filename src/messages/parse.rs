@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::ids::Id;
-use crate::json::{JsonObject, MAX_INTEGER};
+use crate::json::{JsonObject, MAX_INTEGER, check_values};
 use crate::log::event::{Action, MessageText};
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
@@ -75,6 +75,7 @@ pub fn parse_message(
     source: Source,
     reserved_keys: &[String],
 ) -> Result<NewMessage> {
+    check_values("message", message.as_str())?;
     let Fields(fields) = serde_json::from_str(message.as_str()).map_err(|_| {
         Error::invalid(
             "message",

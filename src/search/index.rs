@@ -1,6 +1,8 @@
 //! The index's rows: putting events in and taking them out, each at a cost that
 //! doesn't grow with the index. Nothing is done for an agent that never searched.
 
+use serde::Serialize;
+
 use serde_json::json;
 
 use super::document::{Document, EventText, document};
@@ -20,6 +22,24 @@ const KEY: &str = "search";
 pub fn is_in_use(db: &dyn Database) -> Result<bool> {
     let sql = "SELECT 1 FROM cf_agents_config WHERE key = ?1";
     Ok(find_row(db, sql, &[KEY.into()])?.is_some())
+}
+
+/// How far the index is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum IndexState {
+    /// Nobody has searched: there is none.
+    None,
+    /// It holds every event.
+    Complete,
+}
+
+pub fn find_state(db: &dyn Database) -> Result<IndexState> {
+    Ok(match is_in_use(db)? {
+        true => IndexState::Complete,
+        false => IndexState::None,
+    })
 }
 
 pub fn set_in_use(db: &dyn Database) -> Result<()> {

@@ -57,6 +57,10 @@ impl Database for Failing<'_> {
         self.inner.find_text(sql, params)
     }
 
+    fn size_bytes(&self) -> Result<i64> {
+        self.inner.size_bytes()
+    }
+
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
         self.inner.transaction(work)
     }

@@ -125,7 +125,11 @@ impl Sqlite {
 
 fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
     match context.action {
-        AuthAction::Transaction { .. } | AuthAction::Savepoint { .. } if in_control => {
+        AuthAction::Transaction { .. }
+        | AuthAction::Savepoint { .. }
+        | AuthAction::Pragma { .. }
+            if in_control =>
+        {
             Authorization::Allow
         }
         // FTS5 asks for it itself.
@@ -211,6 +215,14 @@ impl Database for Sqlite {
             .first()
             .and_then(|row| row.find_text(0))
             .map(|text| Text(text.to_owned())))
+    }
+
+    fn size_bytes(&self) -> Result<i64> {
+        self.in_control.store(true, Ordering::Relaxed);
+        let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";
+        let size = self.connection.query_row(sql, [], |row| row.get(0));
+        self.in_control.store(false, Ordering::Relaxed);
+        size.map_err(failed)
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {

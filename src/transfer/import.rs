@@ -79,6 +79,11 @@ impl Import {
         self.undone_if_failed(db, outcome)
     }
 
+    /// What it keeps of the file from one piece to the next: a line that has begun.
+    pub fn kept_bytes(&self) -> usize {
+        self.line.capacity()
+    }
+
     /// Takes the end of the file.
     pub fn finish(mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
         let outcome = self.take_end(db, host);

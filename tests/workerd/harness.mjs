@@ -146,6 +146,16 @@ class Server {
     }
   }
 
+  /** The memory that the runtime's process holds now, in bytes; `null` as above. */
+  async memory() {
+    try {
+      const status = await readFile(`/proc/${this.#workerd.pid}/status`, "utf8");
+      return Number(status.match(/^VmRSS:\s+(\d+) kB/m)[1]) * 1024;
+    } catch {
+      return null;
+    }
+  }
+
   /** The Worker's bindings, usable from here: `(await server.env()).SKILLS_BUCKET.put(…)`. */
   async env() {
     return await this.#miniflare.getBindings(WORKER);

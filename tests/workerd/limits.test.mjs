@@ -38,6 +38,8 @@ const REQUESTS = {
   "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
   "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
   "a request's body": (n) => ["getSession", '{"sessionId": "s"}'.padEnd(n)],
+  "a body that writes events": (n) => ["appendEvents", JSON.stringify({ sessionId: "s", events: [user("x")] }).padEnd(n)],
+  "parts of a message": (n) => ["appendMessage", { sessionId: "s", message: { role: "user", parts: list(n, () => ({ type: "step-start" })) } }],
   "an event or a message": (n) => ["appendEvents", { sessionId: "s", events: [user(text(n))] }],
 };
 
@@ -55,7 +57,8 @@ async function outcome(what, n) {
   const agent = `${what} ${n}`;
   await call(agent, "createSession", { id: "s" });
   if (what === "all text of a page of events") {
-    for (const half of [Math.floor(n / 2), Math.ceil(n / 2)]) await call(agent, "appendEvents", { sessionId: "s", events: [user(text(half))] });
+    const piece = 4 * 2 ** 20;
+    for (let left = n; left > 0; left -= piece) await call(agent, "appendEvents", { sessionId: "s", events: [user(text(Math.min(left, piece)))] });
     return codeOf(await call(agent, "loadEvents", { sessionId: "s" }));
   }
   await call(agent, "defineBlock", { label: "entries", kind: "searchable" });

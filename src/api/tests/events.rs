@@ -3,6 +3,7 @@ use serde_json::{Value, json};
 use super::{Alice, ids};
 use crate::database::Database;
 use crate::log::event::Event;
+use crate::log::slices::MAX_EVENT_BYTES;
 
 fn user(text: &str) -> Value {
     json!({"action": "user_message", "content": text})
@@ -343,7 +344,7 @@ fn an_event_that_grows_when_escaped_is_read_all_the_same() {
 #[test]
 fn an_event_over_the_row_limit_is_sliced_and_reads_back() {
     let alice = Alice::with_session();
-    let long = "é".repeat(2_500_000);
+    let long = "é".repeat(1_500_000);
     let arguments = json!({"text": "x".repeat(2_000_000)});
     alice.ok(
         "appendEvents",
@@ -375,7 +376,7 @@ fn an_event_over_the_row_limit_is_sliced_and_reads_back() {
 fn an_event_over_the_largest_is_refused_by_its_place() {
     let alice = Alice::with_session();
     let before = alice.db.dump();
-    let events = [user("small"), user(&"x".repeat((32 << 20) + 1))];
+    let events = [user("small"), user(&"x".repeat(MAX_EVENT_BYTES + 1))];
     let error = alice
         .call("appendEvents", json!({"sessionId": "s", "events": events}))
         .unwrap_err();

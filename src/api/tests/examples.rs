@@ -41,6 +41,7 @@ pub const READS: &[&str] = &[
     "cancelTurn",
     "listTools",
     "getConfig",
+    "getStats",
     "mintToken",
 ];
 
@@ -412,6 +413,7 @@ fn about_the_agent() -> Bodies {
     vec![
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
+        ("getStats", json!({})),
         ("mintToken", json!({"expiresIn": 60})),
         ("destroy", json!({"confirm": "alice"})),
     ]

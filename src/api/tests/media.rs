@@ -180,14 +180,14 @@ fn media_longer_than_a_row_and_beside_a_text_longer_than_a_row() {
 #[test]
 fn the_limit_counts_a_message_as_it_was_sent() {
     let alice = Alice::with_session();
-    let image = url("x", 17 << 20);
+    let image = url("x", 4_300_000);
     let mut twice = picture("m", &image);
     add_part(&mut twice, json!({"type": "file", "url": image}));
     let body = json!({"sessionId": "s", "message": twice});
     assert_eq!(alice.refused("appendMessage", body), "payload_too_large");
     // A text, which is the event's content too, counts once.
-    let mut both = picture("m", &url("x", 16 << 20));
-    both["parts"][0]["text"] = json!("x".repeat((16 << 20) - 500));
+    let mut both = picture("m", &url("x", 4 << 20));
+    both["parts"][0]["text"] = json!("x".repeat((4 << 20) - 500));
     alice.show("s", &both);
 }
 

@@ -14,8 +14,10 @@ use crate::ids::{Id, MAX_ID_CHARS};
 use crate::json::{self, list};
 use crate::models::ToolDefinition;
 
-/// The runtime's own limit for a message of a socket.
-pub const MAX_FRAME_BYTES: usize = 32 << 20;
+/// The longest frame: what the longest body may hold, spelt as text within text
+/// (which doubles each of its quotes), and room for what stands around it. The
+/// runtime's own limit for a message of a socket is 32 MiB.
+pub const MAX_FRAME_BYTES: usize = 12 << 20;
 
 /// Arguments that are looked at; an operation takes one.
 const MAX_ARGS: usize = 10;

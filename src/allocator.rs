@@ -1,0 +1,88 @@
+//! How much memory is in use. The memory of wasm never shrinks, so its size alone
+//! says how much was in use once: what is asked for and given back is counted here.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+/// Wasm grows its memory by pages of so many bytes.
+#[cfg(target_arch = "wasm32")]
+const PAGE_BYTES: usize = 64 << 10;
+
+#[cfg(target_arch = "wasm32")]
+#[global_allocator]
+static COUNTED: Counted = Counted;
+
+static IN_USE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
+
+/// The allocator that there is anyway, and two sums beside it.
+struct Counted;
+
+// SAFETY: every call is the system's own, unchanged; beside it only numbers are kept.
+unsafe impl GlobalAlloc for Counted {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        add(layout.size());
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
+        IN_USE.fetch_sub(layout.size(), Relaxed);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.dealloc(at, layout) }
+    }
+
+    unsafe fn realloc(&self, at: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        IN_USE.fetch_sub(layout.size(), Relaxed);
+        add(bytes);
+        // SAFETY: the caller's promises are passed on.
+        unsafe { System.realloc(at, layout, bytes) }
+    }
+}
+
+fn add(bytes: usize) {
+    let in_use = IN_USE.fetch_add(bytes, Relaxed) + bytes;
+    PEAK.fetch_max(in_use, Relaxed);
+}
+
+/// What all objects of this isolate take of wasm's memory.
+#[derive(Debug, PartialEq)]
+pub struct Usage {
+    /// Of the memory itself: what it is now, and the most that it ever was.
+    pub memory_bytes: usize,
+    pub in_use_bytes: usize,
+    pub in_use_peak_bytes: usize,
+}
+
+pub fn usage() -> Usage {
+    #[cfg(target_arch = "wasm32")]
+    let memory_bytes = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
+    #[cfg(not(target_arch = "wasm32"))]
+    let memory_bytes = 0;
+    Usage {
+        memory_bytes,
+        in_use_bytes: IN_USE.load(Relaxed),
+        in_use_peak_bytes: PEAK.load(Relaxed),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_given_back_is_no_longer_in_use_and_stays_in_the_peak() {
+        let before = usage();
+        let [small, large] = [100, 300].map(|size| Layout::array::<u8>(size).unwrap());
+        // SAFETY: each is given back with the layout that it was asked for or grown to.
+        unsafe {
+            let at = Counted.alloc(small);
+            assert_eq!(usage().in_use_bytes, before.in_use_bytes + 100);
+            let at = Counted.realloc(at, small, 300);
+            assert_eq!(usage().in_use_bytes, before.in_use_bytes + 300);
+            Counted.dealloc(at, large);
+        }
+        assert_eq!(usage().in_use_bytes, before.in_use_bytes);
+        assert!(usage().in_use_peak_bytes >= before.in_use_bytes + 300);
+    }
+}
