@@ -1,4 +1,4 @@
-// The example of a service that keeps blocks, run over a Map for its namespace.
+// The example of a service that keeps blocks, run over a Map for its bucket.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -9,24 +9,31 @@ const source = await readFile(new URL("../../examples/memory-service-ts/src/inde
 const { code } = await transform(source, { loader: "ts" });
 const { default: service } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
 
-/** What of a KV namespace the example uses. */
-function namespace() {
+/** What of a bucket the example uses. */
+function bucketOf() {
   const kept = new Map();
+  let puts = 0;
+  const holds = ({ etagMatches, etagDoesNotMatch } = {}, etag) =>
+    (etagMatches === undefined || etagMatches === etag) && (etagDoesNotMatch !== "*" || etag === undefined);
   return {
-    get: async (key) => kept.get(key)?.value ?? null,
-    getWithMetadata: async (key) => kept.get(key) ?? { value: null, metadata: null },
-    put: async (key, value, { metadata }) => void kept.set(key, { value, metadata }),
+    get: async (key) => {
+      const object = kept.get(key);
+      return object === undefined ? null : { ...object, text: async () => object.content };
+    },
+    put: async (key, content, { customMetadata, onlyIf }) => {
+      if (!holds(onlyIf, kept.get(key)?.etag)) return null;
+      puts += 1;
+      kept.set(key, { key, content, customMetadata, etag: `etag ${puts}` });
+      return kept.get(key);
+    },
     list: async ({ prefix }) => ({
-      keys: [...kept]
-        .filter(([name]) => name.startsWith(prefix))
-        .map(([name, { metadata }]) => ({ name, metadata }))
-        .sort((a, b) => (a.name < b.name ? -1 : 1)),
+      objects: [...kept.values()].filter(({ key }) => key.startsWith(prefix)).sort((a, b) => (a.key < b.key ? -1 : 1)),
     }),
   };
 }
 
 function home() {
-  const env = { NOTES_KV: namespace() };
+  const env = { NOTES_BUCKET: bucketOf() };
   return async (path, label, kind, more = {}) => {
     const body = JSON.stringify({ agent: "alice", sessionId: null, label, kind, ...more });
     const response = await service.fetch(new Request(`https://NOTES/${path}`, { method: "POST", body }), env);
@@ -36,10 +43,20 @@ function home() {
 
 test("it_keeps_a_text", async () => {
   const ask = home();
-  assert.deepEqual(await ask("get", "memory", "writable"), { content: null });
+  assert.equal((await ask("get", "memory", "writable")).content, null);
   await ask("set", "memory", "writable", { content: "Likes tea." });
-  assert.deepEqual(await ask("get", "memory", "writable"), { content: "Likes tea." });
-  assert.deepEqual(await ask("get", "memory", "writable", { agent: "bob" }), { content: null });
+  assert.equal((await ask("get", "memory", "writable")).content, "Likes tea.");
+  assert.equal((await ask("get", "memory", "writable", { agent: "bob" })).content, null);
+});
+
+test("of_two_who_write_what_they_made_of_one_text_the_second_is_told", async () => {
+  const ask = home();
+  for (const content of ["first", "second"]) {
+    const { version } = await ask("get", "memory", "writable");
+    assert.deepEqual(await ask("set", "memory", "writable", { content, expectedVersion: version }), {});
+    assert.equal(await ask("set", "memory", "writable", { content: "late", expectedVersion: version }), 409);
+    assert.equal((await ask("get", "memory", "writable")).content, content);
+  }
 });
 
 test("it_keeps_entries_and_finds_them", async () => {

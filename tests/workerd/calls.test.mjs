@@ -123,6 +123,23 @@ describe("a_tool_behind_an_address", async () => {
     assert.deepEqual(results(chunks).map(({ output }) => output.n), Array.from({ length: 12 }, (_, n) => n));
   });
 
+  test("may_ask_the_agent_for_memory_that_lives_elsewhere_however_many_do", async () => {
+    await define(server, "asks", tools);
+    const block = { label: "soul", kind: "readonly", source: { r2: "soul.md" }, defaultContent: "Kind." };
+    await call(server, "asks", "defineBlock", block);
+    // Five hold every slot for tools, and all wait for the bucket.
+    const five = gate();
+    let here = 0;
+    tools.run = async () => {
+      if ((here += 1) === MOST_AT_ONCE) five.open();
+      await five.gate;
+      return { soul: (await call(server, "asks", "getBlock", { label: "soul" })).content };
+    };
+    model.next(asked(8), say("Done."));
+    const { chunks } = await allOf(await submit(server, "asks", "s", "Go."));
+    assert.deepEqual(results(chunks).map(({ output }) => output), Array.from({ length: 8 }, () => ({ soul: "Kind." })));
+  });
+
   test("is_called_with_a_key_of_the_call_that_no_other_call_has", async () => {
     await define(server, "keys", tools);
     const before = tools.calls.length;

@@ -1,11 +1,14 @@
-//! A home for readonly and writable blocks of memory, kept in Workers KV: of the
-//! four POSTs of JSON that a home answers, these need `get` and `set`. Deploy it,
-//! bind it to Session Agent as `NOTES`, and define a block with
+//! A home for readonly and writable blocks of memory, kept in R2: of the four
+//! POSTs of JSON that a home answers, these need `get` and `set`. Deploy it, bind
+//! it to Session Agent as `NOTES`, and define a block with
 //! `"source": {"service": "NOTES"}`.
 
 use serde::Deserialize;
 use serde_json::json;
-use worker::{Context, Env, Request, Response, Result, event};
+use worker::{Conditional, Context, Env, Request, Response, Result, event};
+
+/// The version of a text that isn't there.
+const NOTHING: &str = "";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -15,6 +18,8 @@ struct Asked {
     label: String,
     /// With `set`.
     content: Option<String>,
+    /// The `version` that `get` gave for the text that `content` was made from.
+    expected_version: Option<String>,
 }
 
 impl Asked {
@@ -28,18 +33,39 @@ impl Asked {
 async fn fetch(mut request: Request, env: Env, _: Context) -> Result<Response> {
     let path = request.path();
     let asked: Asked = request.json().await?;
-    let kv = env.kv("NOTES_KV")?;
+    let bucket = env.bucket("NOTES_BUCKET")?;
+    let place = asked.place();
     match path.as_str() {
         "/get" => {
-            let content = kv.get(&asked.place()).text().await?;
-            Response::from_json(&json!({"content": content}))
+            let kept = bucket.get(&place).execute().await?;
+            let Some((kept, body)) = kept.as_ref().and_then(|kept| Some((kept, kept.body()?)))
+            else {
+                return Response::from_json(&json!({"content": null, "version": NOTHING}));
+            };
+            let content = body.text().await?;
+            Response::from_json(&json!({"content": content, "version": kept.etag()}))
         }
         "/set" => {
-            let place = asked.place();
-            let content = asked.content.unwrap_or_default();
-            kv.put(&place, content)?.execute().await?;
-            Response::from_json(&json!({}))
+            let mut put = bucket.put(&place, asked.content.unwrap_or_default());
+            if let Some(version) = asked.expected_version {
+                put = put.only_if(condition(version));
+            }
+            match put.execute().await? {
+                Some(_) => Response::from_json(&json!({})),
+                // Somebody else has written there since: it is read and made anew.
+                None => Response::error("The text has another version.", 409),
+            }
         }
         _ => Response::error("This home keeps texts alone.", 404),
+    }
+}
+
+fn condition(version: String) -> Conditional {
+    let is_nothing = version == NOTHING;
+    Conditional {
+        etag_matches: (!is_nothing).then_some(version),
+        etag_does_not_match: is_nothing.then(|| "*".to_owned()),
+        uploaded_before: None,
+        uploaded_after: None,
     }
 }

@@ -1,9 +1,9 @@
-// A home for blocks of memory, kept in Workers KV: whoever answers these four
-// POSTs of JSON keeps blocks. Deploy it, bind it to Session Agent as `NOTES`, and
-// define a block with `"source": {"service": "NOTES"}`.
+// A home for blocks of memory, kept in R2: whoever answers these four POSTs of
+// JSON keeps blocks. Deploy it, bind it to Session Agent as `NOTES`, and define a
+// block with `"source": {"service": "NOTES"}`.
 
 interface Env {
-  NOTES_KV: KVNamespace;
+  NOTES_BUCKET: R2Bucket;
 }
 
 interface Asked {
@@ -16,15 +16,15 @@ interface Asked {
   key?: string;
   title?: string | null;
   description?: string | null;
+  // The `version` that `get` gave for the text that `content` was made from.
+  expectedVersion?: string;
   // With `search`.
   query?: string;
   limit?: number;
 }
 
-interface Kept {
-  title: string | null;
-  description: string | null;
-}
+/** The version of a text that isn't there. */
+const NOTHING = "";
 
 export default {
   async fetch(request: Request, env: Env): Promise<Response> {
@@ -35,18 +35,22 @@ export default {
     const place = asked.key === undefined ? block : `${block}/${encodeURIComponent(asked.key)}`;
     switch (path) {
       case "get":
-        return Response.json(await get(env.NOTES_KV, block, asked.kind));
-      case "set":
-        await env.NOTES_KV.put(place, asked.content ?? "", {
-          metadata: { title: asked.title ?? null, description: asked.description ?? null } satisfies Kept,
+        return Response.json(await get(env.NOTES_BUCKET, block, asked.kind));
+      case "set": {
+        const put = await env.NOTES_BUCKET.put(place, asked.content ?? "", {
+          customMetadata: { title: asked.title ?? "", description: asked.description ?? "" },
+          onlyIf: condition(asked.expectedVersion),
         });
+        // Somebody else has written there since: it is read and made anew.
+        if (put === null) return new Response("the text has another version", { status: 409 });
         return Response.json({});
+      }
       case "search":
-        return Response.json({ results: await search(env.NOTES_KV, block, asked.query ?? "", asked.limit ?? 10) });
+        return Response.json({ results: await search(env.NOTES_BUCKET, block, asked.query ?? "", asked.limit ?? 10) });
       case "load": {
-        const { value, metadata } = await env.NOTES_KV.getWithMetadata<Kept>(place);
-        if (value === null) return new Response("no such document", { status: 404 });
-        return Response.json({ content: value, description: metadata?.description ?? null });
+        const kept = await env.NOTES_BUCKET.get(place);
+        if (kept === null) return new Response("no such document", { status: 404 });
+        return Response.json({ content: await kept.text(), description: kept.customMetadata?.description || null });
       }
       default:
         return new Response("no such request", { status: 404 });
@@ -54,26 +58,43 @@ export default {
   },
 };
 
-async function get(kv: KVNamespace, block: string, kind: Asked["kind"]) {
-  if (kind === "readonly" || kind === "writable") return { content: await kv.get(block) };
-  const { keys } = await kv.list<Kept>({ prefix: `${block}/` });
-  if (kind === "searchable") return { content: `${keys.length} notes.` };
-  return { skills: keys.map(({ name, metadata }) => ({ key: keyOf(block, name), description: metadata?.description ?? null })) };
+function condition(version: string | undefined): R2Conditional | undefined {
+  if (version === undefined) return undefined;
+  return version === NOTHING ? { etagDoesNotMatch: "*" } : { etagMatches: version };
+}
+
+async function get(bucket: R2Bucket, block: string, kind: Asked["kind"]) {
+  if (kind === "readonly" || kind === "writable") {
+    const kept = await bucket.get(block);
+    if (kept === null) return { content: null, version: NOTHING };
+    return { content: await kept.text(), version: kept.etag };
+  }
+  const objects = await list(bucket, block);
+  if (kind === "searchable") return { content: `${objects.length} notes.` };
+  return { skills: objects.map(({ key, customMetadata }) => ({ key: keyOf(block, key), description: customMetadata?.description || null })) };
 }
 
 /** Notes that hold any of the query's words, those with more of them first. */
-async function search(kv: KVNamespace, block: string, query: string, limit: number) {
+async function search(bucket: R2Bucket, block: string, query: string, limit: number) {
   const words = query.toLowerCase().split(/[^\p{L}\p{N}]+/u).filter((word) => word !== "");
-  const { keys } = await kv.list<Kept>({ prefix: `${block}/`, limit: 100 });
+  const objects = await list(bucket, block);
   const found = await Promise.all(
-    keys.map(async ({ name, metadata }) => {
-      const content = (await kv.get(name)) ?? "";
-      const text = `${metadata?.title ?? ""} ${content}`.toLowerCase();
+    objects.map(async ({ key, customMetadata }) => {
+      const kept = await bucket.get(key);
+      const content = (await kept?.text()) ?? "";
+      const title = customMetadata?.title || null;
+      const text = `${title ?? ""} ${content}`.toLowerCase();
       const score = words.filter((word) => text.includes(word)).length;
-      return { key: keyOf(block, name), title: metadata?.title ?? null, content, score };
+      return { key: keyOf(block, key), title, content, score };
     }),
   );
   return found.filter(({ score }) => score > 0).sort((a, b) => b.score - a.score).slice(0, limit);
+}
+
+/** The first hundred: an example has no pages. */
+async function list(bucket: R2Bucket, block: string) {
+  const { objects } = await bucket.list({ prefix: `${block}/`, limit: 100, include: ["customMetadata"] });
+  return objects;
 }
 
 function keyOf(block: string, name: string): string {

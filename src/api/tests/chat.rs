@@ -228,6 +228,11 @@ fn the_documents_example_echo_and_weather() {
         tool_call,
         json!({"name": "weather", "arguments": {"city": "Rome"}, "agent": "alice", "sessionId": "s"})
     );
+    let limits = alice.outside.calls.borrow()[2].limits;
+    assert_eq!(
+        (limits.silence_ms, limits.total_ms),
+        (30_000, Some(300_000))
+    );
 }
 
 #[test]
