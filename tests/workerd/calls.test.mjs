@@ -27,6 +27,11 @@ function cancel(server, agent, sessionId = "s") {
   return call(server, agent, "cancelTurn", { sessionId });
 }
 
+/** Requests enough for a call that may leave to have left. */
+async function meanwhile(server, agent) {
+  for (let n = 0; n < 20; n += 1) await call(server, agent, "listTools", {});
+}
+
 async function define(server, agent, tools) {
   await call(server, agent, "defineTool", { name: "work", description: "Does it.", url: `${tools.origin}/tool` });
 }
@@ -115,6 +120,7 @@ describe("a_tool_behind_an_address", async () => {
     const turn = submit(server, "five", "s", "Go.").then(allOf);
     for (let n = 0; n < 12; n += 1) {
       await tools.called(before + Math.min(12, MOST_AT_ONCE + n));
+      if (n === 0) await meanwhile(server, "five");
       gates[n].open();
     }
     const { chunks } = await turn;
@@ -227,6 +233,7 @@ describe("a_model", async () => {
     const turns = gates.map((_, n) => submit(server, "heads", `s${n}`, "Go.").then(allOf));
     await model.asked(before + MOST_AT_ONCE);
     await Promise.all(gates.slice(0, MOST_AT_ONCE).map(({ reached }) => reached));
+    await meanwhile(server, "heads");
     for (let n = 0; n < gates.length; n += 1) {
       assert.ok(model.requests.length - before <= MOST_AT_ONCE + n, `${model.requests.length - before} after ${n} heads`);
       await gates[n].reached;
