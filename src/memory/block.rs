@@ -123,23 +123,11 @@ fn why_omitted(error: Error) -> Result<String> {
 
 async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
     match block.home() {
+        Home::Object => hold_here(memory, block),
         Home::Agent { name, label } => {
             let home = Elsewhere { name, label };
-            return hold_elsewhere(memory, block, home).await;
+            hold_elsewhere(memory, block, home).await
         }
-        Home::Service { binding } if block.kind != Kind::Loadable => {
-            let told = service::get(memory, block, binding).await?;
-            let content = told
-                .content
-                .unwrap_or_else(|| block.default_content().to_owned());
-            return Ok(Held {
-                content,
-                ..newest_of(memory, block)?
-            });
-        }
-        _ => {}
-    }
-    match block.home() {
         Home::Bucket { key } => {
             let content = match bucket::get_text(memory, key).await? {
                 Some(stored) => stored.content,
@@ -150,8 +138,17 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
                 ..newest_of(memory, block)?
             })
         }
-        Home::Object => hold_here(memory, block),
-        _ => {
+        Home::Service { binding } if block.kind != Kind::Loadable => {
+            let told = service::get(memory, block, binding).await?;
+            let content = told
+                .content
+                .unwrap_or_else(|| block.default_content().to_owned());
+            Ok(Held {
+                content,
+                ..newest_of(memory, block)?
+            })
+        }
+        Home::Service { .. } | Home::BucketPrefix { .. } => {
             let listing = skills::list(memory, block).await?;
             Ok(Held::text(introduced(block, &listing.render())))
         }

@@ -88,7 +88,11 @@ impl Source {
             Home::Service { binding } if !is_binding(binding) => Err(refused(
                 "`source` must name a service binding: letters, digits and `_`, and none of the Worker's own.",
             )),
-            _ => Ok(()),
+            Home::Object
+            | Home::Bucket { .. }
+            | Home::BucketPrefix { .. }
+            | Home::Agent { .. }
+            | Home::Service { .. } => Ok(()),
         }
     }
 

@@ -91,16 +91,18 @@ pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
         .collect()
 }
 
+/// All of them. A test holds that each is defined above and run below.
+pub const NAMES: &[&str] = &[
+    set_context::NAME,
+    search_context::NAME,
+    load_context::NAME,
+    unload_context::NAME,
+    session_search::NAME,
+];
+
 /// Whether this is a name of a tool of ours, there or not.
 pub fn is_ours(name: &str) -> bool {
-    [
-        set_context::NAME,
-        search_context::NAME,
-        load_context::NAME,
-        unload_context::NAME,
-        session_search::NAME,
-    ]
-    .contains(&name)
+    NAMES.contains(&name)
 }
 
 /// Runs a tool. `arguments` is what the model sent, whatever it is.

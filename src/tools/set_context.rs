@@ -21,7 +21,10 @@ const MAX_KEY_CHARS: usize = 80;
 
 /// Whether an append can read what is there.
 fn is_readable(block: &Definition) -> bool {
-    !matches!(block.home(), Home::Service { .. } | Home::Agent { .. })
+    match block.home() {
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => true,
+        Home::Service { .. } | Home::Agent { .. } => false,
+    }
 }
 
 fn addressed<'b>(blocks: impl IntoIterator<Item = &'b Definition>) -> Vec<&'b Definition> {

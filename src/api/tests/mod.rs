@@ -25,6 +25,8 @@ mod search;
 mod sessions;
 mod staging;
 mod stats;
+mod tables;
+mod tools;
 mod transfer;
 mod transfer_memory;
 mod upgrades;

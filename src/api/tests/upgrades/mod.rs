@@ -7,7 +7,7 @@
 //! `FIXTURES=1 cargo test upgrades`, run on the commit that adds a migration,
 //! makes those of the newest number and touches no other.
 
-mod make;
+pub mod make;
 mod reads;
 
 use std::fs;
@@ -134,7 +134,7 @@ fn a_fixture_has_something_in_every_column_of_every_table() {
 }
 
 /// Tables of rows: neither indexes of words nor what they keep themselves in.
-fn tables(db: &Sqlite) -> Vec<String> {
+pub fn tables(db: &Sqlite) -> Vec<String> {
     let sql = "SELECT t.name
                  FROM sqlite_master AS t
                 WHERE t.type = 'table'
@@ -152,7 +152,7 @@ fn tables(db: &Sqlite) -> Vec<String> {
 }
 
 /// Rows that say they are of this session, by table.
-fn rows_of(db: &Sqlite, session_id: &str) -> Vec<String> {
+pub fn rows_of(db: &Sqlite, session_id: &str) -> Vec<String> {
     let mut found = Vec::new();
     for table in tables(db) {
         for column in ["session_id", "scope"] {

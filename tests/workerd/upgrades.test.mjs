@@ -1,0 +1,109 @@
+// Objects as older builds stored them, put in the place of a real object's file
+// and opened by the built Worker. What is in them, and what every read has to
+// say, is in tests/upgrades; the native tests go further into each.
+
+import assert from "node:assert/strict";
+import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { call, callsIn, textOf } from "./chat_server.mjs";
+import { startServer } from "./harness.mjs";
+import { say, startModel } from "./model_server.mjs";
+
+const FOLDER = fileURLToPath(new URL("../upgrades", import.meta.url));
+const FIXTURES = (await readdir(FOLDER)).filter((name) => name.endsWith(".db")).sort();
+const AGENT = "alice";
+const CUT_OFF = [
+  "cut-before-the-answer",
+  "cut-again",
+  "cut-with-tools-running",
+  "cut-after-a-tool",
+  "cut-after-an-approval",
+  "cut-after-a-clients-answer",
+];
+/** Reads that say the same on any machine: they ask nobody outside. */
+const READS = ["loadEvents", "getHistory", "getCompactions", "getBranches", "getMessage", "getBlockVersions", "listEntries", "listTools"];
+/** Looks at the turns, a tenth of a second apart. */
+const LOOKS = 150;
+
+const model = await startModel();
+after(() => model.stop());
+
+for (const fixture of FIXTURES) {
+  test(`an_object_of_an_older_build_is_opened_${fixture.replace(/\W/g, "_")}`, async () => {
+    const storage = await mkdtemp(join(tmpdir(), "session-agent-upgrade-"));
+    const options = {
+      storage,
+      vars: { AUTH: "open", MODEL: "openai:m", OPENAI_BASE_URL: model.url },
+      secrets: { OPENAI_API_KEY: "a test's key" },
+    };
+    const before = await startServer(options);
+    await call(before, AGENT, "getConfig", {});
+    await before.stop();
+    await replaceObject(storage, join(FOLDER, fixture));
+
+    model.next(...CUT_OFF.map(() => say("Here I am again.")));
+    const server = await startServer(options);
+    try {
+      const told = JSON.parse(await readFile(join(FOLDER, `${fixture.slice(0, 4)}.json`), "utf8"));
+      const reads = told.filter(({ operation, body }) => READS.includes(operation) && !CUT_OFF.includes(body.sessionId));
+      assert.ok(reads.length > 40, `${reads.length} reads`);
+      for (const { operation, body, answer } of reads) {
+        const now = await call(server, AGENT, operation, body);
+        assertTold(answer, now, `${operation} ${JSON.stringify(body)}`);
+      }
+      let found;
+      do found = await call(server, AGENT, "search", { query: "zeppelin" });
+      while (found.pending === true);
+      assert.ok(found.results.length > 0);
+
+      for (let look = 0; ; look += 1) {
+        const [{ n }] = await server.sql(AGENT, "SELECT count(*) AS n FROM cf_agents_turns");
+        if (Number(n) === 0) break;
+        assert.ok(look < LOOKS, `${n} turns stay`);
+        await pause(100);
+      }
+      for (const sessionId of CUT_OFF) {
+        const { messages } = await call(server, AGENT, "getHistory", { sessionId });
+        assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"], sessionId);
+        assert.match(textOf(messages[1]), /Here I am again\./, sessionId);
+        for (const part of callsIn(messages[1])) assert.match(part.state, /^output-/, sessionId);
+      }
+      const { events } = await call(server, AGENT, "appendEvents", {
+        sessionId: "mixed",
+        events: [{ action: "user_message", content: "since the upgrade" }],
+      });
+      assert.equal(events[0].inserted, true);
+    } finally {
+      await server.stop();
+      await rm(storage, { recursive: true, force: true });
+    }
+  });
+}
+
+/** Puts a database in the place of the only object's. */
+async function replaceObject(storage, file) {
+  const entries = await readdir(storage, { recursive: true });
+  const objects = entries.filter((entry) => /[0-9a-f]{64}\.sqlite$/.test(entry));
+  assert.equal(objects.length, 1, objects.join());
+  const path = join(storage, objects[0]);
+  for (const ending of ["-wal", "-shm"]) await rm(path + ending, { force: true });
+  await cp(file, path);
+}
+
+/** All that was told then is told now; there may be more. */
+function assertTold(then, now, at) {
+  if (Array.isArray(then)) {
+    assert.equal(now.length, then.length, at);
+    then.forEach((item, index) => assertTold(item, now[index], `${at}[${index}]`));
+  } else if (then !== null && typeof then === "object") {
+    for (const [name, value] of Object.entries(then)) {
+      if (!/^tokens/.test(name)) assertTold(value, now?.[name], `${at}.${name}`);
+    }
+  } else {
+    assert.deepEqual(now, then, at);
+  }
+}
