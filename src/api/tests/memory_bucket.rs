@@ -121,6 +121,24 @@ fn of_two_appends_to_a_document_at_once_none_is_lost() {
 }
 
 #[test]
+fn a_document_that_cannot_be_read_is_replaced_where_it_stands() {
+    let alice = with_bucket(&[]);
+    let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+    alice.ok("defineBlock", define);
+    let place = "skills/howto/SKILL.md".to_owned();
+    alice
+        .outside
+        .binaries
+        .borrow_mut()
+        .insert(place.clone(), vec![0xFF]);
+    let put = json!({"label": "skills", "key": "howto", "content": "Steps."});
+    alice.ok("putSkill", put);
+    let bucket = alice.outside.bucket.borrow();
+    let keys: Vec<&String> = bucket.as_ref().unwrap().keys().collect();
+    assert_eq!(keys, [&place]);
+}
+
+#[test]
 fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
     let alice = with_bucket(&[("skills/howto", "0", None)]);
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});

@@ -116,10 +116,7 @@ pub struct Found {
 
 pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<Found>> {
     check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
-    for object_key in [
-        format!("{prefix}{key}"),
-        format!("{prefix}{key}{FOLDER_FILE}"),
-    ] {
+    for object_key in places_of(prefix, key) {
         if let Some(stored) = get_text(memory, &object_key).await? {
             return Ok(Some(Found {
                 object_key,
@@ -130,6 +127,30 @@ pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Resu
         }
     }
     Ok(None)
+}
+
+/// Where a document stands, also one that can't be read: it is to be replaced there,
+/// and not to get a twin under its other name. `None`: there is none.
+pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<String>> {
+    for object_key in places_of(prefix, key) {
+        match get_text(memory, &object_key).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Ok(Some(object_key)),
+            Err(error) if matches!(error.code, Code::PayloadTooLarge | Code::InvalidRequest) => {
+                return Ok(Some(object_key));
+            }
+            // Nobody knows whether it is there.
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(None)
+}
+
+fn places_of(prefix: &str, key: &str) -> [String; 2] {
+    [
+        format!("{prefix}{key}"),
+        format!("{prefix}{key}{FOLDER_FILE}"),
+    ]
 }
 
 pub async fn delete_document(memory: &Memory<'_>, object_key: &str) -> Result<()> {

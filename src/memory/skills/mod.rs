@@ -274,11 +274,8 @@ pub async fn put(
     };
     match block.home() {
         Home::BucketPrefix { prefix } => {
-            let object_key = bucket::find_document(memory, prefix, key)
-                .await
-                .ok()
-                .flatten()
-                .map_or_else(|| format!("{prefix}{key}"), |found| found.object_key);
+            let place = bucket::find_place(memory, prefix, key).await?;
+            let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
             stored::forget_listing(memory.db, block)?;
         }

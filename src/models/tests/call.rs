@@ -211,6 +211,16 @@ fn nothing_but_an_overload_is_tried_again() {
 }
 
 #[test]
+fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
+    let script = script(&[], Vec::new());
+    script.answer(Err(Failure::Crowded));
+    let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
+    assert_eq!(error.code.name(), "rate_limited");
+    assert_eq!(error.details["retryAfter"], 5);
+    assert!(script.slept.borrow().is_empty());
+}
+
+#[test]
 fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
     let mut said = Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     said.chunks
