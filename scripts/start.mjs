@@ -2,7 +2,8 @@
 // login and no word to Cloudflare.
 //
 // It is the production configuration run by `wrangler dev --local`; the one
-// difference is AUTH=open, which loopback makes safe.
+// difference is AUTH=local: everybody on this machine gets in, and no page that
+// they visit.
 //
 //   PORT                 the first port to try, 8787 by default
 //   SESSION_AGENT_STATE  the folder that keeps the state, .local/state by default
@@ -45,7 +46,10 @@ function wranglerOptions(port) {
     "--port", port,
     "--inspector-port", "0",
     "--persist-to", STATE,
-    "--var", "AUTH:open",
+    "--var", "AUTH:local",
+    // Else a route in wrangler.toml stands in `Host`, whatever name a page used, and
+    // AUTH=local could not tell whether that was this machine's own.
+    "--infer-origin-from-routes=false",
     "--show-interactive-dev-session=false",
     "--log-level", "log",
   ].map(String);

@@ -1,14 +1,17 @@
-//! Who may do what. Fails closed: without a secret, and without `AUTH = "open"`
-//! chosen on purpose, nobody may do anything.
+//! Who may do what. Fails closed: without a secret, and without `AUTH = "open"` or
+//! `AUTH = "local"` chosen on purpose, nobody may do anything.
 //!
-//! It knows nothing of HTTP beyond the two places that a credential may stand
-//! in, and no message of it ever repeats one.
+//! It knows nothing of HTTP beyond the headers in which a credential may stand or a
+//! browser says where a request comes from, and no message of it ever repeats one.
 
 mod scope;
 mod token;
+mod visit;
 
 pub use scope::{Allow, Caller, Scope};
-pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, mint, verify};
+pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, MIN_SECRET_CHARS, Secret};
+#[cfg(target_arch = "wasm32")]
+pub use visit::{Sharing, Visit};
 
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -17,18 +20,65 @@ use crate::ids::Id;
 /// How this Worker is configured to let callers in.
 #[derive(Clone, Default)]
 pub struct Policy {
-    /// `SESSION_AGENT_TOKEN`.
-    pub secret: Option<String>,
-    /// `AUTH = "open"`. A secret, where there is one, holds all the same.
-    pub is_open: bool,
+    secret: Held,
+    auth: Auth,
+    /// `ALLOWED_ORIGINS`: pages elsewhere that may read answers.
+    origins: Vec<String>,
+}
+
+/// `SESSION_AGENT_TOKEN`.
+#[derive(Clone, Default)]
+enum Held {
+    #[default]
+    Nothing,
+    /// It could be guessed: nobody gets in, whatever `AUTH` says.
+    TooShort,
+    Secret(Secret),
+}
+
+/// `AUTH`, where there is no secret. A secret, where there is one, holds all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Auth {
+    /// Nobody gets in.
+    #[default]
+    Secret,
+    /// Everybody does who reaches it: for a Worker that bindings alone reach.
+    Open,
+    /// Everybody on this machine, and no page that they visit.
+    Local,
 }
 
 impl Policy {
-    /// An empty secret is none: it would be guessed at once.
     pub fn new(secret: Option<String>, auth: Option<&str>) -> Self {
+        let secret = match secret.map(Secret::new) {
+            None => Held::Nothing,
+            Some(None) => Held::TooShort,
+            Some(Some(secret)) => Held::Secret(secret),
+        };
+        let auth = match auth {
+            Some("open") => Auth::Open,
+            Some("local") => Auth::Local,
+            _ => Auth::Secret,
+        };
         Self {
-            secret: secret.filter(|secret| !secret.is_empty()),
-            is_open: auth == Some("open"),
+            secret,
+            auth,
+            origins: Vec::new(),
+        }
+    }
+
+    /// Lets pages of these origins in; gives the places of entries that are none.
+    pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
+        let (origins, wrong) = visit::parse_origins(origins);
+        self.origins = origins;
+        wrong
+    }
+
+    /// What tokens are signed with.
+    pub fn secret(&self) -> Option<&Secret> {
+        match &self.secret {
+            Held::Secret(secret) => Some(secret),
+            Held::Nothing | Held::TooShort => None,
         }
     }
 }
@@ -79,23 +129,29 @@ pub fn identify(
     agent: Option<&str>,
     bearer: Option<&str>,
 ) -> Result<Caller> {
-    let Some(secret) = &policy.secret else {
-        if policy.is_open {
-            return Ok(Caller::Owner);
+    let secret = match &policy.secret {
+        Held::Secret(secret) => secret,
+        Held::TooShort => {
+            return Err(unauthorized(format!(
+                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
+            )));
         }
-        return Err(unauthorized(
-            "This Worker has no secret yet, so it lets nobody in. Set one with `npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
-        ));
+        Held::Nothing if policy.auth == Auth::Secret => {
+            return Err(unauthorized(
+                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
+            ));
+        }
+        Held::Nothing => return Ok(Caller::Owner),
     };
     let Some(bearer) = bearer else {
         return Err(unauthorized(
             "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
         ));
     };
-    if token::is_same_secret(secret, bearer) {
+    if secret.is(bearer) {
         return Ok(Caller::Owner);
     }
-    let claims = verify(secret, bearer, host.now_ms()).map_err(unauthorized)?;
+    let claims = secret.verify(bearer, host.now_ms()).map_err(unauthorized)?;
     if agent.is_some_and(|agent| claims.agent != agent) {
         return Err(unauthorized("This token is for another agent."));
     }
@@ -112,7 +168,7 @@ pub fn identify_page(
     bearer: Option<&str>,
     token: Option<&str>,
 ) -> Result<Caller> {
-    let Some(token) = token.filter(|_| bearer.is_none() && policy.secret.is_some()) else {
+    let Some(token) = token.filter(|_| bearer.is_none() && policy.secret().is_some()) else {
         return identify(policy, host, Some(agent), bearer);
     };
     match identify(policy, host, Some(agent), Some(token))? {
@@ -213,10 +269,14 @@ mod tests {
     use super::*;
     use crate::testing::FixedHost;
 
-    const SECRET: &str = "a long secret";
+    const SECRET: &str = "a secret of exactly 32 characters";
 
     fn policy() -> Policy {
         Policy::new(Some(SECRET.to_owned()), None)
+    }
+
+    fn secret() -> Secret {
+        Secret::new(SECRET.to_owned()).unwrap()
     }
 
     fn id(text: &str) -> Id {
@@ -263,10 +323,64 @@ mod tests {
             )),
             "unauthorized"
         );
+        for auth in ["open", "local"] {
+            assert_eq!(
+                identify(&Policy::new(None, Some(auth)), &host, Some("a"), None),
+                Ok(Caller::Owner)
+            );
+        }
+    }
+
+    #[test]
+    fn a_secret_that_could_be_guessed_shuts_the_worker() {
+        let host = FixedHost::default();
+        let long = "x".repeat(32);
+        for short in ["", "let-me-in", &long[1..], "éééééééééééééééé"] {
+            for auth in [None, Some("open"), Some("local")] {
+                let policy = Policy::new(Some(short.to_owned()), auth);
+                for bearer in [None, Some(short)] {
+                    let error = identify(&policy, &host, Some("a"), bearer).unwrap_err();
+                    assert_eq!(error.code, Code::Unauthorized);
+                    assert!(error.message.contains("openssl rand -hex 32"));
+                    assert!(short.is_empty() || !error.message.contains(short));
+                    let page = identify_page(&policy, &host, "a", None, bearer).unwrap_err();
+                    assert_eq!(page.code, Code::Unauthorized);
+                }
+            }
+        }
+        let policy = Policy::new(Some(long.clone()), None);
         assert_eq!(
-            identify(&Policy::new(None, Some("open")), &host, Some("a"), None),
+            identify(&policy, &host, Some("a"), Some(&long)),
             Ok(Caller::Owner)
         );
+    }
+
+    #[test]
+    fn a_token_is_signed_with_a_key_of_its_own() {
+        use base64::Engine as _;
+        use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+        use hmac::{Hmac, Mac};
+        let host = FixedHost::default();
+        let claims = Claims {
+            agent: "a".to_owned(),
+            scope: Scope {
+                expires_at: i64::MAX,
+                ..Scope::default()
+            },
+        };
+        let claims = URL_SAFE_NO_PAD.encode(serde_json::to_string(&claims).unwrap());
+        // Sealed with the secret itself, as tokens once were, in either format.
+        for prefix in ["sa1", "sa2"] {
+            let sealed = format!("{prefix}.{claims}");
+            let mut mac = Hmac::<sha2::Sha256>::new_from_slice(SECRET.as_bytes()).unwrap();
+            mac.update(sealed.as_bytes());
+            let seal = URL_SAFE_NO_PAD.encode(mac.finalize().into_bytes());
+            let token = format!("{sealed}.{seal}");
+            assert_eq!(
+                code(identify(&policy(), &host, Some("a"), Some(&token))),
+                "unauthorized"
+            );
+        }
     }
 
     #[test]
@@ -289,12 +403,13 @@ mod tests {
         for wrong in [
             "",
             "a",
-            "a long secre",
-            "a long secret ",
-            "A long secret",
+            &SECRET[1..],
+            &format!("{SECRET} "),
+            &SECRET.to_uppercase(),
+            "sa2.x.y",
+            "sa2..",
+            "sa2",
             "sa1.x.y",
-            "sa1..",
-            "sa1",
         ] {
             assert_eq!(
                 code(identify(&policy(), &host, Some("a"), Some(wrong))),
@@ -320,14 +435,17 @@ mod tests {
                 expires_at: host.now_ms() + 1000,
             },
         };
-        let token = mint(SECRET, &claims);
+        let token = secret().mint(&claims);
         let caller = identify(&policy(), &host, Some("a"), Some(&token)).unwrap();
         assert_eq!(caller, Caller::Scoped(claims.scope));
         assert_eq!(
             code(identify(&policy(), &host, Some("b"), Some(&token))),
             "unauthorized"
         );
-        let other = Policy::new(Some("another secret".to_owned()), None);
+        let other = Policy::new(
+            Some("another secret, as long as the first".to_owned()),
+            None,
+        );
         assert_eq!(
             code(identify(&other, &host, Some("a"), Some(&token))),
             "unauthorized"
@@ -350,7 +468,7 @@ mod tests {
                 ..Scope::default()
             },
         };
-        let token = mint(SECRET, &claims);
+        let token = secret().mint(&claims);
         for at in 0..token.len() {
             let mut bytes = token.clone().into_bytes();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
@@ -496,7 +614,7 @@ mod tests {
                 ..Scope::default()
             },
         };
-        let token = mint(SECRET, &claims);
+        let token = secret().mint(&claims);
         let identify = |bearer, token| identify_page(&policy(), &host, "a", bearer, token);
         assert!(matches!(
             identify(None, Some(token.as_str())),
@@ -521,8 +639,8 @@ mod tests {
             (None, None, None),
             (Some(""), None, None),
             (Some("chat"), None, Some("chat")),
-            (Some("sa1.x.y"), Some("sa1.x.y"), Some("sa1.x.y")),
-            (Some("chat, sa1.x.y"), Some("sa1.x.y"), Some("chat")),
+            (Some("sa2.x.y"), Some("sa2.x.y"), Some("sa2.x.y")),
+            (Some("chat, sa2.x.y"), Some("sa2.x.y"), Some("chat")),
         ] {
             assert_eq!(find_subprotocol(offered), (token, answered), "{offered:?}");
         }

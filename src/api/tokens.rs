@@ -5,9 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::is_operation;
 use super::operation::{Agent, Operation, Reply};
 use super::table::OPERATIONS;
-use crate::access::{
-    Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches, mint,
-};
+use crate::access::{Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Limit, optional_list};
@@ -99,10 +97,10 @@ impl Operation for MintToken {
     type Output = Minted;
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let secret = agent.policy.secret.as_deref().ok_or_else(|| {
+        let secret = agent.policy.secret().ok_or_else(|| {
             Error::new(
                 Code::NotConfigured,
-                "A token is signed with the secret, and this Worker has none. Set one with `npx wrangler secret put SESSION_AGENT_TOKEN`.",
+                "A token is signed with the secret, and this Worker has none. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
             )
             .with("binding", "SESSION_AGENT_TOKEN")
         })?;
@@ -131,7 +129,7 @@ impl Operation for MintToken {
                 expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
             },
         };
-        let token = mint(secret, &claims);
+        let token = secret.mint(&claims);
         if token.len() > MAX_TOKEN_BYTES {
             let actual = token.len();
             return Err(

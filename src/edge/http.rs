@@ -106,6 +106,12 @@ pub fn nothing(meter: &Meter) -> Built {
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
+/// Headers alone.
+pub fn nothing_but(headers: &[(&str, &str)]) -> Built {
+    let init = init(204, None, headers)?;
+    Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
+}
+
 /// An answer whose body is written piece by piece, as it is read. Its headers
 /// say what it has cost up to its start.
 pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> Built {

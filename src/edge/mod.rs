@@ -6,20 +6,31 @@ mod http;
 mod object;
 mod outside;
 mod router;
+mod sharing;
 mod site;
 mod sockets;
 mod storage;
 mod stream;
 mod transfer;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use self::host::Runtime;
-use crate::access::{self, Caller, Policy};
+use crate::access::{self, Caller, Policy, Visit};
 use crate::api::route::Route;
 use crate::error::Result;
-use worker::{Env, web_sys};
+use worker::{Env, console_warn, web_sys};
 
-/// Who asks: by a header, or, where a page can't set one, as it can say it.
+/// Who asks: by a header, or, where a page can't set one, as it can say it. First
+/// of all, whether it comes from where it may.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
+    let header = |name| http::find_header(request, name);
+    let (host, origin, fetch_site) = (header("host"), header("origin"), header("sec-fetch-site"));
+    policy.admit(&Visit {
+        host: host.as_deref(),
+        origin: origin.as_deref(),
+        fetch_site: fetch_site.as_deref(),
+    })?;
     let authorization = http::find_header(request, "authorization");
     let bearer = access::find_bearer(authorization.as_deref());
     match route {
@@ -43,5 +54,21 @@ fn policy(env: &Env) -> Policy {
         .ok()
         .map(|secret| secret.to_string());
     let auth = env.var("AUTH").ok().map(|auth| auth.to_string());
-    Policy::new(secret, auth.as_deref())
+    let mut policy = Policy::new(secret, auth.as_deref());
+    if let Ok(origins) = env.var("ALLOWED_ORIGINS") {
+        for place in policy.share_with(&origins.to_string()) {
+            warn_once(place);
+        }
+    }
+    policy
+}
+
+/// Says once in a Worker's life that an entry of `ALLOWED_ORIGINS` is left out.
+fn warn_once(place: usize) {
+    static HAS_WARNED: AtomicBool = AtomicBool::new(false);
+    if !HAS_WARNED.swap(true, Ordering::Relaxed) {
+        console_warn!(
+            "ALLOWED_ORIGINS: entry {place} is no origin, and is left out. An origin is `https://app.example.com`, in lower case and without a path; `*` and `null` are none."
+        );
+    }
 }

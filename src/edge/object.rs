@@ -15,7 +15,7 @@ use super::host::Runtime;
 use super::outside::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, wake_at};
-use super::{http, identify, policy, site, stream, transfer};
+use super::{http, identify, policy, sharing, site, stream, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
 use crate::api::route::{self, Route};
@@ -88,31 +88,11 @@ impl SessionAgent {
     }
 
     pub async fn fetch(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
-        let object = &self.object;
-        let db = Sqlite::new(&object.storage);
-        let handled = object.handle(request, &db).await;
-        self.go_on();
-        match handled {
-            Ok(Answer::Reply(reply, hold)) => {
-                if let Some(grown) = reply.grown {
-                    self.follow_up(grown);
-                }
-                http::answer(&reply.body, &db.meter, hold)
-            }
-            Ok(Answer::Stream(body)) => {
-                let headers = [("content-type", "application/x-ndjson")];
-                http::stream(&body, &db.meter, &headers)
-            }
-            Ok(Answer::Turn(begun)) => {
-                if let Some(work) = begun.work {
-                    self.begin(work);
-                }
-                answer_turn(begun.listening, &db)
-            }
-            Ok(Answer::Nothing) => http::nothing(&db.meter),
-            Ok(Answer::Response(response)) => response,
-            Err(error) => http::refuse(&error, Some(&db.meter)),
+        let shared = sharing::find(&self.object.policy, &request);
+        if let Some(answer) = sharing::answer_preflight(&shared, &request) {
+            return answer;
         }
+        sharing::mark(self.answer(request).await?, &shared)
     }
 
     /// Looks for turns that were cut off.
@@ -180,6 +160,34 @@ impl SessionAgent {
 }
 
 impl SessionAgent {
+    async fn answer(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
+        let object = &self.object;
+        let db = Sqlite::new(&object.storage);
+        let handled = object.handle(request, &db).await;
+        self.go_on();
+        match handled {
+            Ok(Answer::Reply(reply, hold)) => {
+                if let Some(grown) = reply.grown {
+                    self.follow_up(grown);
+                }
+                http::answer(&reply.body, &db.meter, hold)
+            }
+            Ok(Answer::Stream(body)) => {
+                let headers = [("content-type", "application/x-ndjson")];
+                http::stream(&body, &db.meter, &headers)
+            }
+            Ok(Answer::Turn(begun)) => {
+                if let Some(work) = begun.work {
+                    self.begin(work);
+                }
+                answer_turn(begun.listening, &db)
+            }
+            Ok(Answer::Nothing) => http::nothing(&db.meter),
+            Ok(Answer::Response(response)) => response,
+            Err(error) => http::refuse(&error, Some(&db.meter)),
+        }
+    }
+
     /// Goes on after the answer, on a meter of its own.
     fn follow_up(&self, grown: Id) {
         let object = Rc::clone(&self.object);

@@ -5,7 +5,8 @@
 use wasm_bindgen::JsValue;
 use worker::{Context, Env, event, web_sys};
 
-use super::{http, identify, policy, site};
+use super::{http, identify, policy, sharing, site};
+use crate::access::Policy;
 use crate::api::{admit, route};
 use crate::error::Error;
 
@@ -24,26 +25,48 @@ async fn fetch(
 }
 
 async fn handle(request: web_sys::Request, env: &Env) -> Result<web_sys::Response, JsValue> {
+    let policy = policy(env);
+    let shared = sharing::find(&policy, &request);
+    if let Some(answer) = sharing::answer_preflight(&shared, &request) {
+        return answer;
+    }
+    match answer(request, env, &policy).await? {
+        // The object has marked it.
+        Answered::ByObject(response) => Ok(response),
+        Answered::Here(response) => sharing::mark(response, &shared),
+    }
+}
+
+enum Answered {
+    Here(web_sys::Response),
+    ByObject(web_sys::Response),
+}
+
+async fn answer(
+    request: web_sys::Request,
+    env: &Env,
+    policy: &Policy,
+) -> Result<Answered, JsValue> {
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
-        Err(error) => return http::refuse(&error, None),
+        Err(error) => return http::refuse(&error, None).map(Answered::Here),
     };
     if !site::is_public(&route) {
-        let caller = match identify(&policy(env), &route, &request) {
+        let caller = match identify(policy, &route, &request) {
             Ok(caller) => caller,
-            Err(error) => return http::refuse(&error, None),
+            Err(error) => return http::refuse(&error, None).map(Answered::Here),
         };
         if let Err(error) = admit(&caller, &route) {
             http::discard(&request).await;
-            return http::refuse(&error, None);
+            return http::refuse(&error, None).map(Answered::Here);
         }
     }
     if let Some(response) = site::serve(&route) {
-        return response;
+        return response.map(Answered::Here);
     }
     match forward(request, env, route.agent().unwrap_or_default()).await {
-        Ok(response) => Ok(response),
-        Err(error) => http::refuse(&Error::storage(error.to_string()), None),
+        Ok(response) => Ok(Answered::ByObject(response)),
+        Err(error) => http::refuse(&Error::storage(error.to_string()), None).map(Answered::Here),
     }
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
-const SECRET = "correct horse battery staple";
+const SECRET = "correct horse battery staple, twice and again";
 const guarded = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
 const unset = await startServer({ vars: {} });
 after(() => Promise.all([guarded.stop(), unset.stop()]));
@@ -36,7 +36,7 @@ test("without_a_secret_everything_but_health_and_the_first_page_is_shut", async 
 
 test("the_secret_opens_everything_and_nothing_else_does", async () => {
   assert.equal(await statusOf("a", "listSessions", {}, owner), 200);
-  for (const token of ["", "x", SECRET.slice(1), `${SECRET} x`, "sa1.e30.AAAA", "x".repeat(20_000)]) {
+  for (const token of ["", "x", SECRET.slice(1), `${SECRET} x`, "sa2.e30.AAAA", "x".repeat(20_000)]) {
     for (const via of [undefined, "service", "object"]) {
       assert.deepEqual(await statusOf("a", "listSessions", {}, { ...bearer(token), via }), [401, "unauthorized"]);
     }

@@ -6,7 +6,7 @@ import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 import { tableUnder } from "./readme.mjs";
 
-const SECRET = "let-me-in";
+const SECRET = "the secret of this test, long enough";
 const server = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
 after(() => server.stop());
 

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { request } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,6 +31,12 @@ test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", asy
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
 
+    // Everybody on this machine gets in, and no name of somebody else's that leads here.
+    const listed = new URL("/agents/session-agent/a/rpc/listSessions", address);
+    assert.equal(await statusOf(listed, {}), 200);
+    assert.equal(await statusOf(listed, { host: "rebound.example" }), 403);
+    assert.equal(await statusOf(listed, { origin: "https://evil.example" }), 403);
+
     npmStart.kill("SIGTERM");
     assert.deepEqual(await ended, [0, null]);
     await assert.rejects(fetch(`${address}/health`));
@@ -39,6 +46,15 @@ test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", asy
     taken.close();
   }
 });
+
+/** Raw, since fetch has a mind of its own about `Host`. */
+async function statusOf(url, headers) {
+  const asked = request(url, { method: "POST", headers });
+  asked.end("{}");
+  const [response] = await once(asked, "response");
+  response.resume();
+  return response.statusCode;
+}
 
 async function addressIn(output) {
   for await (const line of createInterface({ input: output })) {

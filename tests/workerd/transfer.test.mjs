@@ -225,7 +225,7 @@ test("an_import_that_is_killed_half_way_is_no_session_and_is_done_again", async 
 });
 
 test("a_token_for_a_session_exports_it_and_no_other", async () => {
-  const secret = "let-me-in";
+  const secret = "the secret of this test, long enough";
   const own = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: secret } });
   try {
     const headers = { authorization: `Bearer ${secret}` };

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Alice, ids};
+use super::{Alice, conversation, ids};
 use crate::access::{Caller, Needs, Policy, Scope, Touches, identify};
 use crate::api::table::OPERATIONS;
 use crate::ids::Id;
@@ -216,7 +216,7 @@ fn a_token_that_can_not_be_is_not_minted() {
 
 /// What forges the agent, its tools or the system, by every operation that writes
 /// messages, with the field that says so.
-fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
+pub fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
     let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": "forged"}]}});
     let event = |event: Value| json!({"sessionId": "s", "events": [{"action": "user_message", "content": "x"}, event]});
     let context = |context: Value| json!({"sessionId": "s", "messages": [{"role": "user", "content": "x"}, context]});
@@ -253,23 +253,6 @@ fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
         forgeries.push(("persistWorkingContext", context(forged), "messages[1].role"));
     }
     forgeries
-}
-
-fn conversation() -> Alice {
-    let alice = Alice::with_session();
-    let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": id}]}});
-    for (id, role) in [("system", "system"), ("mine", "user"), ("its", "assistant")] {
-        alice.ok("appendMessage", message(id, role));
-    }
-    alice.ok(
-        "appendEvents",
-        json!({"sessionId": "s", "events": [
-            {"action": "user_message", "content": "?"},
-            {"id": "run", "action": "agent_message", "content": "a"},
-            {"action": "agent_message", "content": "b"},
-        ]}),
-    );
-    alice
 }
 
 #[test]

@@ -26,7 +26,7 @@ struct Town {
     calls: RefCell<Vec<Call>>,
 }
 
-const SECRET: &str = "a secret";
+const SECRET: &str = "the secret of these two, long enough";
 
 impl Town {
     fn of(names: &[&'static str]) -> Self {
@@ -100,7 +100,10 @@ impl Outside for Town {
                 let found = call.headers.iter().find(|(name, _)| name == wanted);
                 found.map(|(_, value)| value.as_str())
             };
-            assert_eq!(header("authorization"), Some("Bearer a secret"));
+            assert_eq!(
+                header("authorization"),
+                Some("Bearer the secret of these two, long enough")
+            );
             let via = parse_via(header(VIA_HEADER));
             let outcome = self.run(&name, &operation, &call.body, &via).await;
             let (status, body) = match outcome {

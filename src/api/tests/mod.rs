@@ -1,6 +1,7 @@
 //! The operations against a real SQLite, natively: what a caller sees.
 
 mod access;
+mod attacks;
 mod carry_over;
 mod chat;
 mod compaction;
@@ -63,7 +64,10 @@ impl Default for Alice {
         Self {
             db: migrated(),
             host: FixedHost::default(),
-            policy: Policy::new(Some("a secret".to_owned()), None),
+            policy: Policy::new(
+                Some("the secret of these tests, long enough".to_owned()),
+                None,
+            ),
             caller: Caller::Owner,
             outside: Script::default(),
             watch: Watch::default(),
@@ -135,4 +139,23 @@ impl Alice {
 fn ids(list: &Value) -> Vec<String> {
     let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
     list.as_array().unwrap().iter().map(id).collect()
+}
+
+/// Session `s` with a message of everybody's: `system`, a user's `mine`, the agent's
+/// `its`, and a run of events that begins with `run`.
+fn conversation() -> Alice {
+    let alice = Alice::with_session();
+    let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": id}]}});
+    for (id, role) in [("system", "system"), ("mine", "user"), ("its", "assistant")] {
+        alice.ok("appendMessage", message(id, role));
+    }
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "user_message", "content": "?"},
+            {"id": "run", "action": "agent_message", "content": "a"},
+            {"action": "agent_message", "content": "b"},
+        ]}),
+    );
+    alice
 }

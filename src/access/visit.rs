@@ -1,0 +1,395 @@
+//! What a browser says of where a request comes from, and what a page elsewhere is
+//! told. Pages can't forge these headers, so a machine's own agents can be kept
+//! from the pages that its user visits. Programs say what they like; they are on
+//! this machine, or they need a token.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use super::{Auth, Policy, forbidden};
+use crate::error::Result;
+
+/// The headers of a request that say where it comes from.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Visit<'a> {
+    /// `Host`. A request through a binding has none, and its address's host says nothing.
+    pub host: Option<&'a str>,
+    pub origin: Option<&'a str>,
+    /// `Sec-Fetch-Site`
+    pub fetch_site: Option<&'a str>,
+}
+
+/// What an answer says to the browser of a page elsewhere.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Sharing {
+    /// Pages elsewhere can be let in at all.
+    pub is_on: bool,
+    /// The page's origin, where it is let in.
+    pub origin: Option<String>,
+}
+
+/// What a page elsewhere may read of an answer, beside its body.
+const EXPOSED: &str = "x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
+
+/// What the stock clients send: the AI SDK names itself in `user-agent`, which
+/// some browsers let a page set and then ask about.
+const HEADERS: &str = "authorization, content-type, user-agent";
+
+const METHODS: &str = "GET, HEAD, POST";
+
+/// Seconds for which a browser need not ask again: what they take at most, 2 hours.
+const PREFLIGHT_SECONDS: &str = "7200";
+
+impl Sharing {
+    /// Headers of an answer.
+    pub fn headers(&self) -> Vec<(&'static str, &str)> {
+        let mut headers = Vec::new();
+        if self.is_on {
+            headers.push(("vary", "Origin"));
+        }
+        if let Some(origin) = &self.origin {
+            headers.push(("access-control-allow-origin", origin.as_str()));
+            headers.push(("access-control-expose-headers", EXPOSED));
+        }
+        headers
+    }
+
+    /// Headers of the answer to a browser that asks before it sends.
+    pub fn preflight_headers(&self) -> Vec<(&'static str, &str)> {
+        let mut headers = self.headers();
+        headers.push(("access-control-allow-methods", METHODS));
+        headers.push(("access-control-allow-headers", HEADERS));
+        headers.push(("access-control-max-age", PREFLIGHT_SECONDS));
+        headers
+    }
+}
+
+impl Policy {
+    /// Turns away what a page of another site sends to an agent of this machine, and
+    /// what comes under a name that somebody else may have given this machine.
+    pub fn admit(&self, visit: &Visit<'_>) -> Result<()> {
+        if self.auth != Auth::Local {
+            return Ok(());
+        }
+        if visit.host.is_some_and(|host| !is_loopback(host)) {
+            return Err(forbidden(
+                "With `AUTH = \"local\"` this Worker answers under this machine's own names alone: localhost, 127.0.0.1 and [::1].",
+            ));
+        }
+        let Some(origin) = visit.origin else {
+            return check_site(visit);
+        };
+        if self.sharing(Some(origin)).origin.is_some() {
+            return Ok(());
+        }
+        // Under a loopback host, the host's own pages are loopback too.
+        if !is_loopback_origin(origin) {
+            return Err(forbidden(
+                "With `AUTH = \"local\"` pages of other hosts are kept out. To let one in, set the secret and name its origin in `ALLOWED_ORIGINS`.",
+            ));
+        }
+        check_site(visit)
+    }
+
+    /// What a page of this origin is told, if the request comes from one.
+    pub fn sharing(&self, origin: Option<&str>) -> Sharing {
+        let is_on = self.secret().is_some() && !self.origins.is_empty();
+        let allowed =
+            origin.filter(|origin| is_on && self.origins.iter().any(|allowed| allowed == origin));
+        Sharing {
+            is_on,
+            origin: allowed.map(str::to_owned),
+        }
+    }
+}
+
+fn check_site(visit: &Visit<'_>) -> Result<()> {
+    if visit
+        .fetch_site
+        .is_some_and(|site| site.trim().eq_ignore_ascii_case("cross-site"))
+    {
+        return Err(forbidden(
+            "With `AUTH = \"local\"` pages of other sites are kept out. To a browser `localhost` and `127.0.0.1` are two sites: use for both the one name.",
+        ));
+    }
+    Ok(())
+}
+
+/// The origins that a variable names, separated by spaces, and the places of those
+/// entries that are none, the first being 1.
+pub fn parse_origins(text: &str) -> (Vec<String>, Vec<usize>) {
+    let mut origins = Vec::new();
+    let mut wrong = Vec::new();
+    for (index, entry) in text.split_whitespace().enumerate() {
+        if is_origin(entry) {
+            origins.push(entry.to_owned());
+        } else {
+            wrong.push(index + 1);
+        }
+    }
+    (origins, wrong)
+}
+
+/// Whether this is an origin as browsers write it: a scheme, a host, perhaps a
+/// port, all in lower case. A path, `*` and `null` are none.
+fn is_origin(text: &str) -> bool {
+    let Some((scheme, authority)) = text.split_once("://") else {
+        return false;
+    };
+    let Some((host, port)) = split_port(authority) else {
+        return false;
+    };
+    let is_default = matches!((scheme, port), ("http", Some(80)) | ("https", Some(443)));
+    let is_name = !host.is_empty()
+        && host
+            .bytes()
+            .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_'));
+    matches!(scheme, "http" | "https") && !is_default && (is_name || ipv6(host).is_some())
+}
+
+fn is_loopback_origin(origin: &str) -> bool {
+    origin.split_once("://").is_some_and(|(scheme, authority)| {
+        matches!(scheme, "http" | "https") && is_loopback(authority)
+    })
+}
+
+/// Whether a host, with or without a port, is this machine and nothing else:
+/// browsers resolve `localhost` and what ends on `.localhost` by themselves.
+fn is_loopback(authority: &str) -> bool {
+    let Some((host, _)) = split_port(authority) else {
+        return false;
+    };
+    let host = host.to_ascii_lowercase();
+    host == "localhost"
+        || host.ends_with(".localhost")
+        || host
+            .parse::<Ipv4Addr>()
+            .is_ok_and(|address| address.is_loopback())
+        || ipv6(&host).is_some_and(|address| address.is_loopback())
+}
+
+/// The host and the port of `host[:port]`.
+fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
+    let end = match authority.strip_prefix('[') {
+        // Colons are within the brackets, too.
+        Some(rest) => rest.find(']')? + 2,
+        None => authority.find(':').unwrap_or(authority.len()),
+    };
+    let (host, port) = authority.split_at_checked(end)?;
+    match port.strip_prefix(':') {
+        None if port.is_empty() => Some((host, None)),
+        Some(port) if port.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some((host, Some(port.parse().ok()?)))
+        }
+        _ => None,
+    }
+}
+
+fn ipv6(host: &str) -> Option<Ipv6Addr> {
+    host.strip_prefix('[')?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECRET: &str = "a secret of this test's, of forty characters";
+
+    fn local() -> Policy {
+        Policy::new(None, Some("local"))
+    }
+
+    fn is_admitted(policy: &Policy, visit: &Visit<'_>) -> bool {
+        match policy.admit(visit) {
+            Ok(()) => true,
+            Err(error) => {
+                assert_eq!(error.code.name(), "forbidden");
+                false
+            }
+        }
+    }
+
+    #[test]
+    fn a_local_worker_answers_under_this_machines_names_alone() {
+        for (host, admitted) in [
+            ("localhost", true),
+            ("LOCALHOST:8787", true),
+            ("app.localhost:8787", true),
+            ("127.0.0.1:8787", true),
+            ("127.1.2.3", true),
+            ("[::1]:8787", true),
+            ("[::1]", true),
+            ("memory.example.com", false),
+            ("localhost.example.com", false),
+            ("notlocalhost", false),
+            ("127.0.0.1.example.com:8787", false),
+            ("0.0.0.0:8787", false),
+            ("127.1", false),
+            ("2130706433", false),
+            ("[::]:8787", false),
+            ("[::ffff:1.2.3.4]", false),
+            ("[::1", false),
+            ("[::1]x", false),
+            ("localhost:8787:1", false),
+            ("localhost:port", false),
+            ("localhost/", false),
+            ("user@localhost", false),
+            ("192.168.1.2:8787", false),
+            ("", false),
+        ] {
+            let visit = Visit {
+                host: Some(host),
+                ..Visit::default()
+            };
+            assert_eq!(is_admitted(&local(), &visit), admitted, "{host}");
+        }
+        // Through a binding there is no host to go by.
+        assert!(is_admitted(&local(), &Visit::default()));
+    }
+
+    #[test]
+    fn a_local_worker_keeps_out_pages_of_other_hosts() {
+        for (origin, admitted) in [
+            ("http://localhost:5173", true),
+            ("http://127.0.0.1:8787", true),
+            ("https://[::1]:1", true),
+            ("http://app.localhost", true),
+            ("null", false),
+            ("", false),
+            ("https://evil.example", false),
+            ("http://localhost.evil.example", false),
+            ("http://localhost@evil.example", false),
+            ("http://evil.example:80 http://localhost", false),
+            ("file://", false),
+            ("file://localhost", false),
+            ("chrome-extension://localhost", false),
+            ("localhost", false),
+        ] {
+            for host in [None, Some("127.0.0.1:8787")] {
+                let visit = Visit {
+                    host,
+                    origin: Some(origin),
+                    fetch_site: None,
+                };
+                assert_eq!(is_admitted(&local(), &visit), admitted, "{origin}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_local_worker_keeps_out_what_another_site_set_off() {
+        for (fetch_site, admitted) in [
+            ("none", true),
+            ("same-origin", true),
+            ("same-site", true),
+            ("cross-site", false),
+            ("Cross-Site", false),
+        ] {
+            for origin in [None, Some("http://localhost:5173")] {
+                let visit = Visit {
+                    host: Some("127.0.0.1:8787"),
+                    origin,
+                    fetch_site: Some(fetch_site),
+                };
+                assert_eq!(is_admitted(&local(), &visit), admitted, "{fetch_site}");
+            }
+        }
+    }
+
+    #[test]
+    fn elsewhere_where_a_request_comes_from_is_not_asked() {
+        let visit = Visit {
+            host: Some("memory.example.com"),
+            origin: Some("https://evil.example"),
+            fetch_site: Some("cross-site"),
+        };
+        for policy in [
+            Policy::new(None, None),
+            Policy::new(None, Some("open")),
+            Policy::new(Some(SECRET.to_owned()), None),
+        ] {
+            assert!(is_admitted(&policy, &visit));
+        }
+        // A secret beside it takes nothing back.
+        let both = Policy::new(Some(SECRET.to_owned()), Some("local"));
+        assert!(!is_admitted(&both, &visit));
+    }
+
+    #[test]
+    fn origins_are_exact_and_what_is_none_is_left_out() {
+        let (origins, wrong) = parse_origins(
+            " https://app.example http://localhost:5173\n* null https://app.example/ https://*.example app.example ftp://app.example https://App.example https://app.example:443 http://[::1]:3000 https:// https://a:b https://u@app.example https://app.example:99999",
+        );
+        assert_eq!(
+            origins,
+            [
+                "https://app.example",
+                "http://localhost:5173",
+                "http://[::1]:3000"
+            ]
+        );
+        assert_eq!(wrong, [3, 4, 5, 6, 7, 8, 9, 10, 12, 13, 14, 15]);
+        assert_eq!(parse_origins(""), (Vec::new(), Vec::new()));
+    }
+
+    #[test]
+    fn a_named_origin_is_answered_and_needs_a_secret_to_be() {
+        let named = |mut policy: Policy| {
+            assert!(policy.share_with("https://app.example").is_empty());
+            policy
+        };
+        let shared = named(Policy::new(Some(SECRET.to_owned()), None));
+        let sharing = shared.sharing(Some("https://app.example"));
+        assert_eq!(
+            sharing.headers(),
+            [
+                ("vary", "Origin"),
+                ("access-control-allow-origin", "https://app.example"),
+                ("access-control-expose-headers", EXPOSED)
+            ]
+        );
+        for other in [
+            None,
+            Some("https://app.example.evil.example"),
+            Some("http://app.example"),
+            Some("https://app.example:8443"),
+            Some("null"),
+            Some("*"),
+        ] {
+            assert_eq!(
+                shared.sharing(other).headers(),
+                [("vary", "Origin")],
+                "{other:?}"
+            );
+        }
+        for policy in [
+            Policy::new(None, None),
+            Policy::new(None, Some("open")),
+            Policy::new(None, Some("local")),
+            Policy::new(Some("short".to_owned()), Some("open")),
+        ] {
+            assert_eq!(
+                named(policy).sharing(Some("https://app.example")),
+                Sharing::default()
+            );
+        }
+        // On this machine, too, and then whichever site it is.
+        let local = named(Policy::new(Some(SECRET.to_owned()), Some("local")));
+        let visit = |host, origin| Visit {
+            host: Some(host),
+            origin: Some(origin),
+            fetch_site: Some("cross-site"),
+        };
+        assert!(is_admitted(
+            &local,
+            &visit("localhost", "https://app.example")
+        ));
+        assert!(!is_admitted(
+            &local,
+            &visit("localhost", "https://other.example")
+        ));
+        assert!(!is_admitted(
+            &local,
+            &visit("rebound.example", "https://app.example")
+        ));
+    }
+}

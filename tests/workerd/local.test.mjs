@@ -1,0 +1,201 @@
+// AUTH=local, as `npm start` sets it: programs of this machine get in, and no page
+// of another site that their user visits, at whichever door it knocks.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { request as httpRequest } from "node:http";
+import { after, test } from "node:test";
+import { WebSocket } from "ws";
+import { startServer } from "./harness.mjs";
+
+const SECRET = "the secret of this test, long enough";
+const server = await startServer({ vars: { AUTH: "local" } });
+const weak = await startServer({ vars: { AUTH: "open" }, secrets: { SESSION_AGENT_TOKEN: SECRET.slice(5) } });
+const shared = await startServer({
+  vars: { ALLOWED_ORIGINS: "https://app.example * null https://app.example/" },
+  secrets: { SESSION_AGENT_TOKEN: SECRET },
+});
+after(() => Promise.all([server.stop(), weak.stop(), shared.stop()]));
+
+const AGENT = "/agents/session-agent/a";
+
+// [method, path, body]
+const DOORS = [
+  ["POST", `${AGENT}/rpc/listSessions`, "{}"],
+  ["POST", `${AGENT}/rpc/destroy`, '{"confirm":"a"}'],
+  ["POST", `${AGENT}/chat`, '{"id":"s","message":{"role":"user","parts":[]}}'],
+  ["GET", `${AGENT}/chat/s/stream`],
+  ["GET", `${AGENT}/get-messages?sessionId=s`],
+  ["GET", `${AGENT}/sessions/s/export`],
+  ["POST", `${AGENT}/sessions/s/import`, ""],
+  ["GET", AGENT],
+  ["GET", "/openapi.json"],
+];
+
+/** Raw, since fetch has a mind of its own about these headers. */
+async function ask(url, method, path, headers = {}, body) {
+  const asked = httpRequest(new URL(path, url), { method, headers });
+  asked.end(body);
+  const [response] = await once(asked, "response");
+  let text = "";
+  for await (const chunk of response.setEncoding("utf8")) text += chunk;
+  return { status: response.statusCode, headers: response.headers, text };
+}
+
+/** `undefined`: it was let in. */
+async function refusal(headers, [method, path, body], url = server.url) {
+  const { status, text } = await ask(url, method, path, headers, body);
+  return status === 403 ? JSON.parse(text).error.code : undefined;
+}
+
+function openSocket(url, options = {}, protocols = []) {
+  const socket = new WebSocket(new URL(`${AGENT}?sessionId=s`, url.href.replace("http", "ws")), protocols, options);
+  return Promise.race([
+    once(socket, "open").then(() => (socket.terminate(), 101)),
+    once(socket, "unexpected-response").then(([, response]) => response.statusCode),
+    once(socket, "error").then(([error]) => error),
+  ]);
+}
+
+test("programs_and_pages_of_this_machine_get_in", async () => {
+  const { port } = server.url;
+  for (const headers of [
+    {},
+    { origin: "http://localhost:5173" },
+    { origin: `http://127.0.0.1:${port}`, "sec-fetch-site": "same-origin" },
+    { origin: `http://127.0.0.1:3000`, "sec-fetch-site": "same-site" },
+    { "sec-fetch-site": "none" },
+    { host: `localhost:${port}` },
+    { host: `[::1]:${port}` },
+  ]) {
+    assert.equal((await ask(server.url, "POST", `${AGENT}/rpc/listSessions`, headers, "{}")).status, 200, JSON.stringify(headers));
+  }
+  assert.equal(await openSocket(server.url), 101);
+  assert.equal(await openSocket(server.url, { origin: "http://localhost:5173" }), 101);
+});
+
+test("no_page_of_another_site_gets_in_at_any_door", async () => {
+  await server.call("a", "createSession", { id: "s" });
+  const { port } = server.url;
+  const pages = [
+    { origin: "https://evil.example" },
+    { origin: "null" },
+    { origin: `http://localhost.evil.example:${port}` },
+    { "sec-fetch-site": "cross-site" },
+    // A name of the attacker's that leads here, and the page under it.
+    { host: `rebound.example:${port}` },
+    { host: `rebound.example:${port}`, origin: `http://rebound.example:${port}`, "sec-fetch-site": "same-origin" },
+  ];
+  for (const door of DOORS) {
+    for (const headers of pages) {
+      assert.equal(await refusal(headers, door), "forbidden", `${door} ${JSON.stringify(headers)}`);
+    }
+  }
+  for (const headers of pages.slice(1)) {
+    const upgrade = { ...headers, upgrade: "websocket", connection: "Upgrade", "sec-websocket-version": "13", "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==" };
+    assert.equal(await refusal(upgrade, ["GET", `${AGENT}?sessionId=s`]), "forbidden", JSON.stringify(headers));
+  }
+  assert.equal(await openSocket(server.url, { origin: "https://evil.example" }), 403);
+  // Nothing of it was done.
+  const { body } = await server.call("a", "listSessions", {});
+  assert.deepEqual(body.sessions.map(({ id }) => id), ["s"]);
+});
+
+test("past_the_worker_the_object_asks_as_much", async () => {
+  for (const via of ["service", "object"]) {
+    const { status, body } = await server.call("a", "listSessions", {}, { via, headers: { origin: "https://evil.example" } });
+    assert.deepEqual([status, body.error?.code], [403, "forbidden"], via);
+    assert.equal((await server.call("a", "listSessions", {}, { via })).status, 200, via);
+  }
+});
+
+test("what_shows_nothing_of_an_agent_is_open_to_all", async () => {
+  for (const path of ["/health", "/"]) {
+    assert.equal((await ask(server.url, "GET", path, { origin: "https://evil.example", host: "rebound.example" })).status, 200);
+  }
+});
+
+test("a_short_secret_shuts_every_door_even_under_open", async () => {
+  for (const [method, path, body] of DOORS) {
+    for (const headers of [{}, { authorization: `Bearer ${SECRET.slice(5)}` }]) {
+      const { status, text } = await ask(weak.url, method, path, headers, body);
+      assert.deepEqual([status, JSON.parse(text).error.code], [401, "unauthorized"], path);
+      assert.match(text, /openssl rand -hex 32/);
+      assert.ok(!text.includes(SECRET.slice(5)));
+    }
+  }
+  assert.equal((await weak.call("a", "listSessions", {}, { via: "object" })).status, 401);
+  assert.equal((await ask(weak.url, "GET", "/health")).status, 200);
+  assert.equal((await ask(weak.url, "GET", "/")).status, 200);
+});
+
+const APP = { origin: "https://app.example" };
+const owner = { authorization: `Bearer ${SECRET}` };
+const ALLOWED = ["access-control-allow-origin", "vary", "access-control-expose-headers"];
+
+test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", async () => {
+  const preflight = { ...APP, "access-control-request-method": "POST", "access-control-request-headers": "authorization,content-type" };
+  for (const [method, path] of DOORS) {
+    const { status, headers } = await ask(shared.url, "OPTIONS", path, { ...preflight, "access-control-request-method": method });
+    assert.equal(status, 204, path);
+    assert.equal(headers["access-control-allow-origin"], APP.origin);
+    assert.match(headers["access-control-allow-methods"], /\bPOST\b/);
+    for (const name of ["authorization", "content-type", "user-agent"]) {
+      assert.ok(headers["access-control-allow-headers"].split(", ").includes(name), name);
+    }
+    assert.equal(headers["access-control-allow-credentials"], undefined);
+    assert.equal(headers.vary, "Origin");
+  }
+  const path = `${AGENT}/rpc/listSessions`;
+  const answers = [
+    [200, await ask(shared.url, "POST", path, { ...APP, ...owner }, "{}")],
+    [400, await ask(shared.url, "POST", path, { ...APP, ...owner }, "{")],
+    [401, await ask(shared.url, "POST", path, APP, "{}")],
+    [404, await ask(shared.url, "GET", "/nowhere", { ...APP, ...owner })],
+    [200, await ask(shared.url, "GET", `${AGENT}/get-messages`, { ...APP, ...owner })],
+    [204, await ask(shared.url, "GET", `${AGENT}/chat/s/stream`, { ...APP, ...owner })],
+    [200, await ask(shared.url, "GET", "/openapi.json", { ...APP, ...owner })],
+    [200, await ask(shared.url, "POST", `${AGENT}/chat`, { ...APP, ...owner }, '{"id":"c","message":{"id":"m","role":"user","parts":[{"type":"text","text":"Hello."}]}}')],
+  ];
+  for (const [expected, { status, headers }] of answers) {
+    assert.equal(status, expected);
+    assert.equal(headers["access-control-allow-origin"], APP.origin);
+    assert.equal(headers.vary, "Origin");
+    assert.match(headers["access-control-expose-headers"], /x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream/);
+  }
+});
+
+test("no_other_page_is_told_that_it_may", async () => {
+  for (const origin of ["https://app.example.evil.example", "http://app.example", "null", "*", "https://app.example/"]) {
+    const preflight = await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { origin, "access-control-request-method": "POST" });
+    assert.equal(preflight.status, 403);
+    const answer = await ask(shared.url, "POST", `${AGENT}/rpc/listSessions`, { origin, ...owner }, "{}");
+    for (const { headers } of [preflight, answer]) {
+      assert.equal(headers["access-control-allow-origin"], undefined, origin);
+      assert.equal(headers.vary, "Origin");
+    }
+  }
+  // No preflight: a method that this address doesn't take.
+  assert.equal((await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, APP)).status, 405);
+  assert.equal((await ask(server.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { ...APP, "access-control-request-method": "POST" })).status, 405);
+});
+
+test("an_object_that_a_binding_reaches_shares_as_the_worker_does", async () => {
+  const { status, headers } = await shared.call("a", "listSessions", {}, { via: "object", headers: { ...APP, ...owner } });
+  assert.deepEqual([status, ...ALLOWED.slice(0, 2).map((name) => headers.get(name))], [200, APP.origin, "Origin"]);
+});
+
+test("a_socket_is_opened_by_who_has_a_token_from_whichever_page", async () => {
+  const { body } = await shared.call("a", "mintToken", { preset: "chat", sessionId: "s", expiresIn: 60 }, { headers: owner });
+  for (const origin of [APP.origin, "https://elsewhere.example", undefined]) {
+    assert.equal(await openSocket(shared.url, { origin }, [body.token]), 101);
+    assert.equal(await openSocket(shared.url, { origin }), 401);
+  }
+});
+
+test("an_entry_that_is_no_origin_is_said_once_in_the_log", async () => {
+  await shared.call("a", "listSessions", {}, { headers: owner });
+  const said = shared.logs.filter((log) => JSON.stringify(log).includes("ALLOWED_ORIGINS"));
+  assert.equal(said.length, 1, JSON.stringify(shared.logs));
+  assert.match(JSON.stringify(said), /entry 2/);
+});
