@@ -4,7 +4,7 @@
 //!
 //! For each number of the tables there are two, one that was searched and one
 //! that was not, each with what reads said of it when it was made:
-//! `FIXTURES=1 cargo test upgrades`, run on the commit that adds a migration,
+//! `FIXTURES=1 cargo test the_newest_tables`, run on the commit that adds a migration,
 //! makes those of the newest number and touches no other.
 
 pub mod make;
@@ -107,7 +107,7 @@ fn the_newest_tables_have_their_fixtures() {
         let name = format!("{:04}-{ending}.db", schema::newest());
         assert!(
             folder().join(&name).exists(),
-            "tests/upgrades/{name} is missing: a migration was added. Run `FIXTURES=1 cargo test upgrades` and commit what it makes."
+            "tests/upgrades/{name} is missing: a migration was added. Run `FIXTURES=1 cargo test the_newest_tables` and commit what it makes."
         );
     }
 }
