@@ -5,9 +5,7 @@ use crate::database::{Database, Value, find_row};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
-
-/// Cursors between two appends: an append's own is its `seq` times this.
-pub const CURSORS_A_SEQ: i64 = 1 << 20;
+use crate::numbers::CURSORS_A_SEQ;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {

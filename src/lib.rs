@@ -26,6 +26,7 @@ mod log;
 mod memory;
 mod messages;
 mod models;
+mod numbers;
 mod outside;
 mod schema;
 mod search;

@@ -5,12 +5,13 @@
 use serde::{Deserialize, Serialize};
 
 use crate::changes;
-use crate::database::{Database, Text, Value, atomically, find_row};
+use crate::database::{Database, Row, Text, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::json::JsonObject;
 use crate::memory;
+use crate::numbers::MAX_SESSION_NUMBER;
 use crate::search::index;
 use crate::staging;
 
@@ -121,10 +122,12 @@ pub fn create_session(
             }
             None => Id::mint_session(host),
         };
-        db.run(
+        let row = find_row(
+            db,
             "INSERT INTO cf_agents_sessions
                     (id, agent_id, name, parent_session_id, metadata, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)",
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
+          RETURNING number",
             &[
                 id.as_str().into(),
                 agent.into(),
@@ -134,8 +137,26 @@ pub fn create_session(
                 host.now_ms().into(),
             ],
         )?;
+        check_number(row.as_ref())?;
         get_session(db, &id)
     })
+}
+
+/// Refuses the number of a session that was just written, where there is none left
+/// that the numbers of its events have room for. Part of the transaction.
+pub fn check_number(row: Option<&Row>) -> Result<()> {
+    let number = row.map_or(Ok(0), |row| row.integer(0))?;
+    if number <= MAX_SESSION_NUMBER {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::PayloadTooLarge,
+        format!(
+            "This agent has given out its last session number, {MAX_SESSION_NUMBER}. Delete its newest sessions, or go on in another agent."
+        ),
+    )
+    .with("limit", MAX_SESSION_NUMBER)
+    .with("actual", number))
 }
 
 fn already_exists(id: &Id) -> Error {

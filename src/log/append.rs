@@ -13,6 +13,7 @@ use crate::database::Database;
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
+use crate::numbers::MAX_SEQ;
 
 /// Where the first event of an append goes.
 #[derive(Debug)]
@@ -190,6 +191,9 @@ fn plan<'a>(
             continue;
         }
         let seq = next_seq;
+        if seq > MAX_SEQ {
+            return Err(no_seq_left(seq));
+        }
         let id = event
             .id
             .clone()
@@ -226,6 +230,17 @@ fn plan<'a>(
         next_seq += 1;
     }
     Ok(plan)
+}
+
+fn no_seq_left(seq: i64) -> Error {
+    Error::new(
+        Code::PayloadTooLarge,
+        format!(
+            "This session has given out its last event number, {MAX_SEQ}, and takes no more events. Go on in a fork (`forkSession`), which numbers its events anew."
+        ),
+    )
+    .with("limit", MAX_SEQ)
+    .with("actual", seq)
 }
 
 fn unknown_parent(field: &str, id: &Id) -> Error {

@@ -17,7 +17,7 @@ SELECT session_id,
  GROUP BY session_id;
 
 -- The old log was a line: each event's parent is the one before it. A session
--- whose numbers our key can't hold (a double, a zero, a fraction) is numbered
+-- whose numbers our key can't hold (a double, a zero, a fraction, more than 32 bits) is numbered
 -- anew in its order; every other keeps its own. What the old layout kept of a
 -- tool inside the metadata becomes the event's own, where it has the right
 -- shape; else it stays where it was. Metadata that isn't JSON is kept as it is,
@@ -33,6 +33,7 @@ WITH numbered AS (
                  GROUP BY session_id
                 HAVING count(*) <> count(DISTINCT seq)
                     OR min(seq) < 1
+                    OR max(seq) > 4294967295
                     OR sum(typeof(seq) <> 'integer') > 0)
               THEN row_number() OVER (PARTITION BY session_id ORDER BY seq, rowid)
               ELSE seq

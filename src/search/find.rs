@@ -18,6 +18,7 @@ use crate::database::{Database, Row, Value};
 use crate::error::Result;
 use crate::ids::Id;
 use crate::messages::read::find_event_text;
+use crate::numbers::{self, MAX_SEQ};
 
 /// Candidates whose texts are looked at.
 const MAX_CANDIDATES: i64 = 300;
@@ -237,8 +238,8 @@ fn load_candidates(db: &dyn Database, search: &Search<'_>, query: &Query) -> Res
                    FROM cf_agents_search
                   WHERE cf_agents_search MATCH ?1
                     AND (?5 IS NULL
-                         OR rowid BETWEEN (SELECT number << 32 FROM cf_agents_sessions WHERE id = ?5)
-                                      AND (SELECT (number << 32) | 4294967295 FROM cf_agents_sessions WHERE id = ?5)
+                         OR rowid BETWEEN (SELECT {first} FROM cf_agents_sessions WHERE id = ?5)
+                                      AND (SELECT {last} FROM cf_agents_sessions WHERE id = ?5)
                          OR rowid IN (SELECT rowid_
                                         FROM cf_agents_search_parts
                                        WHERE number = (SELECT number FROM cf_agents_sessions WHERE id = ?5)))
@@ -247,14 +248,18 @@ fn load_candidates(db: &dyn Database, search: &Search<'_>, query: &Query) -> Res
            LEFT JOIN cf_agents_search_parts AS part
              ON part.rowid_ = found.id
           CROSS JOIN cf_agents_sessions AS s
-             ON s.number = coalesce(part.number, found.id >> 32)
+             ON s.number = coalesce(part.number, {number})
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = s.id
-            AND e.seq = coalesce(part.seq, found.id & 4294967295)
+            AND e.seq = coalesce(part.seq, {seq})
           WHERE {FILTERS}
           GROUP BY s.number, e.seq
           ORDER BY max(-found.score) DESC
-          LIMIT {MAX_CANDIDATES}"
+          LIMIT {MAX_CANDIDATES}",
+        first = numbers::place_sql("number", "0"),
+        last = numbers::place_sql("number", &MAX_SEQ.to_string()),
+        number = numbers::session_number_sql("found.id"),
+        seq = numbers::seq_sql("found.id")
     );
     let mut params = vec![Value::Text(query.to_fts())];
     params.extend(search.filters());

@@ -8,13 +8,13 @@ use serde_json::json;
 use super::document::{Document, EventText, document};
 use crate::database::{Database, MAX_LIST_BYTES, Value, find_row};
 use crate::error::{Error, Result};
+use crate::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
 /// Bytes of one column of one row of the index.
 const MAX_COLUMN_BYTES: usize = 700_000;
 
-/// Rows of further parts of long texts are numbered from here: no session's
-/// number, times 2^32, comes near.
-const FIRST_PART: i64 = 1 << 52;
+/// Rows of further parts of long texts are numbered from here.
+const FIRST_PART: i64 = BEYOND_PLACES;
 
 const KEY: &str = "search";
 
@@ -87,13 +87,16 @@ impl<'a> Writer<'a> {
     }
 
     pub fn add(&mut self, place: &Place, seq: i64, event: &EventText<'_>) -> Result<()> {
+        if !has_place(place.number, seq) {
+            return Ok(());
+        }
         let Document {
             stems,
             words,
             about,
         } = document(event);
         if stems.len().max(words.len()) <= MAX_COLUMN_BYTES {
-            return self.push(rowid(place.number, seq), &stems, &words, &about);
+            return self.push(numbers::place(place.number, seq), &stems, &words, &about);
         }
         // By the words' count, so that both columns of a part speak of the same text.
         let stems: Vec<&str> = stems.split(' ').collect();
@@ -106,7 +109,7 @@ impl<'a> Writer<'a> {
             .enumerate()
         {
             let id = match part {
-                0 => rowid(place.number, seq),
+                0 => numbers::place(place.number, seq),
                 _ => self.new_part(place.number, seq)?,
             };
             self.push(id, &stems.join(" "), &words.join(" "), &about)?;
@@ -157,7 +160,10 @@ impl<'a> Writer<'a> {
 /// so where there is no index there are none. Part of the transaction that deletes
 /// or changes the events.
 pub fn remove(db: &dyn Database, place: &Place, seqs: &[i64]) -> Result<()> {
-    let rowids: Vec<i64> = seqs.iter().map(|seq| rowid(place.number, *seq)).collect();
+    let numbered = seqs.iter().filter(|seq| has_place(place.number, **seq));
+    let rowids: Vec<i64> = numbered
+        .map(|seq| numbers::place(place.number, *seq))
+        .collect();
     let rowids = [Value::Text(json!(rowids).to_string())];
     for (table, column) in [
         ("cf_agents_search", "rowid"),
@@ -191,22 +197,27 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let Some(place) = find_place(db, session_id)? else {
         return Ok(());
     };
+    if !has_place(place.number, 0) {
+        return Ok(());
+    }
     db.run(
         "DELETE FROM cf_agents_event_vectors
           WHERE place BETWEEN ?1 AND ?2",
         &[
-            rowid(place.number, 0).into(),
-            (rowid(place.number + 1, 0) - 1).into(),
+            numbers::place(place.number, 0).into(),
+            numbers::place(place.number, MAX_SEQ).into(),
         ],
     )?;
-    db.run(
+    let sql = format!(
         "DELETE FROM cf_agents_search
-          WHERE rowid IN (SELECT s.number * 4294967296 + e.seq
+          WHERE rowid IN (SELECT {place}
                             FROM cf_agents_sessions AS s
                             JOIN cf_agents_events AS e ON e.session_id = s.id
-                           WHERE s.id = ?1)",
-        &[session_id.into()],
-    )?;
+                           WHERE s.id = ?1
+                             AND e.seq <= {MAX_SEQ})",
+        place = numbers::place_sql("s.number", "e.seq")
+    );
+    db.run(&sql, &[session_id.into()])?;
     db.run(
         "DELETE FROM cf_agents_search
           WHERE rowid IN (SELECT rowid_ FROM cf_agents_search_parts WHERE number = ?1)",
@@ -216,13 +227,4 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
         "DELETE FROM cf_agents_search_parts WHERE number = ?1",
         &[place.number.into()],
     )
-}
-
-pub fn rowid(number: i64, seq: i64) -> i64 {
-    (number << 32) | seq
-}
-
-/// The session's number and the event's, from what [`rowid`] made of them.
-pub fn place_of(rowid: i64) -> (i64, i64) {
-    (rowid >> 32, rowid & 0xFFFF_FFFF)
 }

@@ -21,11 +21,9 @@ use crate::ids::Id;
 use crate::json::{Count, JsonObject, MAX_INTEGER, nullable};
 use crate::log::event::{Action, StoredTool, ToolCall};
 use crate::log::note::Note;
+use crate::numbers::MAX_SEQ;
 
 pub const FORMAT: i64 = 1;
-
-/// A `seq` has 32 bits in the numbers of the search index.
-const MAX_SEQ: i64 = u32::MAX as i64;
 
 /// In the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

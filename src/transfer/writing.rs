@@ -15,7 +15,7 @@ use super::pending::Pending;
 use crate::access::{Needs, Rule, Touches, permit};
 use crate::changes;
 use crate::compaction::journal::render_settings;
-use crate::database::{Database, MAX_LIST_BYTES, Value, atomically};
+use crate::database::{Database, MAX_LIST_BYTES, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
@@ -23,9 +23,10 @@ use crate::json::JsonObject;
 use crate::log::find::find_seqs;
 use crate::log::media::{self, Cut};
 use crate::log::write::write_rows;
+use crate::numbers::CURSORS_A_SEQ;
 use crate::search::build::add_session;
 use crate::search::index;
-use crate::sessions::{MAX_NAME_CHARS, session_exists};
+use crate::sessions::{MAX_NAME_CHARS, check_number, session_exists};
 use crate::staging;
 use crate::tree::overlays;
 
@@ -181,7 +182,7 @@ impl Writing {
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
-        if line.cursor.0 >= (last_seq + 1) * changes::CURSORS_A_SEQ {
+        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ {
             return Err(here(Error::invalid(
                 "cursor",
                 "`cursor` lies beyond the newest event's.",
@@ -372,14 +373,17 @@ impl Writing {
                 cost.into(),
                 compaction.into(),
             ];
-            db.run(
+            let row = find_row(
+                db,
                 "INSERT INTO cf_agents_sessions
                         (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                          seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
                          compaction)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+              RETURNING number",
                 &params,
             )?;
+            check_number(row.as_ref())?;
             staging::end(db, &self.session_id)?;
             match index::find_place(db, self.session_id.as_str())? {
                 Some(place) => add_session(db, &self.session_id, &place),

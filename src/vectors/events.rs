@@ -9,19 +9,16 @@ use crate::config::load_config;
 use crate::database::{Database, Value, find_row};
 use crate::error::Result;
 use crate::models::embedding::EmbeddingModel;
+use crate::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
 use crate::outside::Outside;
 use crate::search::document::find_speaker;
 use crate::search::find::{Hit, Search, find};
 use crate::search::fuse::Nearest;
-use crate::search::index::{place_of, rowid};
 use crate::search::query::Query;
 
 /// What people and the agent said has a vector. What tools were given and gave
 /// goes by words: it is names and numbers more than meaning, and most of a log.
 const ACTIONS: &str = "('user_message', 'agent_message')";
-
-/// Above any session's number, and any event's.
-const BEYOND: i64 = 1 << 32;
 
 /// What a search found.
 pub struct Found {
@@ -56,7 +53,7 @@ pub async fn search(
     let items = found.nearest.items.into_iter();
     let nearest = Nearest {
         items: items
-            .map(|(number, nearness)| (place_of(number), nearness))
+            .map(|(number, nearness)| (split_place(number), nearness))
             .collect(),
         average: found.nearest.average,
     };
@@ -82,8 +79,8 @@ impl Shelf for Events<'_> {
     /// the log's own, goes by words.
     fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite> {
         let (number, seq) = match cursor {
-            Some(Cursor::Number(place)) => place_of(*place),
-            _ => (BEYOND, BEYOND),
+            Some(Cursor::Number(place)) => split_place(*place),
+            _ => (MAX_SESSION_NUMBER, MAX_SEQ + 1),
         };
         let only = match self.search.session_id {
             Some(_) => "s.id = ?1",
@@ -95,14 +92,14 @@ impl Shelf for Events<'_> {
                     group_concat(vector, ''),
                     group_concat(place) FILTER (WHERE is_wanted AND vector IS NULL)
                FROM (SELECT e.place, e.is_wanted, v.vector
-                       FROM (SELECT (s.number << 32) | e.seq AS place,
+                       FROM (SELECT {place} AS place,
                                     e.action IN {ACTIONS}
                                     AND octet_length(e.content) > 0
                                     AND {filters} AS is_wanted
                                FROM cf_agents_sessions AS s
                               CROSS JOIN cf_agents_events AS e
                                  ON e.session_id = s.id
-                                AND e.seq < iif(s.number = ?5, ?6, {BEYOND})
+                                AND e.seq < iif(s.number = ?5, ?6, {MAX_SEQ} + 1)
                               WHERE s.number <= ?5
                                 AND {only}
                               ORDER BY s.number DESC, e.seq DESC
@@ -112,6 +109,7 @@ impl Shelf for Events<'_> {
                         AND v.place = e.place
                         AND v.model = ?8
                         AND octet_length(v.vector) = ?9)",
+            place = numbers::place_sql("s.number", "e.seq"),
             filters = crate::search::find::FILTERS
         );
         let mut params: Vec<Value> = vec![self.search.session_id.map(|id| id.as_str()).into()];
@@ -136,11 +134,13 @@ impl Shelf for Events<'_> {
                     iif(octet_length(e.message) <= 8192, e.message, NULL)
                FROM json_each(?1) AS wanted
               CROSS JOIN cf_agents_sessions AS s
-                 ON s.number = wanted.value >> 32
+                 ON s.number = {number}
               CROSS JOIN cf_agents_events AS e
                  ON e.session_id = s.id
-                AND e.seq = wanted.value & 4294967295
-              WHERE e.content IS NOT NULL"
+                AND e.seq = {seq}
+              WHERE e.content IS NOT NULL",
+            number = numbers::session_number_sql("wanted.value"),
+            seq = numbers::seq_sql("wanted.value")
         );
         let rows = self
             .db
@@ -148,7 +148,7 @@ impl Shelf for Events<'_> {
         rows.iter()
             .map(|row| {
                 Ok(Text {
-                    number: rowid(row.integer(0)?, row.integer(1)?),
+                    number: numbers::place(row.integer(0)?, row.integer(1)?),
                     stored: row.text(2)?.to_owned(),
                     speaker: find_speaker(row.find_text(3), row.find_text(4)),
                 })
@@ -157,7 +157,7 @@ impl Shelf for Events<'_> {
     }
 
     fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
-        let (session, seq) = place_of(text.number);
+        let (session, seq) = split_place(text.number);
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)
              SELECT ?1, ?2, ?3

@@ -21,6 +21,7 @@ mod memory_nonsense;
 mod memory_services;
 mod messages;
 mod nonsense;
+mod numbers;
 mod random_play;
 mod search;
 mod sessions;
