@@ -4,10 +4,12 @@
 //! It knows nothing of HTTP beyond the headers in which a credential may stand or a
 //! browser says where a request comes from, and no message of it ever repeats one.
 
+mod reach;
 mod scope;
 mod token;
 mod visit;
 
+pub use reach::Reach;
 pub use scope::{Allow, Caller, Scope};
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, MIN_SECRET_CHARS, Secret};
 #[cfg(target_arch = "wasm32")]

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
-use crate::access::{Caller, Needs, Rule, Touches, permit};
+use crate::access::{Caller, Needs, Reach, Rule, Touches, permit};
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::client_tools::check_name;
@@ -160,7 +160,7 @@ pub fn start(
         return Err(turn_in_progress());
     }
     agent.desk.check_room()?;
-    let accepting = accepting(agent, session_id, agent.caller.only_session());
+    let accepting = accepting(agent, session_id, agent.caller.reach());
     let started = accepting.accept(request, turn_id)?;
     // From here on the turn is stored: nothing may keep it from being begun.
     let work = started.turn.map(|turn| begin(agent, turn));
@@ -206,17 +206,13 @@ fn not_allowed(field: &str, allowance: &str) -> Error {
     .with("field", field)
 }
 
-fn accepting<'a>(
-    agent: &Agent<'a>,
-    session_id: &'a Id,
-    only_session: Option<&'a Id>,
-) -> Accepting<'a> {
+fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: Reach) -> Accepting<'a> {
     Accepting {
         db: agent.db,
         host: agent.host,
         agent_name: agent.name,
         session_id,
-        only_session,
+        reach,
     }
 }
 
@@ -334,7 +330,7 @@ fn answer_early(agent: &Agent<'_>, running: &Running) -> Option<Work> {
 
 /// Writes an answer to a call; gives the turn that goes on, if one does.
 pub fn take_answer(agent: &Agent<'_>, session_id: &Id, given: ClientReply) -> Result<Option<Work>> {
-    let accepting = accepting(agent, session_id, given.only_session.as_ref());
+    let accepting = accepting(agent, session_id, given.reach);
     let turn_id = Id::mint_turn(agent.host);
     let Some(started) = accepting.accept_answer(
         given.answer,

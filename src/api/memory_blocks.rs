@@ -26,7 +26,7 @@ use crate::memory::{Scope, Writer};
 
 impl WaitingOperation for DefineBlock {
     const NAME: &'static str = "defineBlock";
-    // And the secret, where it has a `source`.
+    // And the secret, where it has a `source`, or had one.
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
@@ -47,7 +47,8 @@ impl WaitingOperation for DefineBlock {
 
 /// Removes a block.
 ///
-/// What it holds is kept for a block of the same label, unless `purge` is true.
+/// What it holds is kept for a block of the same label, unless `purge` is true. One
+/// that has a `source` is removed with the Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -79,7 +80,8 @@ impl Operation for RemoveBlock {
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
-        let removed = remove(&agent.memory(), scope, &self.label, self.purge)?;
+        let is_owner = *agent.caller == Caller::Owner;
+        let removed = remove(&agent.memory(), scope, &self.label, self.purge, is_owner)?;
         Reply::json(&WasRemoved { removed })
     }
 }

@@ -56,7 +56,7 @@ fn toolbox<'a>(agent: &Agent<'a>, config: &'a Config, session_id: Option<&'a Id>
         session_id,
         turn_id: None,
         only_session: agent.caller.only_session(),
-        writes_agent: agent.caller.lets_model_write_agent_memory(),
+        writes_agent: agent.caller.reach().writes_agent(),
     }
 }
 

@@ -145,8 +145,8 @@ fn import(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "operationId": "importSession",
         "summary": "An exported session back in, under the id in the address.",
-        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`. Needs what `createSession` and `appendEvents` need, and for what the file holds of memory what the operations need that write it.",
-        "parameters": session_parameters(),
+        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`, and so is any for who may not read it. Needs what `createSession` and `appendEvents` need, and for every other kind of line what the operations need that write as much. A block's `source` and a frozen prompt count with the Worker's secret and `allowSources` alone: without, the one is refused, the other left out.",
+        "parameters": import_parameters(),
         "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {
             "200": {
@@ -156,6 +156,18 @@ fn import(schemas: &mut SchemaGenerator) -> Value {
             "default": refusal()
         }
     })
+}
+
+fn import_parameters() -> Value {
+    let mut parameters = session_parameters();
+    if let Some(list) = parameters.as_array_mut() {
+        list.push(json!({
+            "name": "allowSources", "in": "query", "required": false,
+            "description": "The file is trusted with where blocks live and with the frozen prompt.",
+            "schema": {"type": "boolean", "default": false}
+        }));
+    }
+    parameters
 }
 
 fn session_parameters() -> Value {

@@ -39,6 +39,9 @@ pub enum Route {
     Import {
         agent: String,
         session_id: String,
+        /// `?allowSources=true`: who sends the file trusts what it says of where
+        /// blocks live, and its frozen prompt.
+        allows_sources: bool,
     },
     /// A turn.
     Chat {
@@ -136,7 +139,14 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
             let session_id = decode("sessionId", session_id)?;
             match what {
                 "export" => allow(method, &["GET"], Route::Export { agent, session_id }),
-                "import" => allow(method, &["POST"], Route::Import { agent, session_id }),
+                "import" => {
+                    let route = Route::Import {
+                        agent,
+                        session_id,
+                        allows_sources: find_flag(url, "allowSources")?,
+                    };
+                    allow(method, &["POST"], route)
+                }
                 _ => Err(nothing_here()),
             }
         }
@@ -184,6 +194,18 @@ fn find_parameter(url: &str, name: &str) -> Result<Option<String>> {
         .find(|(key, _)| *key == name)
         .map(|(_, value)| decode(name, &value.replace('+', " ")))
         .transpose()
+}
+
+/// A parameter that is on or off; without it off.
+fn find_flag(url: &str, name: &str) -> Result<bool> {
+    match find_parameter(url, name)?.as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") => Ok(true),
+        Some(_) => Err(Error::invalid(
+            name,
+            format!("`{name}` in the address must be `true` or `false`."),
+        )),
+    }
 }
 
 /// The `%xx` of one path segment undone.
@@ -330,7 +352,11 @@ mod tests {
         );
         assert_eq!(
             parse("POST", &format!("{url}/import")),
-            Ok(Route::Import { agent, session_id })
+            Ok(Route::Import {
+                agent,
+                session_id,
+                allows_sources: false
+            })
         );
         for (method, end, code) in [
             ("POST", "/export", Code::MethodNotAllowed),

@@ -202,7 +202,7 @@ fn take_answer(
         answer,
         continues,
         client_tools,
-        only_session: agent.caller.only_session().cloned(),
+        reach: agent.caller.reach(),
     };
     if let Some(running) = agent.desk.find(session_id) {
         running.keep_answer(given);

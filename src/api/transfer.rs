@@ -1,49 +1,40 @@
 //! Export and import: not operations, since neither fits into one body, but
 //! allowed to whoever may do the same by operations.
 
-use super::events::{AppendEvents, LoadEvents};
+use super::events::AppendEvents;
 use super::operation::{Agent, Operation};
 use super::parse_session_id;
-use super::sessions::{CreateSession, GetSession};
-use crate::access::{Caller, Needs, Rule, Touches, permit};
+use super::sessions::CreateSession;
+use crate::access::permit;
 use crate::error::Result;
-use crate::ids::Id;
+use crate::sessions::session_exists;
 use crate::transfer::export::Export;
-use crate::transfer::import::{Import, Target};
-use crate::transfer::memory::find_readers;
+use crate::transfer::import::{Import, Target, check_repeat};
+use crate::transfer::rights::{Sender, permit_export};
 
-/// For who may read the session, all of its events and what it has of memory:
-/// a file is whole, or it is none.
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let session_id = parse_session_id(&session_id)?;
-    allow::<GetSession>(agent, &session_id)?;
-    allow::<LoadEvents>(agent, &session_id)?;
-    if *agent.caller != Caller::Owner {
-        for reader in find_readers(agent.db, &session_id)? {
-            let rule = Rule {
-                operation: reader,
-                needs: Needs::Session,
-                touches: Touches::Nothing,
-            };
-            permit(agent.caller, rule, Some(&session_id))?;
-        }
-    }
+    permit_export(agent.db, agent.caller, &session_id)?;
     Export::begin(agent.db, &session_id)
 }
 
-/// For who may create the session and append to it. What else a line writes is
+/// For who may create the session and append to it; where it exists, for who may
+/// read it, before a line of the file is looked at. What else a line writes is
 /// asked for when it comes.
-pub fn begin_import(agent: &Agent<'_>, session_id: String) -> Result<Import> {
+pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
     let session_id = parse_session_id(&session_id)?;
-    allow::<CreateSession>(agent, &session_id)?;
-    allow::<AppendEvents>(agent, &session_id)?;
-    Ok(Import::new(Target {
+    permit(agent.caller, CreateSession::RULE, Some(&session_id))?;
+    permit(agent.caller, AppendEvents::RULE, Some(&session_id))?;
+    let sender = Sender {
         session_id,
-        agent: agent.name.to_owned(),
         caller: agent.caller.clone(),
+        allows_sources,
+    };
+    if session_exists(agent.db, &sender.session_id)? {
+        check_repeat(agent.db, &sender)?;
+    }
+    Ok(Import::new(Target {
+        sender,
+        agent: agent.name.to_owned(),
     }))
-}
-
-fn allow<O: Operation>(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
-    permit(agent.caller, O::RULE, Some(session_id))
 }

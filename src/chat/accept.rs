@@ -5,11 +5,12 @@
 use std::collections::HashSet;
 
 use super::answers::{Answer, DECLINED, Outcome};
-use super::open_calls::{answered_calls, find_call, open_calls};
+use super::open_calls::{answered_calls, call_of, find_client_call, open_calls, own_rows};
 use super::plan::{Accepted, Answered, Place, Stored, find_asking, plan};
 use super::request::{ChatMessage, ChatRequest, Trigger};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
+use crate::access::Reach;
 use crate::config::{Config, load_config};
 use crate::database::{Database, atomically};
 use crate::error::{Code, Error, Result};
@@ -49,6 +50,19 @@ pub struct Start {
 struct Known {
     stored: Stored,
     rows: Vec<EventRow>,
+    /// Events up to this one came with a file or a fork.
+    copied_seq: i64,
+}
+
+impl Known {
+    /// How far the model reached that said any of it.
+    fn reach(&self) -> Result<Reach> {
+        let mut reach = Reach::Agent;
+        for row in &self.rows {
+            reach = reach.min(row.note()?.reach);
+        }
+        Ok(reach)
+    }
 }
 
 /// What a request asks of the turn itself.
@@ -64,8 +78,8 @@ pub struct Accepting<'a> {
     pub host: &'a dyn Host,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
-    /// The one session that the caller is narrowed to.
-    pub only_session: Option<&'a Id>,
+    /// How far the model reaches for this caller.
+    pub reach: Reach,
 }
 
 impl Accepting<'_> {
@@ -150,10 +164,10 @@ impl Accepting<'_> {
 
     /// The newest message of the path that the session follows.
     fn load_newest(&self) -> Result<Vec<Known>> {
-        let leaf = get_tip(self.db, self.session_id)?.leaf;
-        let seq = leaf.map(|leaf| leaf.seq);
+        let tip = get_tip(self.db, self.session_id)?;
+        let seq = tip.leaf.map(|leaf| leaf.seq);
         seq.into_iter()
-            .filter_map(|seq| self.load_message(seq).transpose())
+            .filter_map(|seq| self.load_message(seq, tip.copied_seq).transpose())
             .collect()
     }
 
@@ -177,7 +191,7 @@ impl Accepting<'_> {
             .collect()
     }
 
-    fn load_message(&self, seq: i64) -> Result<Option<Known>> {
+    fn load_message(&self, seq: i64, copied_seq: i64) -> Result<Option<Known>> {
         let rows = load_message_rows(self.db, self.session_id, seq)?;
         let Some(first) = rows.first() else {
             return Ok(None);
@@ -186,9 +200,10 @@ impl Accepting<'_> {
             stored: Stored {
                 id: first.id.clone(),
                 is_users: first.action == "user_message",
-                open: open_calls(&rows)?,
+                open: open_calls(&rows, copied_seq)?,
             },
             rows,
+            copied_seq,
         }))
     }
 
@@ -223,11 +238,11 @@ impl Accepting<'_> {
         }
         seqs.sort_unstable();
         seqs.dedup();
-        let leaf = get_tip(self.db, self.session_id)?.leaf;
-        seqs.extend(leaf.map(|leaf| leaf.seq));
+        let tip = get_tip(self.db, self.session_id)?;
+        seqs.extend(tip.leaf.map(|leaf| leaf.seq));
         let mut known: Vec<Known> = Vec::new();
         for seq in seqs {
-            let Some(message) = self.load_message(seq)? else {
+            let Some(message) = self.load_message(seq, tip.copied_seq)? else {
                 continue;
             };
             known.retain(|known| known.stored.id != message.stored.id);
@@ -293,6 +308,11 @@ impl Accepting<'_> {
                 has_changed,
             });
         }
+        let mut reach = self.reach;
+        let answered = accepted.answered_messages().filter_map(find);
+        for known in continued.into_iter().chain(answered) {
+            reach = reach.min(known.reach()?);
+        }
         let turn = Turn {
             id: wishes.turn_id.to_owned(),
             session_id: self.session_id.clone(),
@@ -303,7 +323,8 @@ impl Accepting<'_> {
             model: wishes.model.map(str::to_owned),
             system_instructions: wishes.system_instructions.to_vec(),
             client_tools: wishes.client_tools.to_vec(),
-            only_session: self.only_session.cloned(),
+            only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
+            agent_memory: reach == Reach::SessionAndMemory,
             declined: accepted
                 .approvals
                 .iter()
@@ -392,7 +413,8 @@ impl Accepting<'_> {
             let Some(known) = find(&answer.message_id) else {
                 continue;
             };
-            let call = find_call(&known.rows, answer.answer.tool_call_id.as_str())?;
+            let call_id = answer.answer.tool_call_id.as_str();
+            let call = find_client_call(&known.rows, known.copied_seq, call_id)?;
             let (content, is_error, is_json) = match &answer.answer.outcome {
                 Outcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
                     Ok(text) => (text, false, false),
@@ -444,7 +466,7 @@ impl Accepting<'_> {
 
     fn take_approval(&self, known: &Known, answer: &super::answers::ApprovalAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        for row in &known.rows {
+        for row in own_rows(&known.rows, known.copied_seq) {
             // As it stands now: an answer before this one may have changed it.
             let row = get_event_row(self.db, self.session_id, row.seq)?;
             let mut note = row.note()?;
@@ -460,7 +482,7 @@ impl Accepting<'_> {
                 note.decided.insert(call_id.to_owned(), approval);
                 return rewrite_note(self.db, self.session_id, row.seq, note.json().as_deref());
             }
-            let call = find_call(&known.rows, call_id)?;
+            let call = call_of(&row, call_id)?;
             let content = match &answer.reason {
                 Some(reason) => format!("{DECLINED} They said: {reason}"),
                 None => DECLINED.to_owned(),
@@ -478,10 +500,15 @@ impl Accepting<'_> {
     /// The approved calls of a message whose results are still to come.
     fn load_approved(&self, known: &Known) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
-        for row in &known.rows {
+        for row in own_rows(&known.rows, known.copied_seq) {
             let row = get_event_row(self.db, self.session_id, row.seq)?;
-            for (call_id, approval) in row.note()?.decided {
-                let call = find_call(&known.rows, &call_id)?;
+            let note = row.note()?;
+            for (call_id, approval) in note.decided {
+                // Nobody was asked for it.
+                if !note.approvals.contains_key(&call_id) {
+                    continue;
+                }
+                let call = call_of(&row, &call_id)?;
                 calls.push(Call {
                     id: call.id,
                     name: call.name,
@@ -489,10 +516,11 @@ impl Accepting<'_> {
                     bad_arguments: None,
                     state: CallState::Waiting,
                     approval: Some(approval),
+                    asked_of: note.asked_of.get(&call_id).cloned(),
                 });
             }
         }
-        let answered = answered_calls(&known.rows)?;
+        let answered = answered_calls(&known.rows, known.copied_seq)?;
         calls.retain(|call| !answered.contains(call.id.as_str()));
         Ok(calls)
     }

@@ -232,8 +232,7 @@ impl Drive<'_> {
             session_id: Some(&turn.session_id),
             turn_id: Some(&turn.id),
             only_session: turn.only_session.as_ref(),
-            // The model speaks for the agent, whoever talks to it.
-            writes_agent: true,
+            writes_agent: turn.reach().writes_agent(),
         };
         Kit::load(toolbox, turn)
     }

@@ -15,6 +15,10 @@ use crate::tools::{self, Toolbox, is_ours};
 /// runs, and a row holds 2 MB.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
+/// What the model reads of a call whose approval is for another tool than the one
+/// of its name now.
+const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
+
 pub struct Kit<'a> {
     toolbox: Toolbox<'a>,
     registered: Vec<RegisteredTool>,
@@ -61,10 +65,12 @@ impl<'a> Kit<'a> {
             return Runner::Client;
         }
         let registered = self.find_registered(name);
-        if registered.is_some_and(|tool| tool.needs_approval) {
-            return Runner::ServerAfterApproval;
+        match registered.filter(|tool| tool.needs_approval) {
+            Some(tool) => Runner::ServerAfterApproval {
+                asked_of: tool.fingerprint(),
+            },
+            None => Runner::Server,
         }
-        Runner::Server
     }
 
     fn find_registered(&self, name: &str) -> Option<&RegisteredTool> {
@@ -73,11 +79,27 @@ impl<'a> Kit<'a> {
             .find(|tool| tool.definition.name == name && !is_ours(name))
     }
 
+    /// The tool that a call's approval is for: one that is registered now, still
+    /// needs approval, and is where it was when the user was asked.
+    fn find_approved(&self, call: &Call) -> Option<&RegisteredTool> {
+        self.find_registered(call.name.as_str()).filter(|tool| {
+            let is_same = |asked_of: &String| *asked_of == tool.fingerprint();
+            tool.needs_approval && call.asked_of.as_ref().is_none_or(is_same)
+        })
+    }
+
     /// Makes a call. A failure is data that the model reads.
     pub async fn run(&self, turn: &Turn, call: &Call) -> CallState {
         let memory = &self.toolbox.memory;
         let name = call.name.as_str();
-        if let Some(tool) = self.find_registered(name) {
+        let registered = match &call.approval {
+            Some(_) => match self.find_approved(call) {
+                Some(tool) => Some(tool),
+                None => return CallState::failed(CHANGED),
+            },
+            None => self.find_registered(name),
+        };
+        if let Some(tool) = registered {
             return tool
                 .call(
                     memory.outside,

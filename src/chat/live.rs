@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 use super::answers::Answer;
 use super::frames::outgoing::{Telling, TurnOutcome};
 use super::turn::{MAX_CALLS, Turn};
+use crate::access::Reach;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::models::ToolDefinition;
@@ -116,8 +117,8 @@ pub struct ClientReply {
     pub answer: Answer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
-    /// The one session that its caller is narrowed to.
-    pub only_session: Option<Id>,
+    /// How far the model reaches for its caller.
+    pub reach: Reach,
 }
 
 /// One turn, as it is heard.

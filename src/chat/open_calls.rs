@@ -1,5 +1,10 @@
 //! The calls of a stored message: which wait for the client or the user, which
 //! have their results, and what was asked with each.
+//!
+//! The rule it protects: a call waits only where a turn of this very session left
+//! it open. What a file or a fork brought says that calls wait, too, and is data:
+//! else whoever writes a file would write what tools are called with, and a call
+//! that was approved once would be made in the session and in its fork.
 
 use std::collections::HashSet;
 
@@ -8,11 +13,18 @@ use crate::error::{Error, Result};
 use crate::log::event::ToolCall;
 use crate::messages::view::EventRow;
 
+/// Those of a message's events that turns of this session wrote: `copied_seq` is
+/// that of the newest event that came with a file or a fork.
+pub fn own_rows(rows: &[EventRow], copied_seq: i64) -> impl Iterator<Item = &EventRow> {
+    rows.iter()
+        .filter(move |row| row.seq > copied_seq && row.is_run_member())
+}
+
 /// The calls of a message that wait for the client or the user.
-pub fn open_calls(rows: &[EventRow]) -> Result<Vec<OpenCall>> {
-    let answered = answered_calls(rows)?;
+pub fn open_calls(rows: &[EventRow], copied_seq: i64) -> Result<Vec<OpenCall>> {
+    let answered = answered_calls(rows, copied_seq)?;
     let mut open = Vec::new();
-    for row in rows.iter().filter(|row| row.is_run_member()) {
+    for row in own_rows(rows, copied_seq) {
         let note = row.note()?;
         let outputs = note.client_calls.iter().map(|id| (id, Awaits::Output));
         let approvals = note
@@ -33,40 +45,42 @@ pub fn open_calls(rows: &[EventRow]) -> Result<Vec<OpenCall>> {
     Ok(open)
 }
 
-pub fn answered_calls(rows: &[EventRow]) -> Result<HashSet<String>> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Answered {
-        tool_call_id: Option<String>,
-    }
-    let mut answered = HashSet::new();
-    for row in rows.iter().filter(|row| row.action == "tool_result") {
-        let tool = row.tool.as_deref().unwrap_or("{}");
-        let tool: Answered =
-            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
-        answered.extend(tool.tool_call_id);
-    }
-    Ok(answered)
+/// The calls that have their results, in events of this session's own.
+pub fn answered_calls(rows: &[EventRow], copied_seq: i64) -> Result<HashSet<String>> {
+    own_rows(rows, copied_seq)
+        .filter_map(|row| row.answered_call().transpose())
+        .collect()
 }
 
-pub fn find_call(rows: &[EventRow], call_id: &str) -> Result<ToolCall> {
+/// The call that waits for the client's output under this id.
+pub fn find_client_call(rows: &[EventRow], copied_seq: i64, call_id: &str) -> Result<ToolCall> {
+    for row in own_rows(rows, copied_seq) {
+        if row.note()?.client_calls.iter().any(|id| id == call_id) {
+            return call_of(row, call_id);
+        }
+    }
+    Err(missing())
+}
+
+/// A call of this event, which notes it. Never another event's of the same id:
+/// somebody may have put one beside it.
+pub fn call_of(row: &EventRow, call_id: &str) -> Result<ToolCall> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Called {
         tool_calls: Option<Vec<ToolCall>>,
     }
-    for row in rows {
-        let Some(tool) = row.tool.as_deref() else {
-            continue;
-        };
-        let called: Called =
-            serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
-        let mut calls = called.tool_calls.into_iter().flatten();
-        if let Some(call) = calls.find(|call| call.id.as_str() == call_id) {
-            return Ok(call);
-        }
-    }
-    Err(Error::storage(
-        "a call that was noted is not in its message",
-    ))
+    let Some(tool) = row.tool.as_deref() else {
+        return Err(missing());
+    };
+    let called: Called =
+        serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
+    let mut calls = called.tool_calls.into_iter().flatten();
+    calls
+        .find(|call| call.id.as_str() == call_id)
+        .ok_or_else(missing)
+}
+
+fn missing() -> Error {
+    Error::storage("a call that was noted is not in its event")
 }

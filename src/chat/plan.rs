@@ -85,6 +85,15 @@ impl Accepted<'_> {
     }
 }
 
+impl Accepted<'_> {
+    /// The messages whose calls were answered.
+    pub fn answered_messages(&self) -> impl Iterator<Item = &str> {
+        let answers = self.answers.iter().map(|answer| answer.message_id.as_str());
+        let approvals = self.approvals.iter();
+        answers.chain(approvals.map(|answer| answer.message_id.as_str()))
+    }
+}
+
 /// What the log has, by id: a history of thousands is looked up message by message.
 struct Log<'s> {
     by_id: HashMap<&'s str, &'s Stored>,

@@ -3,6 +3,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
 
 use super::turn::CallState;
 use crate::database::{Database, Row, atomically, find_row};
@@ -28,6 +29,9 @@ pub const LIMITS: Limits = Limits {
 /// Names a call of a tool: no other call has the same. We send each but once; a
 /// gateway between us and the tool may not.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
+
+/// Bytes of the hash that tells one tool's place from another's.
+const FINGERPRINT_BYTES: usize = 16;
 
 /// The setting that lists the origins that `url` tools may have, by commas or spaces.
 pub const ORIGINS_SETTING: &str = "TOOL_ORIGINS";
@@ -97,6 +101,17 @@ impl RegisteredTool {
             at,
             needs_approval: row.integer(5)? == 1,
         })
+    }
+
+    /// Tells where it is from any other place, and shows nobody where.
+    pub fn fingerprint(&self) -> String {
+        let (kind, place) = match &self.at {
+            At::Service(binding) => ("service", binding),
+            At::Url(url) => ("url", url),
+        };
+        let digest = Sha256::digest(format!("{kind} {place}"));
+        let digits = digest.iter().take(FINGERPRINT_BYTES);
+        digits.map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// Calls it. What goes wrong is told to the model. `key` is this call's alone.

@@ -88,7 +88,7 @@ pub fn tell_outcome(speaker: &mut Speaker, call: &Call) -> Vec<Chunk> {
             }
         }
         CallState::Failed { error } => speaker.output_error(call_id, error),
-        CallState::LeftToUser { approval_id } => speaker.ask_approval(approval_id, call_id),
+        CallState::LeftToUser { approval_id, .. } => speaker.ask_approval(approval_id, call_id),
         CallState::Waiting | CallState::Running | CallState::LeftToClient => Vec::new(),
     }
 }

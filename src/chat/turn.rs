@@ -13,6 +13,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::speaker::{BAD_ARGUMENTS, parse_arguments};
+use crate::access::Reach;
 use crate::error::Result;
 use crate::ids::Id;
 use crate::json::JsonObject;
@@ -48,6 +49,9 @@ pub struct Turn {
     pub client_tools: Vec<ToolDefinition>,
     /// The one session that its caller was narrowed to.
     pub only_session: Option<Id>,
+    /// Whether its model may write the agent's own blocks all the same.
+    #[serde(default)]
+    pub agent_memory: bool,
     /// Calls that the user has just declined: the log has it, the client is told.
     pub declined: Vec<String>,
     pub steps: Vec<Step>,
@@ -78,6 +82,9 @@ pub struct Call {
     pub state: CallState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
+    /// What the tool was when the user was asked, where the call was approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asked_of: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -99,6 +106,9 @@ pub enum CallState {
     /// The user is asked.
     LeftToUser {
         approval_id: String,
+        /// What the tool is: the approval is for that one.
+        #[serde(default)]
+        asked_of: Option<String>,
     },
 }
 
@@ -146,13 +156,26 @@ pub struct AskedCall {
 #[derive(Debug, PartialEq)]
 pub enum Runner {
     Server,
-    ServerAfterApproval,
+    /// `asked_of`: what the tool is, so that the approval of another one of its
+    /// name doesn't count.
+    ServerAfterApproval {
+        asked_of: String,
+    },
     Client,
     /// Nobody: the sentence says what there is instead.
     Nobody(String),
 }
 
 impl Turn {
+    /// How far its model reaches.
+    pub fn reach(&self) -> Reach {
+        match (&self.only_session, self.agent_memory) {
+            (None, _) => Reach::Agent,
+            (Some(_), true) => Reach::SessionAndMemory,
+            (Some(_), false) => Reach::Session,
+        }
+    }
+
     pub fn next(&self) -> Next {
         let Some(step) = self.steps.last() else {
             return Next::AskModel;
@@ -327,7 +350,7 @@ impl Turn {
         let mut events = Vec::new();
         for step in &self.steps {
             if !step.is_logged {
-                events.extend(step.to_event());
+                events.extend(step.to_event(self.reach()));
             }
             events.extend(step.calls.iter().filter_map(Call::to_result_event));
         }
@@ -339,17 +362,25 @@ impl Turn {
 }
 
 impl Step {
-    fn to_event(&self) -> Option<NewEvent> {
+    fn to_event(&self, reach: Reach) -> Option<NewEvent> {
         if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
             return None;
         }
         let mut note = Note {
             reasoning: self.reasoning.clone(),
+            reach,
             ..Note::default()
         };
         for call in &self.calls {
-            if let CallState::LeftToUser { approval_id } = &call.state {
+            if let CallState::LeftToUser {
+                approval_id,
+                asked_of,
+            } = &call.state
+            {
                 let id = call.id.as_str().to_owned();
+                if let Some(asked_of) = asked_of {
+                    note.asked_of.insert(id.clone(), asked_of.clone());
+                }
                 note.approvals.insert(id, approval_id.clone());
             }
             if call.state == CallState::LeftToClient {
@@ -455,8 +486,9 @@ fn decide(
     } else {
         match runner(name.as_str()) {
             Runner::Server => CallState::Waiting,
-            Runner::ServerAfterApproval => CallState::LeftToUser {
+            Runner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
                 approval_id: mint(),
+                asked_of: Some(asked_of),
             },
             Runner::Client => CallState::LeftToClient,
             Runner::Nobody(sentence) => CallState::failed(sentence),
@@ -469,6 +501,7 @@ fn decide(
         bad_arguments,
         state,
         approval: None,
+        asked_of: None,
     })
 }
 
@@ -505,6 +538,7 @@ mod tests {
             system_instructions: Vec::new(),
             client_tools: Vec::new(),
             only_session: None,
+            agent_memory: false,
             declined: Vec::new(),
             steps: Vec::new(),
             usage: Usage::default(),
@@ -515,7 +549,9 @@ mod tests {
     fn runner(name: &str) -> Runner {
         match name {
             "server" => Runner::Server,
-            "asks" => Runner::ServerAfterApproval,
+            "asks" => Runner::ServerAfterApproval {
+                asked_of: "a tool".to_owned(),
+            },
             "client" => Runner::Client,
             _ => Runner::Nobody("There is no such tool.".to_owned()),
         }

@@ -10,6 +10,7 @@ use crate::calibration::Calibration;
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
+use crate::log::tip::get_tip;
 use crate::messages::history::{Item, Start, walk_items};
 use crate::messages::view::EventRow;
 use crate::tokens;
@@ -60,6 +61,7 @@ pub fn load_units(
     leaf_seq: i64,
     calibration: Calibration,
 ) -> Result<Vec<Unit>> {
+    let copied_seq = get_tip(db, session_id)?.copied_seq;
     let mut units: Vec<Unit> = Vec::new();
     let mut is_within_run = false;
     // Calls whose results were passed on the way up.
@@ -69,7 +71,9 @@ pub fn load_units(
             Item::Event(row) => {
                 let tokens = event_tokens(&row)?;
                 answered.extend(row.answered_call()?);
-                let is_open = row.open_calls()?.any(|id| !answered.contains(&id));
+                // What a file or a fork left open stays so, and keeps nothing from it.
+                let is_open =
+                    row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
                 let joins = is_within_run && row.is_run_member();
                 is_within_run = row.is_run_member();
                 match units.last_mut().filter(|_| joins) {

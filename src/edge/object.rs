@@ -332,8 +332,12 @@ impl Object {
                 let export = begin_export(&agent, session_id)?;
                 return transfer::to_stream(&self.storage, export).map(Answer::Stream);
             }
-            Route::Import { session_id, .. } => {
-                let import = begin_import(&agent, session_id)?;
+            Route::Import {
+                session_id,
+                allows_sources,
+                ..
+            } => {
+                let import = begin_import(&agent, session_id, allows_sources)?;
                 transfer::receive(db, import, pieces).await?
             }
             Route::Chat { session_id, .. } => {

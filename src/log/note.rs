@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::access::Reach;
+
 /// Bytes of reasoning that are kept of one step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
@@ -18,6 +20,10 @@ pub struct Note {
     /// With calls: those that wait for the user's approval, and under which name.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, String>,
+    /// With calls: what their tools were when the user was asked, for those that
+    /// wait for the user's approval.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub asked_of: BTreeMap<String, String>,
     /// With calls: those that the client answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<String>,
@@ -33,6 +39,10 @@ pub struct Note {
     /// With a call: arguments that were no JSON object, as the model sent them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bad_arguments: BTreeMap<String, String>,
+    /// How far the model reached that said it. Whoever goes on with it reaches no
+    /// further.
+    #[serde(skip_serializing_if = "Reach::is_agent")]
+    pub reach: Reach,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -10,6 +10,9 @@ pub struct Tip {
     pub newest_seq: i64,
     /// No new event gets this `seq` or a lower one.
     pub seq_floor: i64,
+    /// Events up to this one came with a file or with a fork: what they say of open
+    /// calls is data, and no turn of this session left it.
+    pub copied_seq: i64,
     /// The event that the default branch ends with.
     pub leaf: Option<Leaf>,
 }
@@ -30,7 +33,8 @@ pub struct Leaf {
 /// The leaf is the newest event, unless another branch was chosen since.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
     let sql = "
-        SELECT s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id
+        SELECT s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id,
+               s.copied_seq
           FROM cf_agents_sessions AS s
           LEFT JOIN cf_agents_events AS newest
             ON newest.session_id = s.id
@@ -55,6 +59,7 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
     Ok(Tip {
         newest_seq,
         seq_floor: row.integer(0)?,
+        copied_seq: row.integer(6)?,
         leaf: chosen.or_else(|| leaf_at(2)),
     })
 }

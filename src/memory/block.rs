@@ -34,6 +34,9 @@ pub struct Block {
     /// `null`: it lives in this agent.
     pub source: Option<Source>,
     pub when_changed: WhenChanged,
+    /// Whether the model may write it with its tools.
+    #[serde(default)]
+    pub model_writes: bool,
     /// `null`: it is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
     /// Why there is no content: its home gave none.
@@ -85,6 +88,7 @@ impl Block {
             .to_owned(),
             source: definition.source.clone(),
             when_changed: definition.when_changed,
+            model_writes: definition.model_may_write(),
             updated_at: held.updated_at.max(definition.defined_at),
             unavailable: held.unavailable,
         }

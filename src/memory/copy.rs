@@ -11,7 +11,7 @@ use crate::ids::Id;
 const SCOPED: &[(&str, &str)] = &[
     (
         "cf_agents_blocks",
-        "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at",
+        "key, label, kind, description, max_tokens, default_content, source, when_changed, model_writes, is_removed, defined_at",
     ),
     (
         "cf_agents_block_versions",

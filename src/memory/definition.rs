@@ -97,6 +97,9 @@ pub struct DefineBlock {
     pub source: Option<Source>,
     #[serde(default)]
     pub when_changed: WhenChanged,
+    /// Whether the model may write it with its tools; operations may in any case.
+    /// Left out: yes where it lives in this agent, no where it has a `source`.
+    pub model_writes: Option<bool>,
 }
 
 /// A block, defined and checked.
@@ -111,6 +114,8 @@ pub struct Definition {
     pub default_content: Option<String>,
     pub source: Option<Source>,
     pub when_changed: WhenChanged,
+    /// As it was said; `None`: its home decides.
+    pub model_writes: Option<bool>,
     /// `None`: it stands in the deployed configuration.
     pub defined_at: Option<i64>,
 }
@@ -140,6 +145,7 @@ impl DefineBlock {
             default_content: self.default_content.filter(nothing),
             source: self.source,
             when_changed: self.when_changed,
+            model_writes: self.model_writes,
             defined_at: None,
         })
     }
@@ -148,6 +154,16 @@ impl DefineBlock {
 impl Definition {
     pub fn home(&self) -> Home<'_> {
         self.source.as_ref().map_or(Home::Object, Source::home)
+    }
+
+    /// Whether the model's tools write it. What lives outside this agent is shared:
+    /// one conversation in which somebody talks the model into it would write for all
+    /// who read there, so a definition has to say that it may.
+    pub fn model_may_write(&self) -> bool {
+        self.kind != Kind::Readonly
+            && self
+                .model_writes
+                .unwrap_or_else(|| self.home() == Home::Object)
     }
 
     pub fn is_sessions(&self) -> bool {

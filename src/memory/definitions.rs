@@ -8,7 +8,7 @@ use super::definition::{Definition, Kind, WhenChanged};
 use super::label::Label;
 use super::source::{Home, Source};
 use super::{Memory, Scope};
-use crate::database::{Database, Row, atomically, find_row};
+use crate::database::{Database, Row, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 
@@ -16,7 +16,7 @@ use crate::ids::Id;
 pub const MAX_BLOCKS: i64 = 100;
 
 const COLUMNS: &str = "scope, label, kind, description, max_tokens, default_content, source,
-                when_changed, defined_at, is_removed";
+                when_changed, defined_at, is_removed, model_writes";
 
 fn to_definition(row: &Row) -> Result<Definition> {
     let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
@@ -37,6 +37,7 @@ fn to_definition(row: &Row) -> Result<Definition> {
             "remind" => WhenChanged::Remind,
             _ => WhenChanged::Wait,
         },
+        model_writes: row.find_integer(10).map(|writes| writes == 1),
         defined_at: Some(row.integer(8)?),
     })
 }
@@ -64,7 +65,7 @@ pub fn load_sessions_after(
     ];
     let rows = db.rows(&sql, &params)?;
     rows.iter()
-        .map(|row| Ok((row.integer(10)?, to_definition(row)?)))
+        .map(|row| Ok((row.integer(11)?, to_definition(row)?)))
         .collect()
 }
 
@@ -89,7 +90,7 @@ pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Def
     if scope == Scope::Agent {
         for block in configured::load(memory).blocks {
             let key = block.label.key();
-            match rows.iter().position(|row| row.find_text(10) == Some(&key)) {
+            match rows.iter().position(|row| row.find_text(11) == Some(&key)) {
                 None => blocks.push(block),
                 Some(index) => {
                     let row = rows.remove(index);
@@ -183,10 +184,7 @@ fn write_definition(
             .as_ref()
             .is_some_and(|before| before.source.is_some());
         if (block.source.is_some() || had_source) && !may_reach_out {
-            return Err(Error::new(
-                Code::Forbidden,
-                "Where a block lives is said with the Worker's secret; a minted token is not enough. Leave `source` out: the block lives in this agent.",
-            ));
+            return Err(reaches_out(&block.label));
         }
         let defined_at = before.as_ref().and_then(|before| before.defined_at);
         block.defined_at = defined_at;
@@ -205,6 +203,15 @@ fn write_definition(
         };
         Ok((block, held))
     })
+}
+
+fn reaches_out(label: &Label) -> Error {
+    Error::new(
+        Code::Forbidden,
+        "Where a block lives is said with the Worker's secret; a minted token is not enough. A block without a `source` lives in this agent: define one of another label.",
+    )
+    .with("field", "source")
+    .with("label", label.as_str())
 }
 
 fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
@@ -261,8 +268,9 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     };
     db.run(
         "INSERT INTO cf_agents_blocks
-                (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                (scope, key, label, kind, description, max_tokens, default_content, source, when_changed, defined_at,
+                 model_writes)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)
              ON CONFLICT (scope, key) DO UPDATE
             SET label = excluded.label,
                 kind = excluded.kind,
@@ -272,6 +280,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
                 source = excluded.source,
                 when_changed = excluded.when_changed,
                 is_removed = 0,
+                model_writes = excluded.model_writes,
                 defined_at = excluded.defined_at",
         &[
             block.scope.as_str().into(),
@@ -284,15 +293,28 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
             source.into(),
             when_changed.into(),
             block.defined_at.into(),
+            block.model_writes.map_or(Value::Null, Value::from),
         ],
     )
 }
 
 /// Takes a block away; `false` if there is none. What it holds here stays for a
 /// block of the same label, unless it is purged; what it holds elsewhere always stays.
-pub fn remove(memory: &Memory<'_>, scope: Scope<'_>, label: &Label, purge: bool) -> Result<bool> {
+/// `may_reach_out`: as in [`define`]; else whoever may not say where a block lives
+/// would remove it and put another in its place.
+pub fn remove(
+    memory: &Memory<'_>,
+    scope: Scope<'_>,
+    label: &Label,
+    purge: bool,
+    may_reach_out: bool,
+) -> Result<bool> {
     atomically(memory.db, || {
         let was_there = find_definition(memory, scope, label)?;
+        let has_source = |block: &Definition| block.source.is_some();
+        if was_there.as_ref().is_some_and(has_source) && !may_reach_out {
+            return Err(reaches_out(label));
+        }
         match find_configured(memory, scope.column(), label) {
             // A row that hides it, else it would be back at once.
             Some(deployed) if was_there.is_some() => {

@@ -136,6 +136,7 @@ mod tests {
             scope: "agent".to_owned(),
             source: None,
             when_changed: WhenChanged::Wait,
+            model_writes: true,
             updated_at: None,
             unavailable: None,
         }

@@ -37,8 +37,8 @@ pub struct Toolbox<'a> {
     /// Nothing is found but what was said in this session.
     pub only_session: Option<&'a Id>,
     /// Whether the agent's own blocks, which its other sessions see, may be
-    /// written. Not for a caller who is narrowed to one session and says
-    /// themselves what a tool writes.
+    /// written. Not for a caller who is narrowed to one session, unless their token
+    /// says so: what they say, a model may do.
     pub writes_agent: bool,
 }
 
@@ -65,7 +65,7 @@ impl<'a> Toolbox<'a> {
     }
 
     fn may_write(&self, block: &Definition) -> bool {
-        self.writes_agent || block.is_sessions()
+        block.model_may_write() && (self.writes_agent || block.is_sessions())
     }
 }
 

@@ -79,7 +79,16 @@ pub async fn run(
     arguments: &Arguments,
 ) -> Result<String> {
     let writable = blocks.iter().filter(|block| toolbox.may_write(block));
-    let block = arguments.get_block(&addressed(writable))?;
+    let all: Vec<&Definition> = blocks.iter().collect();
+    let block = arguments.get_block(&addressed(writable)).map_err(|error| {
+        match arguments.get_block(&all) {
+            Ok(block) => mistake(format!(
+                "{} is not yours to write: others keep it for you. {}",
+                block.label, error.message
+            )),
+            Err(_) => error,
+        }
+    })?;
     let content = arguments.get_text("content")?;
     let appends = match arguments.find_text("action")? {
         None | Some("replace") => false,

@@ -7,11 +7,11 @@
 
 use serde::Serialize;
 
-use super::compare::Comparing;
+use super::compare::{Comparing, already_exists};
 use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, Line, SessionLine};
+use super::rights::{Sender, permit_export};
 use super::writing::Writing;
 use super::{MAX_FILE_BYTES, MAX_LINE_BYTES};
-use crate::access::Caller;
 use crate::database::Database;
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -22,9 +22,14 @@ use crate::sessions::session_exists;
 /// Where an import goes, and on whose behalf.
 #[derive(Clone)]
 pub struct Target {
-    pub session_id: Id,
+    pub sender: Sender,
     pub agent: String,
-    pub caller: Caller,
+}
+
+impl Target {
+    pub fn session_id(&self) -> &Id {
+        &self.sender.session_id
+    }
 }
 
 /// What became of it.
@@ -39,6 +44,19 @@ pub struct Imported {
     pub imported: i64,
     /// and those that were there already.
     pub skipped: i64,
+    /// What the file holds and this import did not take. A frozen prompt counts with
+    /// the secret and `?allowSources=true` alone; without, the session's next turn
+    /// freezes one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(default))]
+    pub left_out: Vec<LeftOut>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum LeftOut {
+    Prompt,
 }
 
 enum State {
@@ -193,8 +211,9 @@ impl Import {
         }
         let session: SessionLine = json::parse(line)?;
         session.check()?;
-        if session_exists(db, &self.target.session_id)? {
-            let comparing = Comparing::begin(db, &self.target.session_id, line)?;
+        if session_exists(db, self.target.session_id())? {
+            check_repeat(db, &self.target.sender)?;
+            let comparing = Comparing::begin(db, &self.target.sender, line)?;
             return Ok(State::Comparing(Box::new(comparing)));
         }
         let writing = Writing::begin(db, host, &self.target, session)?;
@@ -207,11 +226,11 @@ impl Import {
             "type",
             "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
         );
-        let (events, imported) = match &mut self.state {
-            State::Ended(Ending::Same(events)) => (*events, 0),
+        let (events, imported, left_out) = match &mut self.state {
+            State::Ended(Ending::Same(events)) => (*events, 0, Vec::new()),
             State::Ended(Ending::Written(writing, end)) => {
                 let events = writing.finish(db, host, end)?;
-                (events, events)
+                (events, events, writing.left_out())
             }
             State::Empty | State::Writing(_) | State::Comparing(_) => {
                 return Err(at_line(self.line_number - 1, cut_off));
@@ -219,10 +238,11 @@ impl Import {
         };
         self.state = State::Empty;
         Ok(Imported {
-            session_id: self.target.session_id.clone(),
+            session_id: self.target.session_id().clone(),
             events,
             imported,
             skipped: events - imported,
+            left_out,
         })
     }
 }
@@ -278,6 +298,13 @@ fn take_line_of(
         }
     }
     Ok(None)
+}
+
+/// Whether an import into a session that is there may go on, as the repetition of
+/// one: for who may read the session. Nobody else learns by it what the session says.
+pub fn check_repeat(db: &dyn Database, sender: &Sender) -> Result<()> {
+    permit_export(db, &sender.caller, &sender.session_id)
+        .map_err(|_| already_exists(&sender.session_id))
 }
 
 fn kind_of(line: &[u8]) -> Result<Kind> {

@@ -168,6 +168,12 @@ impl SessionLine {
         self.cost().map(drop)
     }
 
+    /// Whether it says that anything was spent.
+    pub fn has_usage(&self) -> Result<bool> {
+        let tokens = self.usage.input_tokens.0 + self.usage.output_tokens.0;
+        Ok(tokens > 0 || self.cost()? > 0.0)
+    }
+
     pub fn cost(&self) -> Result<f64> {
         self.usage
             .cost
@@ -261,6 +267,16 @@ impl EventLine {
             return Err(Error::invalid(
                 "message",
                 "`message` says all of its event: there is no content or tool beside it.",
+            ));
+        }
+        let is_agents = matches!(
+            self.action,
+            Action::AgentMessage | Action::ToolCallRequest | Action::ToolResult
+        );
+        if self.note.is_some() && !is_agents {
+            return Err(Error::invalid(
+                "note",
+                "`note` belongs to what the agent or a tool said.",
             ));
         }
         Ok(())

@@ -7,6 +7,7 @@ pub mod import;
 mod lines;
 pub mod memory;
 mod pending;
+pub mod rights;
 mod writing;
 
 use crate::log::slices::MAX_EVENT_BYTES;

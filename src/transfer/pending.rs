@@ -9,6 +9,14 @@ use crate::log::media::Cut;
 use crate::log::write::NewRow;
 use crate::messages::parse::{Source, parse_message};
 
+/// How the lines of one sender are read.
+pub struct Reading<'a> {
+    pub source: Source,
+    pub reserved_keys: &'a [String],
+    /// What becomes of a time that no operation lets a caller choose.
+    pub time: &'a dyn Fn(i64) -> i64,
+}
+
 /// An event that waits for its batch.
 pub struct Pending {
     pub line_number: u64,
@@ -24,7 +32,7 @@ pub struct Pending {
 
 impl Pending {
     /// Parses what the line says of a message, as the door does.
-    pub fn from_line(line: EventLine, line_number: u64) -> Result<Self> {
+    pub fn from_line(line: EventLine, line_number: u64, reading: &Reading<'_>) -> Result<Self> {
         let mut event = NewEvent::new(line.action);
         event.content = line.content;
         event.tool_calls = line.tool_calls;
@@ -33,7 +41,7 @@ impl Pending {
         event.is_error = line.is_error;
         event.metadata = line.metadata;
         if let Some(message) = line.message {
-            let parsed = parse_message(&message, Source::Server, &[])?;
+            let parsed = parse_message(&message, reading.source, reading.reserved_keys)?;
             if parsed.action != line.action {
                 return Err(Error::invalid(
                     "action",
@@ -57,7 +65,7 @@ impl Pending {
             tool,
             note: line.note.and_then(|note| note.json()),
             created_at: line.created_at.0,
-            written_at: line.written_at.0,
+            written_at: (reading.time)(line.written_at.0),
         })
     }
 

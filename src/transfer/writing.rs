@@ -8,13 +8,18 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::import::{Target, at_line};
-use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine};
+use super::import::{LeftOut, Target, at_line};
+use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine, count};
 use super::memory::import::MemoryImport;
-use super::pending::Pending;
-use crate::access::{Needs, Rule, Touches, permit};
+use super::pending::{Pending, Reading};
+use super::rights::{
+    ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
+    DELETE_MESSAGES, SET_LEAF, Sender, UPDATE_MESSAGE,
+};
+use crate::access::Rule;
 use crate::changes;
 use crate::compaction::journal::render_settings;
+use crate::config::load_config;
 use crate::database::{Database, MAX_LIST_BYTES, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -36,6 +41,9 @@ const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 
 pub struct Writing {
     session_id: Id,
+    sender: Sender,
+    /// Keys of a message's metadata that only a server sets.
+    reserved_keys: Vec<String>,
     agent: String,
     /// Says that the staged rows are this import's.
     token: String,
@@ -70,27 +78,28 @@ impl Writing {
                 format!("`name` must have at most {MAX_NAME_CHARS} characters."),
             ));
         }
-        if target.caller.only_session().is_some() && session.parent_session_id.is_some() {
+        let sender = &target.sender;
+        if sender.caller.only_session().is_some() && session.parent_session_id.is_some() {
             return Err(Error::new(
                 Code::Forbidden,
                 "This token is for one session and can't name another as its parent.",
-            ));
+            )
+            .with("field", "parentSessionId"));
+        }
+        if session.has_usage()? {
+            sender.check(&[ADD_USAGE])?;
         }
         if let Some(part) = session.compaction {
-            let session_id = Some(&target.session_id);
-            let rule = Rule {
-                operation: "configureCompaction",
-                needs: Needs::Session,
-                touches: Touches::Prompts,
-            };
-            permit(&target.caller, rule, session_id)?;
+            sender.check(&[CONFIGURE_COMPACTION])?;
             part.settings()?;
         }
-        let session_id = target.session_id.clone();
+        let session_id = target.session_id().clone();
         let token = Id::mint_session(host).as_str().to_owned();
         atomically(db, || staging::begin(db, host, &session_id, &token))?;
         Ok(Self {
             session_id,
+            sender: sender.clone(),
+            reserved_keys: load_config(db)?.reserved_metadata_keys,
             agent: target.agent.clone(),
             token,
             session,
@@ -128,6 +137,7 @@ impl Writing {
     ) -> Result<()> {
         let here = |error| at_line(line_number, error);
         line.check().map_err(here)?;
+        self.sender.check_action(line.action).map_err(here)?;
         if line.seq.0 <= self.last_seq {
             return Err(here(Error::invalid(
                 "seq",
@@ -135,7 +145,14 @@ impl Writing {
             )));
         }
         self.last_seq = line.seq.0;
-        let pending = Pending::from_line(line, line_number).map_err(here)?;
+        let now_ms = host.now_ms();
+        let time = |given_ms| self.sender.time(given_ms, now_ms);
+        let reading = Reading {
+            source: self.sender.source(),
+            reserved_keys: &self.reserved_keys,
+            time: &time,
+        };
+        let pending = Pending::from_line(line, line_number, &reading).map_err(here)?;
         self.count += 1;
         self.pending_bytes += pending.bytes();
         self.events.push(pending);
@@ -148,6 +165,7 @@ impl Writing {
         host: &dyn Host,
         line: &CompactionLine,
     ) -> Result<()> {
+        self.sender.check(&[ADD_COMPACTION])?;
         self.flush(db, host)?;
         atomically(db, || {
             staging::hold(db, host, &self.session_id, &self.token)?;
@@ -195,6 +213,14 @@ impl Writing {
                 format!("`change` must be one of `{known}`."),
             )));
         }
+        self.sender
+            .check_any(writers_of(&line.change))
+            .map_err(here)?;
+        let changed_at = self.sender.time(line.changed_at.0, host.now_ms());
+        let line = ChangeLine {
+            changed_at: count(changed_at),
+            ..line
+        };
         self.last_cursor = line.cursor.0;
         // An id of 200 characters and the numbers, escaped.
         self.pending_bytes += 100 + line.id.as_ref().map_or(0, |id| id.as_str().len() * 2);
@@ -235,6 +261,9 @@ impl Writing {
                 end.events.0, self.count
             );
             return Err(here(Error::invalid("events", message)));
+        }
+        if end.leaf_id.is_some() {
+            self.sender.check(&[SET_LEAF]).map_err(here)?;
         }
         self.flush(db, host)?;
         self.flush_memory(db, host)?;
@@ -357,14 +386,15 @@ impl Writing {
             if session_exists(db, &self.session_id)? {
                 return Err(Error::storage("a session was created over an import"));
             }
-            let params: [Value; 14] = [
+            let time = |given_ms| self.sender.time(given_ms, host.now_ms());
+            let params: [Value; 15] = [
                 self.session_id.as_str().into(),
                 self.agent.as_str().into(),
                 session.name.as_deref().into(),
                 session.parent_session_id.as_ref().map(Id::as_str).into(),
                 session.metadata.as_ref().map(JsonObject::as_str).into(),
-                session.created_at.0.into(),
-                session.updated_at.0.into(),
+                time(session.created_at.0).into(),
+                time(session.updated_at.0).into(),
                 session.seq_floor.0.into(),
                 leaf.into(),
                 leaf.map(|_| self.last_seq).into(),
@@ -372,14 +402,15 @@ impl Writing {
                 session.usage.output_tokens.0.into(),
                 cost.into(),
                 compaction.into(),
+                self.last_seq.into(),
             ];
             let row = find_row(
                 db,
                 "INSERT INTO cf_agents_sessions
                         (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                          seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
-                         compaction)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)
+                         compaction, copied_seq)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
               RETURNING number",
                 &params,
             )?;
@@ -393,8 +424,23 @@ impl Writing {
         Ok(self.count)
     }
 
+    /// What the lines held that was not taken.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.memory.left_out()
+    }
+
     pub fn abandon(&self, db: &dyn Database) -> Result<()> {
         atomically(db, || staging::abandon(db, &self.session_id, &self.token))
+    }
+}
+
+/// The operations that leave such an entry in the feed.
+fn writers_of(change: &str) -> &'static [Rule] {
+    match change {
+        "update" => &[UPDATE_MESSAGE],
+        "delete" => &[DELETE_EVENTS, DELETE_MESSAGES],
+        "clear" => &[CLEAR_MESSAGES],
+        _ => &[ADD_COMPACTION],
     }
 }
 

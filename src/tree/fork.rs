@@ -78,6 +78,12 @@ pub fn fork_session(
             }
             copied = get_tip(db, &id)?.newest_seq;
         }
+        // The calls that it left open are the original's to answer: made in both,
+        // what one approval allows would be done twice.
+        db.run(
+            "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
+            &[id.as_str().into(), copied.into()],
+        )?;
         overlays::copy(db, fork.session_id, &segments, &id)?;
         copy_session(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;

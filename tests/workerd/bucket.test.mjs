@@ -30,7 +30,7 @@ async function appendByTool(agent, sessionId, label, content) {
 }
 
 async function define(agent, block) {
-  assert.equal((await server.call(agent, "defineBlock", block)).status, 200);
+  assert.equal((await server.call(agent, "defineBlock", { ...block, modelWrites: true })).status, 200);
   for (const id of ["s1", "s2"]) await server.call(agent, "createSession", { id });
 }
 

@@ -1,6 +1,7 @@
 // A home for blocks of memory, kept in R2: whoever answers these four POSTs of
 // JSON keeps blocks. Deploy it, bind it to Session Agent as `NOTES`, and define a
-// block with `"source": {"service": "NOTES"}`.
+// block with `"source": {"service": "NOTES"}`, and `"modelWrites": true` where
+// the model is to write it.
 
 interface Env {
   NOTES_BUCKET: R2Bucket;

@@ -351,7 +351,7 @@ fn other_doors() -> Vec<OtherDoor> {
             name: "import",
             rules: ["createSession", "appendEvents"].map(rule).to_vec(),
             knock: |alice, session| {
-                begin_import(&alice.agent(&alice.db), session.to_owned()).map(drop)
+                begin_import(&alice.agent(&alice.db), session.to_owned(), false).map(drop)
             },
         },
     ]

@@ -44,16 +44,16 @@ impl Alice {
         hear(begun.listening)
     }
 
-    fn says(&self, text: &str) -> Vec<Value> {
+    pub fn says(&self, text: &str) -> Vec<Value> {
         self.chat(json!({"id": "s", "message": user(text)}))
     }
 
-    fn actions(&self) -> Vec<String> {
+    pub fn actions(&self) -> Vec<String> {
         let action = |event: &Value| event["action"].as_str().unwrap().to_owned();
         self.events().iter().map(action).collect()
     }
 
-    fn shown(&self) -> Vec<Value> {
+    pub fn shown(&self) -> Vec<Value> {
         let page = self.ok("getHistory", json!({"sessionId": "s"}));
         page["messages"].as_array().unwrap().clone()
     }
@@ -92,7 +92,7 @@ pub fn user(text: &str) -> Value {
     json!({"id": format!("u-{text}"), "role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-fn kinds(chunks: &[Value]) -> Vec<&str> {
+pub fn kinds(chunks: &[Value]) -> Vec<&str> {
     chunks
         .iter()
         .map(|chunk| chunk["type"].as_str().unwrap())

@@ -381,7 +381,7 @@ fn a_tool_adds_a_line_to_a_shared_block_and_none_before_the_first() {
     town.ok(
         "alice",
         "defineBlock",
-        json!({"label": "m", "kind": "writable", "source": {"agent": "bob"}}),
+        json!({"label": "m", "kind": "writable", "source": {"agent": "bob"}, "modelWrites": true}),
     );
     for line in ["one", "two"] {
         let arguments = json!({"label": "m", "content": line, "action": "append"});

@@ -50,7 +50,7 @@ fn a_block_is_shown_as_the_contract_says() {
     let expected = json!({
         "label": "memory", "kind": "writable", "description": "Facts", "maxTokens": 100,
         "content": "None yet.", "tokens": 3, "version": 0, "scope": "agent", "source": null,
-        "whenChanged": "wait", "updatedAt": 1_000_000
+        "whenChanged": "wait", "modelWrites": true, "updatedAt": 1_000_000
     });
     assert_eq!(block, expected);
     assert_eq!(alice.ok("getBlock", json!({"label": "MEMORY"})), expected);

@@ -101,8 +101,7 @@ fn of_two_appends_to_a_document_at_once_none_is_lost() {
         &[("skills/howto/SKILL.md", "a", Some("How"))],
     ] {
         let alice = with_bucket(objects);
-        let define =
-            json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+        let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}, "modelWrites": true});
         alice.ok("defineBlock", define);
         let place = objects.first().map_or("skills/howto", |object| object.0);
         let rival = (place.to_owned(), "a\ntheirs".to_owned());
@@ -141,7 +140,7 @@ fn a_document_that_cannot_be_read_is_replaced_where_it_stands() {
 #[test]
 fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
     let alice = with_bucket(&[("skills/howto", "0", None)]);
-    let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}});
+    let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}, "modelWrites": true});
     alice.ok("defineBlock", define);
     let rivals = ["1", "2", "3", "4"].map(|text| ("skills/howto".to_owned(), text.to_owned()));
     *alice.outside.rivals.borrow_mut() = rivals.into();

@@ -54,7 +54,7 @@ fn half_way() -> (Alice, crate::transfer::import::Import, String) {
     alice.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
-    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
+    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     let (head, rest) = file.split_at(file.len() - 200);
     import.push(&bob.db, &bob.host, head.as_bytes()).unwrap();
     let staged = bob.db.rows("SELECT 1 FROM cf_agents_events", &[]).unwrap();
@@ -78,7 +78,7 @@ fn a_session_that_is_created_meanwhile_wins_over_the_import() {
 fn the_later_of_two_imports_wins() {
     let (bob, mut import, rest) = half_way();
     let file = small().export("s").unwrap();
-    let mut later = begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
+    let mut later = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     later.push(&bob.db, &bob.host, file.as_bytes()).unwrap();
     let outcome = import
         .push(&bob.db, &bob.host, rest.as_bytes())

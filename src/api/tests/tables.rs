@@ -91,7 +91,7 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
     let before = bob.db.dump();
     // All of its lines are sent, one by one, and it is never finished.
     let lines: Vec<&str> = file.split_inclusive('\n').collect();
-    let mut import = begin_import(&bob.agent(&bob.db), "mixed".to_owned()).unwrap();
+    let mut import = begin_import(&bob.agent(&bob.db), "mixed".to_owned(), true).unwrap();
     for line in &lines[..lines.len() - 1] {
         import.push(&bob.db, &bob.host, line.as_bytes()).unwrap();
     }

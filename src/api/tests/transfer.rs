@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Alice;
-use crate::access::{Caller, Scope};
+use crate::access::{Allow, Caller, Scope};
 use crate::api::{begin_export, begin_import};
 use crate::database::Database;
 use crate::error::Error;
@@ -29,13 +29,21 @@ impl Alice {
         file: &str,
         bytes: usize,
     ) -> Result<Imported, Error> {
-        let mut import = begin_import(&self.agent(db), session_id.to_owned())?;
+        let mut import = begin_import(&self.agent(db), session_id.to_owned(), true)?;
         for piece in file.as_bytes().chunks(bytes) {
             import.push(db, &self.host, piece)?;
         }
         import.finish(db, &self.host)
     }
 
+    /// As somebody sends it who doesn't say that they trust it.
+    pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
+        let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
+        import.push(&self.db, &self.host, file.as_bytes())?;
+        import.finish(&self.db, &self.host)
+    }
+
+    /// As somebody sends it who trusts it.
     pub fn import(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
         self.import_in(&self.db, session_id, file, 50_000)
     }
@@ -366,7 +374,7 @@ fn a_file_cut_off_anywhere_is_no_session() {
 #[test]
 fn a_line_beyond_the_limit_is_refused_before_it_is_read() {
     let bob = Alice::default();
-    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
+    let mut import = begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     let piece = vec![b'x'; 1 << 20];
     let error = (0..40)
         .find_map(|_| import.push(&bob.db, &bob.host, &piece).err())
@@ -491,8 +499,11 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
             session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
             operations: operations
                 .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
+            allow: Allow {
+                agent_messages: true,
+                ..Allow::default()
+            },
             expires_at: i64::MAX,
-            ..Scope::default()
         })
     };
     let table = [

@@ -417,73 +417,23 @@ fn what_is_too_much_is_refused_by_its_line() {
 }
 
 #[test]
-fn where_a_block_lives_is_imported_with_the_secret_alone() {
+fn where_a_block_lives_comes_back_to_who_trusts_the_file() {
     let alice = small();
     alice.ok(
         "defineBlock",
-        json!({"sessionId": "s", "label": "profile", "kind": "writable", "source": {"agent": "user:42"}}),
+        json!({"sessionId": "s", "label": "profile", "kind": "writable", "source": {"agent": "user:42"}, "modelWrites": true}),
     );
     let file = alice.export("s").unwrap();
-    let line = file
-        .lines()
-        .position(|line| line.contains("user:42"))
-        .unwrap()
-        + 1;
-    let bob = Alice {
-        caller: scoped(None),
-        ..Alice::default()
-    };
-    let before = bob.rows();
-    assert_eq!(refused(bob.import("s", &file)), ("forbidden", json!(line)));
-    assert_eq!(bob.rows(), before);
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
     assert_eq!(bob.export("s").unwrap(), file);
 }
 
 #[test]
-fn a_file_is_no_way_around_an_operation() {
-    let file = file();
-    let line_of = |kind: &str| {
-        let start = format!("{{\"type\":\"{kind}\"");
-        file.lines()
-            .position(|line| line.starts_with(&start))
-            .unwrap()
-            + 1
-    };
-    let all = |kinds: fn(&crate::transfer::memory::Sort) -> &'static str| -> Vec<&str> {
-        SORTS.iter().map(kinds).collect()
-    };
-    let writers = all(|sort| sort.written_by);
-    let readers = all(|sort| sort.read_by);
-    for name in writers
-        .iter()
-        .chain(&readers)
-        .chain(&["configureCompaction"])
-    {
+fn a_file_is_whole_for_who_may_read_all_of_it() {
+    let readers: Vec<&str> = SORTS.iter().map(|sort| sort.read_by).collect();
+    for name in &readers {
         assert!(OPERATIONS.iter().any(|entry| entry.name == *name), "{name}");
-    }
-    // Each one missing, the first line that needs it is refused.
-    for (missing, line) in [
-        ("", 0),
-        ("configureCompaction", 1),
-        ("defineBlock", line_of("block")),
-        ("setBlock", line_of("version")),
-        ("setEntry", line_of("entry")),
-        ("putSkill", line_of("skill")),
-    ] {
-        let mut may = vec!["createSession", "appendEvents", "configureCompaction"];
-        may.extend(&writers);
-        may.retain(|name| *name != missing);
-        let bob = Alice {
-            caller: scoped(Some(&may)),
-            ..Alice::default()
-        };
-        let outcome = bob.import("s", &file);
-        match missing {
-            "" => assert_eq!(outcome.unwrap().imported, 3),
-            _ => assert_eq!(refused(outcome), ("forbidden", json!(line)), "{missing}"),
-        }
     }
     for missing in [""].iter().chain(&readers) {
         let mut may = vec!["getSession", "loadEvents"];
@@ -620,7 +570,7 @@ fn staged_memory_is_not_seen_and_is_swept_with_the_rest() {
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
     let before = bob.rows();
-    let mut import = crate::api::begin_import(&bob.agent(&bob.db), "s".to_owned()).unwrap();
+    let mut import = crate::api::begin_import(&bob.agent(&bob.db), "s".to_owned(), false).unwrap();
     let head = file.split("{\"type\":\"end\"").next().unwrap();
     import.push(&bob.db, &bob.host, head.as_bytes()).unwrap();
     let staged = bob.db.rows("SELECT 1 FROM cf_agents_entries", &[]).unwrap();

@@ -122,6 +122,7 @@ impl MemoryExport {
                 default_content: block.default_content,
                 source: block.source,
                 when_changed: block.when_changed,
+                model_writes: block.model_writes,
                 defined_at: count(block.defined_at.unwrap_or(0)),
             })?);
             if page.len() >= PAGE_BYTES {

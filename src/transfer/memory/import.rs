@@ -8,11 +8,13 @@ use std::collections::HashMap;
 
 use serde::de::DeserializeOwned;
 
-use super::super::import::{Target, at_line};
+use super::super::import::{LeftOut, Target, at_line};
 use super::super::lines::Kind;
-use super::lines::{BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine};
+use super::super::rights::CALL_TOOL;
+use super::lines::{
+    BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+};
 use super::{SORTS, Tally, can_hold, most};
-use crate::access::{Caller, Needs, Rule, Touches, permit};
 use crate::database::{Database, MAX_VALUE_BYTES};
 use crate::error::{Code, Error, Result};
 use crate::json;
@@ -82,18 +84,14 @@ impl MemoryImport {
 
     pub fn take(&mut self, kind: Kind, line: &[u8], line_number: u64) -> Result<()> {
         if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
-            let session_id = Some(&self.target.session_id);
-            let rule = Rule {
-                operation: sort.written_by,
-                needs: Needs::Session,
-                touches: Touches::Prompts,
-            };
-            permit(&self.target.caller, rule, session_id)?;
+            self.target.sender.check(sort.written_by)?;
         }
         let item = match kind {
             Kind::Block => self.take_block(parse(line)?)?,
             Kind::Version => {
-                let (block, version) = parse::<VersionLine>(line)?.into_version()?;
+                let line: VersionLine = parse(line)?;
+                self.check_writer(&line)?;
+                let (block, version) = line.into_version()?;
                 let bytes = version.content.len();
                 let place = Place::Version(block.clone(), version.version);
                 self.take_place(kind, place)?;
@@ -127,24 +125,52 @@ impl MemoryImport {
                 }
                 Item::Loaded(loaded, loaded_at)
             }
-            _ => self.take_prompt(parse(line)?)?,
+            _ => {
+                let prompt = self.take_prompt(parse(line)?)?;
+                if !self.target.sender.takes_prompts() {
+                    return Ok(());
+                }
+                prompt
+            }
         };
         self.pending_bytes += line.len();
         self.pending.push((line_number, item));
         Ok(())
     }
 
-    fn take_block(&mut self, line: BlockLine) -> Result<Item> {
-        if line.source.is_some() && self.target.caller != Caller::Owner {
+    /// What no operation of theirs writes: that a tool wrote it, or somebody in
+    /// another session.
+    fn check_writer(&self, line: &VersionLine) -> Result<()> {
+        let sender = &self.target.sender;
+        if matches!(line.written_by, WrittenBy::Tool) {
+            sender.check(&[CALL_TOOL])?;
+        }
+        let only = sender.caller.only_session();
+        if line
+            .session_id
+            .as_ref()
+            .is_some_and(|id| only.is_some_and(|only| only != id))
+        {
             return Err(Error::new(
                 Code::Forbidden,
-                "Where a block lives is said with the Worker's secret; a minted token is not enough. Import this file with the secret.",
-            ));
+                "This token is for one session and can't say what was written in another.",
+            )
+            .with("field", "sessionId"));
         }
-        let Target {
-            session_id, agent, ..
-        } = &self.target;
-        let block = line.into_definition(session_id, agent)?;
+        Ok(())
+    }
+
+    /// What was not taken.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
+        is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
+    }
+
+    fn take_block(&mut self, line: BlockLine) -> Result<Item> {
+        if line.source.is_some() {
+            self.target.sender.check_source()?;
+        }
+        let block = line.into_definition(self.target.session_id(), &self.target.agent)?;
         if self.kinds.insert(block.label.key(), block.kind).is_some() {
             return Err(Error::invalid(
                 "label",
@@ -221,7 +247,7 @@ impl MemoryImport {
     }
 
     fn write_item(&self, db: &dyn Database, item: &Item) -> Result<()> {
-        let session_id = &self.target.session_id;
+        let session_id = self.target.session_id();
         let scope = Scope::Session(session_id);
         match item {
             Item::Block(block) => definitions::write(db, block),

@@ -55,6 +55,9 @@ pub struct BlockLine {
     pub default_content: Option<String>,
     pub source: Option<Source>,
     pub when_changed: WhenChanged,
+    /// Where the definition says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_writes: Option<bool>,
     pub defined_at: Count,
 }
 
@@ -71,6 +74,7 @@ impl BlockLine {
             default_content: self.default_content,
             source: self.source,
             when_changed: self.when_changed,
+            model_writes: self.model_writes,
         };
         Ok(Definition {
             defined_at,

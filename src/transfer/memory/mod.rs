@@ -10,6 +10,8 @@ pub mod import;
 mod lines;
 
 use super::lines::Kind;
+use super::rights::{DEFINE_BLOCK, LOAD_SKILL, PUT_SKILL, SET_BLOCK, SET_ENTRY};
+use crate::access::Rule;
 use crate::database::{Database, find_row};
 use crate::error::Result;
 use crate::ids::Id;
@@ -25,11 +27,12 @@ pub struct Sort {
     /// Where its rows are, and the column that says whose.
     table: &'static str,
     whose: &'static str,
-    /// The operations that show as much and that write as much. Only who may
-    /// define a session's blocks decides what its instructions say: its frozen
-    /// prompt, and documents in its context that need be in no block.
+    /// The operation that shows as much, and those that write as much together. No
+    /// operation writes what a frozen prompt says: it counts only for who trusts the
+    /// file (`rights.rs`). A document in the context need be in no block, so who
+    /// brings one must be able to make the block, too.
     pub read_by: &'static str,
-    pub written_by: &'static str,
+    pub written_by: &'static [Rule],
 }
 
 /// In the order of the file.
@@ -39,42 +42,42 @@ pub const SORTS: &[Sort] = &[
         table: "cf_agents_blocks",
         whose: "scope",
         read_by: "getBlocks",
-        written_by: "defineBlock",
+        written_by: &[DEFINE_BLOCK],
     },
     Sort {
         kind: Kind::Version,
         table: "cf_agents_block_versions",
         whose: "scope",
         read_by: "getBlockVersions",
-        written_by: "setBlock",
+        written_by: &[SET_BLOCK],
     },
     Sort {
         kind: Kind::Entry,
         table: "cf_agents_entries",
         whose: "scope",
         read_by: "listEntries",
-        written_by: "setEntry",
+        written_by: &[SET_ENTRY],
     },
     Sort {
         kind: Kind::Skill,
         table: "cf_agents_skills",
         whose: "scope",
         read_by: "loadSkill",
-        written_by: "putSkill",
+        written_by: &[PUT_SKILL],
     },
     Sort {
         kind: Kind::Loaded,
         table: "cf_agents_loaded_skills",
         whose: "session_id",
         read_by: "loadSkill",
-        written_by: "defineBlock",
+        written_by: &[DEFINE_BLOCK, PUT_SKILL, LOAD_SKILL],
     },
     Sort {
         kind: Kind::Prompt,
         table: "cf_agents_prompts",
         whose: "scope",
         read_by: "freezePrompt",
-        written_by: "defineBlock",
+        written_by: &[],
     },
 ];
 

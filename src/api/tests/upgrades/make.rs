@@ -91,6 +91,10 @@ pub fn make(is_searched: bool) -> Alice {
     play(&alice);
     fill_session(&alice);
     talk(&alice);
+    alice.ok(
+        "forkSession",
+        json!({"sessionId": "talked", "name": "a fork"}),
+    );
     if is_searched {
         search(&alice);
     }
@@ -134,7 +138,7 @@ fn define_blocks(alice: &Alice) {
         json!({"label": "kb", "kind": "searchable"}),
         json!({"label": "skills", "kind": "loadable"}),
         json!({"label": "persona", "kind": "readonly", "source": {"r2": "persona.md"}}),
-        json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}}),
+        json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}, "modelWrites": true}),
         json!({"label": "profile", "kind": "writable", "source": {"agent": "user:42", "label": "me"}}),
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
     ];
@@ -397,7 +401,8 @@ fn import_half(alice: &Alice) {
     let texts: Vec<String> = (0..600).map(|n| n.to_string()).collect();
     other.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
     let file = other.export("s").unwrap();
-    let mut import = begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned()).unwrap();
+    let mut import =
+        begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned(), false).unwrap();
     let half = &file.as_bytes()[..file.len() - 200];
     import.push(&alice.db, &alice.host, half).unwrap();
 }
