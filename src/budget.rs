@@ -3,9 +3,9 @@
 //! not an object's. What does not fit is refused before anything is written.
 //!
 //! ```text
-//!   8 MiB  what one answer holds (three to four copies while it is made)
+//!   4 MiB  what one answer holds (three to four copies while it is made)
 //!  24 MiB  the turns that run, and what their clients have still to read
-//!  24 MiB  bodies that are read or worked on, and answers that are being sent
+//!  16 MiB  bodies that are read or worked on, and answers that are being sent
 //! ```
 //!
 //! Operations run one at a time: what the one that runs makes of its body and its
@@ -18,14 +18,15 @@ use crate::error::{Code, Error, Result};
 
 /// The most that one read answers, in bytes of stored text; one message or event
 /// that is longer by itself is answered alone.
-pub const MAX_ANSWER_BYTES: usize = 8 << 20;
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// All running turns of an isolate: what they were asked, have said and were
 /// answered by tools, what is being sent to models, and chunks that wait for a reader.
 const MAX_TURNS_BYTES: usize = 24 << 20;
 
-/// All requests of an isolate: two of the largest bodies and as many answers.
-const MAX_REQUESTS_BYTES: usize = 24 << 20;
+/// All requests of an isolate: three of the largest bodies, or two of the longest
+/// answers, which are twice their text while they are sent.
+const MAX_REQUESTS_BYTES: usize = 16 << 20;
 
 /// A body or an answer that is not counted, so that a small request always passes:
 /// a thousand of them at once are 16 MiB.

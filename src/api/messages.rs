@@ -6,6 +6,7 @@ use super::door::EVENTS_BODY_BYTES;
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
 use crate::access::{Needs, Touches, permit, permit_voice};
+use crate::budget::MAX_ANSWER_BYTES;
 use crate::config::load_config;
 use crate::database::Database;
 use crate::error::{Error, Result};
@@ -29,6 +30,9 @@ use crate::tree::path::load_segments;
 
 /// The longest page that a caller may ask for, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
+
+/// And the longest that there is: a page that is cut says so.
+const MAX_HISTORY_BYTES: usize = 2 * MAX_ANSWER_BYTES;
 
 /// A message of the AI SDK, as it was appended, with `createdAt`.
 #[cfg(test)]
@@ -347,6 +351,7 @@ impl Operation for GetHistory {
         }
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
+        let max_bytes = max_bytes.min(MAX_HISTORY_BYTES);
         let page = load_page(agent.db, &self.session_id, start, limit, max_bytes)?;
         Ok(Reply::text(page.json()))
     }

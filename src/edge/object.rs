@@ -125,11 +125,7 @@ impl SessionAgent {
         };
         let length = text.length() as usize;
         if length > MAX_FRAME_BYTES {
-            sockets::close_with(
-                &socket,
-                1009,
-                "A frame is too long; openapi.json says how long each operation's may be.",
-            );
+            // It is none that we know: those have a limit each, and this is beyond all.
             return;
         }
         // Whose answer it would be is inside, and there is no room to look.

@@ -1,41 +1,114 @@
 //! Export and import on the wire: pages go out when they are asked for, bytes come
 //! in as they arrive. Neither is ever held whole.
 
-use js_sys::Uint8Array;
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::time::Duration;
+
+use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::future_to_promise;
+use worker::Delay;
 
 use super::host::Runtime;
 use super::http::Body;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
 use crate::api::Reply;
-use crate::budget::Hold;
+use crate::budget::{Hold, REQUESTS};
 use crate::error::Result;
-use crate::transfer::export::{Export, render_failure};
+use crate::transfer::export::{Export, PAGE_BYTES, render_failure};
 use crate::transfer::import::Import;
 
+/// Bytes of a page that are sent at a time: a page may be one long line.
+const PIECE_BYTES: usize = 64 << 10;
+
+/// How long a page waits for room, and how long it is until it looks again.
+const MAX_WAITING_MS: u64 = 30_000;
+const WAIT_MS: u64 = 50;
+
 /// The file as a stream that reads its next page when the last one was taken.
-pub fn to_stream(storage: &Storage, mut export: Export) -> Result<JsValue> {
-    let storage: Storage = storage.unchecked_ref::<JsValue>().clone().unchecked_into();
-    let mut is_over = false;
-    let pull = move |controller: Controller| -> Result<(), JsValue> {
-        let page = match is_over {
-            true => None,
-            false => export
-                .next_page(&Sqlite::new(&storage))
-                .unwrap_or_else(|error| {
-                    super::http::log(&error);
-                    is_over = true;
-                    Some(render_failure(&error))
-                }),
-        };
-        match page {
-            Some(page) => controller.enqueue(&Uint8Array::from(page.as_bytes())),
-            None => controller.close(),
-        }
+pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some(Sending {
+        storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
+        export: Some(export),
+        page: String::new(),
+        sent: 0,
+        hold: None,
+    })));
+    let kept = Rc::clone(&held);
+    let pull = move |controller: Controller| -> Promise {
+        let held = Rc::clone(&held);
+        future_to_promise(async move {
+            let taken = held.borrow_mut().take();
+            let Some(mut sending) = taken else {
+                return Ok(JsValue::UNDEFINED);
+            };
+            match sending.next().await {
+                Some(piece) => {
+                    controller.enqueue(&piece)?;
+                    held.replace(Some(sending));
+                }
+                None => controller.close()?,
+            }
+            Ok(JsValue::UNDEFINED)
+        })
     };
-    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
-    pulled(&pull.into_js_value(), None)
+    let pull = Closure::<dyn FnMut(Controller) -> Promise>::new(pull);
+    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
+    pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
+}
+
+/// An export, and what of its page is still to be sent.
+struct Sending {
+    storage: Storage,
+    /// `None`: it is over.
+    export: Option<Export>,
+    page: String,
+    sent: usize,
+    /// The room that the page takes.
+    hold: Option<Hold>,
+}
+
+impl Sending {
+    async fn next(&mut self) -> Option<Uint8Array> {
+        if self.sent == self.page.len() {
+            self.take_page().await?;
+        }
+        let end = self.page.len().min(self.sent + PIECE_BYTES);
+        let piece = self.page.as_bytes().get(self.sent..end)?;
+        self.sent = end;
+        Some(Uint8Array::from(piece))
+    }
+
+    async fn take_page(&mut self) -> Option<()> {
+        self.page = String::new();
+        self.sent = 0;
+        self.hold = None;
+        let export = self.export.as_mut()?;
+        let page = match wait_for_room().await {
+            Ok(()) => export.next_page(&Sqlite::new(&self.storage)),
+            Err(error) => Err(error),
+        };
+        self.page = page.unwrap_or_else(|error| {
+            super::http::log(&error);
+            self.export = None;
+            Some(render_failure(&error))
+        })?;
+        self.hold = Some(Hold::anyway(&REQUESTS, self.page.len()));
+        Some(())
+    }
+}
+
+/// A page can't be refused once its file has begun: it waits for others to be sent.
+async fn wait_for_room() -> Result<()> {
+    for _ in 0..MAX_WAITING_MS / WAIT_MS {
+        if Hold::for_request(PAGE_BYTES).is_ok() {
+            return Ok(());
+        }
+        Delay::from(Duration::from_millis(WAIT_MS)).await;
+    }
+    Hold::for_request(PAGE_BYTES).map(drop)
 }
 
 /// Reads the whole body into the session.

@@ -109,12 +109,12 @@ test("nonsense_in_the_agents_name_is_400", async () => {
 });
 
 test("a_body_over_the_limit_is_413_announced_or_not", async () => {
-  const limit = 33 * 1024 * 1024;
+  const limit = 1024 * 1024;
   const tooLong = Buffer.alloc(limit + 1, 0x20);
   const announced = await refusal(`${RPC}/createSession`, { body: tooLong });
   assert.deepEqual([...pick(announced), announced.details.limit, announced.details.actual], [413, "payload_too_large", limit, limit + 1]);
   const chunks = async function* () {
-    for (let sent = 0; sent <= limit; sent += 1 << 20) yield tooLong.subarray(0, 1 << 20);
+    for (let sent = 0; sent <= limit; sent += 1 << 16) yield tooLong.subarray(0, 1 << 16);
   };
   const streamed = await refusal(`${RPC}/createSession`, { body: ReadableStream.from(chunks()), duplex: "half" });
   assert.deepEqual(pick(streamed), [413, "payload_too_large"]);

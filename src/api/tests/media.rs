@@ -161,8 +161,8 @@ fn a_second_copy_is_not_kept_again_in_the_session_and_is_in_another() {
 #[test]
 fn media_longer_than_a_row_and_beside_a_text_longer_than_a_row() {
     let alice = Alice::with_session();
-    let mut message = picture("m", &url("ü/", 5_000_000));
-    message["parts"][0]["text"] = json!("é".repeat(1_200_000));
+    let mut message = picture("m", &url("ü/", 2_000_000));
+    message["parts"][0]["text"] = json!("é".repeat(1_000_000));
     alice.show("s", &message);
     let read = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"}));
     assert!(without_date(&read) == message);
@@ -180,14 +180,14 @@ fn media_longer_than_a_row_and_beside_a_text_longer_than_a_row() {
 #[test]
 fn the_limit_counts_a_message_as_it_was_sent() {
     let alice = Alice::with_session();
-    let image = url("x", 4_300_000);
+    let image = url("x", 2_200_000);
     let mut twice = picture("m", &image);
     add_part(&mut twice, json!({"type": "file", "url": image}));
     let body = json!({"sessionId": "s", "message": twice});
     assert_eq!(alice.refused("appendMessage", body), "payload_too_large");
     // A text, which is the event's content too, counts once.
-    let mut both = picture("m", &url("x", 4 << 20));
-    both["parts"][0]["text"] = json!("x".repeat((4 << 20) - 500));
+    let mut both = picture("m", &url("x", 2 << 20));
+    both["parts"][0]["text"] = json!("x".repeat((2 << 20) - 500));
     alice.show("s", &both);
 }
 

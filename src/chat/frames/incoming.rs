@@ -17,7 +17,7 @@ use crate::models::ToolDefinition;
 /// The longest frame: what the longest body may hold, spelt as text within text
 /// (which doubles each of its quotes), and room for what stands around it. The
 /// runtime's own limit for a message of a socket is 32 MiB.
-pub const MAX_FRAME_BYTES: usize = 12 << 20;
+pub const MAX_FRAME_BYTES: usize = 8 << 20;
 
 /// Arguments that are looked at; an operation takes one.
 const MAX_ARGS: usize = 10;
