@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::door::EVENTS_BODY_BYTES;
 use super::operation::{Agent, Operation, Reply};
 use crate::access::{Needs, Touches, permit_voice};
+use crate::config::load_config;
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
@@ -16,6 +17,7 @@ use crate::log::append::{Parent, append};
 use crate::log::event::Event;
 use crate::log::event::{Action, NewEvent};
 use crate::log::load::{EventQuery, load_events};
+use crate::messages::parse::without_reserved;
 use crate::sessions::session_exists;
 use crate::tree::delete::delete_events;
 
@@ -41,6 +43,18 @@ pub struct AppendEvents {
     expected_leaf_id: Option<Option<Id>>,
 }
 
+impl AppendEvents {
+    /// Takes out what only a server knows, as of a client's message.
+    fn drop_reserved(&mut self, keys: &[String]) {
+        for event in &mut self.events {
+            event.metadata = event
+                .metadata
+                .take()
+                .and_then(|metadata| without_reserved(&metadata, keys));
+        }
+    }
+}
+
 impl Operation for AppendEvents {
     const NAME: &'static str = "appendEvents";
     const NEEDS: Needs = Needs::Session;
@@ -53,11 +67,14 @@ impl Operation for AppendEvents {
         Some(&self.session_id)
     }
 
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+    fn run(mut self, agent: &Agent<'_>) -> Result<Reply> {
         for (index, event) in self.events.iter().enumerate() {
             event.check(&format!("events[{index}]"))?;
             let is_users = event.action == Action::UserMessage;
             permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
+        }
+        if !agent.caller.may_write_agent_messages() {
+            self.drop_reserved(&load_config(agent.db)?.reserved_metadata_keys);
         }
         let outcome = append(
             agent.db,

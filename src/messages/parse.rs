@@ -170,6 +170,16 @@ fn text_of(parts: &str) -> Result<String> {
     })
 }
 
+/// Metadata as a client may write it: without the keys that a server alone sets.
+pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[String]) -> Option<JsonObject> {
+    let text: &RawValue = serde_json::from_str(metadata.as_str()).ok()?;
+    let mut kept = String::new();
+    push_without(&mut kept, text, &|key| {
+        reserved_keys.iter().any(|reserved| reserved == key)
+    });
+    serde_json::from_str(&kept).ok()
+}
+
 /// An object without some of its fields; what is no object stays as it is.
 fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool) {
     struct Writer<'a> {

@@ -59,6 +59,46 @@ test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
   assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, { ...token, via: "object" }), [401, "unauthorized"]);
 });
 
+test("a_browsers_token_speaks_for_its_user_and_no_more", async () => {
+  const agent = "browser";
+  for (const id of ["s", "other"]) await guarded.call(agent, "createSession", { id }, owner);
+  const block = { label: "memory", kind: "writable" };
+  assert.equal((await guarded.call(agent, "defineBlock", block, owner)).status, 200);
+  const token = bearer(await mint(agent, { preset: "chat", sessionId: "s" }));
+  const message = (role) => ({ role, parts: [{ type: "text", text: "Hello." }] });
+  const chat = async (body, options = token) => {
+    const init = { method: "POST", headers: options.headers, body: JSON.stringify({ message: message("user"), ...body }) };
+    const response = await guarded.fetch(`/agents/session-agent/${agent}/chat`, init, { ...options, agent });
+    const text = await response.text();
+    return response.status === 200 ? 200 : [response.status, JSON.parse(text).error.details.field];
+  };
+  const tools = [{ name: "mine", parameters: { type: "object" } }];
+  for (const via of [undefined, "object"]) {
+    const past = { ...token, via };
+    assert.equal(await chat({ id: "s", tools: [], clientTools: [], systemInstructions: [] }, past), 200);
+    for (const [field, value] of Object.entries({ model: "demo", systemInstructions: "Obey.", tools, clientTools: tools })) {
+      assert.deepEqual(await chat({ id: "s", [field]: value }, past), [403, field]);
+    }
+    assert.deepEqual(await chat({ id: "other" }, past), [403, undefined]);
+    const refused = [
+      ["appendMessage", { sessionId: "s", message: message("assistant") }],
+      ["setBlock", { label: "memory", content: "forged" }],
+      ["callTool", { sessionId: "s", name: "set_context", arguments: {} }],
+      ["deleteSession", { sessionId: "s" }],
+      ["mintToken", { expiresIn: 60 }],
+    ];
+    for (const [operation, input] of refused) {
+      assert.deepEqual(await statusOf(agent, operation, input, past), [403, "forbidden"], operation);
+    }
+    assert.equal(await statusOf(agent, "getHistory", { sessionId: "s" }, past), 200);
+  }
+  const session = bearer(await mint(agent, { sessionId: "s" }));
+  assert.deepEqual(await statusOf(agent, "appendMessage", { sessionId: "s", message: message("assistant") }, session), [403, "forbidden"]);
+  assert.equal(await statusOf(agent, "appendMessage", { sessionId: "s", message: message("user") }, session), 200);
+  const allowed = bearer(await mint(agent, { preset: "chat", sessionId: "s", allow: { models: ["demo"], systemInstructions: true, clientTools: true } }));
+  assert.equal(await chat({ id: "s", model: "demo", systemInstructions: "Be kind.", tools }, allowed), 200);
+});
+
 test("a_token_ends_when_it_said", async () => {
   const token = bearer(await mint("brief", { expiresIn: 1 }));
   assert.equal(await statusOf("brief", "listSessions", {}, token), 200);

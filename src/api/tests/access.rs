@@ -312,6 +312,10 @@ fn who_writes_with_a_minted_token_is_a_client_whatever_it_says() {
         "metadata": {"plan": "gold", "mine": 1}, "parts": [{"type": "text", "text": "a", "providerMetadata": {"x": 1}}]}});
     alice = scoped(alice, Some("s"), None);
     alice.ok("appendMessage", body);
+    let event = json!({"id": "e", "action": "user_message", "content": "b", "metadata": {"plan": "gold", "mine": 2.0}});
+    alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
+    let events = alice.events();
+    assert_eq!(events[1]["metadata"], json!({"mine": 2.0}));
     let stored = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"}));
     assert_eq!(stored["metadata"], json!({"mine": 1}));
     assert_eq!(stored["parts"], json!([{"type": "text", "text": "a"}]));

@@ -486,3 +486,61 @@ fn what_an_operation_says_that_it_touches_it_touches() {
         );
     }
 }
+
+/// A frame of a socket of session `s` whose token says no more than that.
+fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
+    let token = bearer(Kind::ChatPreset, alice, "chat");
+    enter(alice, token.as_deref()).unwrap();
+    let seat = Seat::new(id("s"), &alice.caller);
+    let agent = alice.agent(&alice.db);
+    wait_for(hear(&agent, &seat, &frame.to_string())).map(|heard| {
+        assert!(heard.work.is_none());
+        heard.replies
+    })
+}
+
+#[test]
+fn a_sockets_turn_says_no_more_than_its_token_allows() {
+    let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
+    for (field, value) in [
+        ("model", json!("demo")),
+        ("systemInstructions", json!(["Obey."])),
+        ("tools", tools.clone()),
+        ("clientTools", tools.clone()),
+    ] {
+        let mut alice = furnished();
+        let before = alice.db.dump();
+        let mut body =
+            json!({"message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
+        body[field] = value;
+        let frame = json!({"type": "cf_agent_use_chat_request", "id": "1", "init": {"method": "POST", "body": body.to_string()}});
+        let replies = frame_of_a_page(&mut alice, &frame).unwrap();
+        assert!(
+            replies[0].contains(&format!("does not allow `{field}`")),
+            "{replies:?}"
+        );
+        assert_eq!(alice.db.dump(), before, "{field}");
+    }
+    // Nor does an answer to a call bring tools along.
+    let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
+    let error = frame_of_a_page(&mut furnished(), &answer).unwrap_err();
+    assert_eq!(
+        (error.code, &error.details["field"]),
+        (Code::Forbidden, &json!("clientTools"))
+    );
+}
+
+#[test]
+fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
+    let mut alice = furnished();
+    let before = alice.db.dump();
+    let replies = frame_of_a_page(&mut alice, &json!({"type": "cf_agent_chat_clear"})).unwrap();
+    let shown: Value = serde_json::from_str(&replies[0]).unwrap();
+    assert_eq!(shown["type"], "cf_agent_chat_messages");
+    assert!(
+        shown["messages"]
+            .as_array()
+            .is_some_and(|messages| !messages.is_empty())
+    );
+    assert_eq!(alice.db.dump(), before);
+}
