@@ -106,7 +106,16 @@ impl Row {
 /// into wasm on its way out.
 #[cfg(target_arch = "wasm32")]
 #[derive(Clone, Debug)]
-pub struct Text(pub js_sys::JsString);
+pub enum Text {
+    /// As the engine made it.
+    Js(js_sys::JsString),
+    /// Made here, and too long to be copied once more: it is sent piece by piece.
+    Long(std::rc::Rc<String>),
+}
+
+/// From here on a text that was made here stays here.
+#[cfg(target_arch = "wasm32")]
+const LONG_BYTES: usize = 256 << 10;
 
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone, Debug)]
@@ -114,16 +123,28 @@ pub struct Text(pub String);
 
 impl Text {
     /// Copies the text into Rust. For what has to be looked at; never on a hot path.
-    #[allow(clippy::useless_conversion)]
     pub fn into_string(self) -> String {
-        String::from(self.0)
+        #[cfg(target_arch = "wasm32")]
+        return match self {
+            Self::Js(text) => text.into(),
+            Self::Long(text) => std::rc::Rc::unwrap_or_clone(text),
+        };
+        #[cfg(not(target_arch = "wasm32"))]
+        self.0
     }
 }
 
 impl From<String> for Text {
+    #[cfg(target_arch = "wasm32")]
     fn from(text: String) -> Self {
-        #[cfg(target_arch = "wasm32")]
-        let text = js_sys::JsString::from(text);
+        match text.len() <= LONG_BYTES {
+            true => Self::Js(text.into()),
+            false => Self::Long(std::rc::Rc::new(text)),
+        }
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn from(text: String) -> Self {
         Self(text)
     }
 }

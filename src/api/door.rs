@@ -6,6 +6,7 @@ use super::operation::Entry;
 use super::route::Route;
 use super::{table, unknown_operation};
 use crate::access::{Caller, Touches, permit_by_name};
+use crate::budget::{Hold, MAX_ANSWER_BYTES};
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
 use crate::error::{Error, Result};
 use crate::log::slices::MAX_EVENT_BYTES;
@@ -38,6 +39,20 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
         }
         // They have none, or read it line by line.
         _ => Ok(0),
+    }
+}
+
+/// Refuses a request whose answer may be long while others of that kind fill the
+/// room: what is made for an answer that can't be sent stays behind as garbage.
+pub fn check_room(route: &Route) -> Result<()> {
+    let is_long = match route {
+        Route::Rpc { operation, .. } => find_entry(operation)?.is_long,
+        Route::Messages { .. } => true,
+        _ => false,
+    };
+    match is_long {
+        true => Hold::for_request(2 * MAX_ANSWER_BYTES).map(drop),
+        false => Ok(()),
     }
 }
 

@@ -114,6 +114,7 @@ impl Operation for LoadEvents {
     const NAME: &'static str = "loadEvents";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Vec<Event>;
 

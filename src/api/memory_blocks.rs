@@ -130,6 +130,7 @@ impl WaitingOperation for GetBlocks {
     const NAME: &'static str = "getBlocks";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Vec<Block>;
 
@@ -269,6 +270,7 @@ impl WaitingOperation for GetBlockVersions {
     const NAME: &'static str = "getBlockVersions";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Versions;
 

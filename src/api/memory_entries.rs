@@ -108,6 +108,7 @@ impl WaitingOperation for ListEntries {
     const NAME: &'static str = "listEntries";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = EntryPage;
 
@@ -154,6 +155,7 @@ impl WaitingOperation for SearchContext {
     const NAME: &'static str = "searchContext";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = FoundEntries;
 

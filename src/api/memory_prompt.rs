@@ -37,6 +37,7 @@ impl WaitingOperation for RenderPrompt {
     const NAME: &'static str = "renderPrompt";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = RenderedPrompt;
 

@@ -117,6 +117,7 @@ impl WaitingOperation for ListSkills {
     const NAME: &'static str = "listSkills";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = SkillPage;
 

@@ -264,6 +264,7 @@ impl Operation for GetMessage {
     const NAME: &'static str = "getMessage";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 
@@ -321,6 +322,7 @@ impl Operation for GetHistory {
     const NAME: &'static str = "getHistory";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = HistoryPage;
 
@@ -404,6 +406,7 @@ impl Operation for GetBranches {
     const NAME: &'static str = "getBranches";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = MessageList;
 
@@ -434,6 +437,7 @@ impl Operation for GetLatestLeaf {
     const NAME: &'static str = "getLatestLeaf";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Option<UiMessage>;
 

@@ -30,7 +30,7 @@ mod openapi;
 mod tests;
 
 #[cfg(target_arch = "wasm32")]
-pub use door::{admit, may_be_repeated};
+pub use door::{admit, check_room, may_be_repeated};
 use operation::Run;
 pub use operation::{Agent, Reply};
 #[cfg(any(test, target_arch = "wasm32"))]

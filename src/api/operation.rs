@@ -93,6 +93,9 @@ pub trait Operation: DeserializeOwned + Described {
         needs: Self::NEEDS,
         touches: Self::TOUCHES,
     };
+    /// Whether its answer may be megabytes: then there is to be room for it first.
+    const IS_LONG: bool = false;
+
     /// The longest body that it takes.
     const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
@@ -120,6 +123,9 @@ pub trait WaitingOperation: DeserializeOwned + Described {
         needs: Self::NEEDS,
         touches: Self::TOUCHES,
     };
+    /// Whether its answer may be megabytes: then there is to be room for it first.
+    const IS_LONG: bool = false;
+
     /// The longest body that it takes.
     const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
@@ -144,6 +150,7 @@ pub struct Entry {
     pub run: Run,
     pub rule: Rule,
     pub max_body_bytes: usize,
+    pub is_long: bool,
     #[cfg(test)]
     pub input: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
     #[cfg(test)]
@@ -156,6 +163,7 @@ pub const fn entry<O: Operation>() -> Entry {
         run: Run::AtOnce(run::<O>),
         rule: O::RULE,
         max_body_bytes: O::MAX_BODY_BYTES,
+        is_long: O::IS_LONG,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]
@@ -169,6 +177,7 @@ pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
         run: Run::Waiting(run_waiting::<O>),
         rule: O::RULE,
         max_body_bytes: O::MAX_BODY_BYTES,
+        is_long: O::IS_LONG,
         #[cfg(test)]
         input: |schemas| schemas.root_schema_for::<O>(),
         #[cfg(test)]

@@ -52,6 +52,7 @@ impl WaitingOperation for Search {
     const NAME: &'static str = "search";
     const NEEDS: Needs = Needs::Narrowed;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Results;
 

@@ -107,6 +107,7 @@ impl Operation for ListSessions {
     const NAME: &'static str = "listSessions";
     const NEEDS: Needs = Needs::Narrowed;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = SessionPage;
 

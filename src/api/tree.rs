@@ -120,6 +120,7 @@ impl Operation for GetChanges {
     const NAME: &'static str = "getChanges";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Changes;
 

@@ -48,6 +48,7 @@ impl Operation for BuildWorkingContext {
     const NAME: &'static str = "buildWorkingContext";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
     type Output = WorkingContext;

@@ -1,5 +1,6 @@
 //! From the runtime's requests to bytes, and from answers to its responses.
 
+use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
@@ -47,10 +48,14 @@ const MAX_WHOLE_UNITS: u32 = 256 << 10;
 
 /// `hold` is the room that the answer takes until it is sent.
 pub fn answer(body: &Text, meter: &Meter, hold: Hold) -> Built {
-    if body.0.length() <= MAX_WHOLE_UNITS {
-        return respond(200, body, Some(meter), &[]);
-    }
-    match stream::of_text(body.0.clone(), hold) {
+    let pieces = match body {
+        Text::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
+            return respond(200, body, Some(meter), &[]);
+        }
+        Text::Js(text) => stream::of_text(text.clone(), hold),
+        Text::Long(text) => stream::of_bytes(Rc::clone(text), hold),
+    };
+    match pieces {
         Ok(body) => stream(&body, meter, &[]),
         Err(error) => refuse(&error, Some(meter)),
     }
@@ -59,8 +64,11 @@ pub fn answer(body: &Text, meter: &Meter, hold: Hold) -> Built {
 /// Room for an answer until it is sent. Where there is none, a request that
 /// changed nothing is to be sent again; what was changed is said in any case.
 pub fn hold_answer(body: &Text, may_be_repeated: bool) -> Result<Hold> {
-    // Two bytes a unit, as JavaScript keeps what is not Latin.
-    let bytes = body.0.length() as usize * 2;
+    let bytes = match body {
+        // Two bytes a unit, as JavaScript keeps what is not Latin.
+        Text::Js(text) => text.length() as usize * 2,
+        Text::Long(text) => text.capacity(),
+    };
     match Hold::for_request(bytes) {
         Err(_) if !may_be_repeated => Ok(Hold::anyway(&REQUESTS, bytes)),
         held => held,
@@ -97,7 +105,11 @@ pub fn log(error: &Error) {
 
 pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Built {
     let init = init(status, meter, extra)?;
-    Ok(RawResponse::new(&body.0, &init).unchecked_into())
+    let body = match body {
+        Text::Js(text) => text.clone(),
+        Text::Long(text) => JsString::from(text.as_str()),
+    };
+    Ok(RawResponse::new(&body, &init).unchecked_into())
 }
 
 /// Nothing to say, and nothing wrong.

@@ -20,7 +20,7 @@ use crate::access::{self, Caller, Policy};
 use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
 use crate::api::route::{self, Route};
 use crate::api::{
-    Agent, Reply, admit, begin_export, begin_import, dispatch, follow_up, get_messages,
+    Agent, Reply, admit, begin_export, begin_import, check_room, dispatch, follow_up, get_messages,
     may_be_repeated, socket,
 };
 use crate::budget::Hold;
@@ -319,6 +319,7 @@ impl Object {
             _ => (http::read_body(&request, limit).await?, None),
         };
         let http::Received { bytes, hold } = body;
+        check_room(&route)?;
         self.get_ready(db)?;
         let agent = self.agent(db, &caller, &via);
         let reply = match route {

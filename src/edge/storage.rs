@@ -130,7 +130,7 @@ impl Database for Sqlite<'_> {
             return Ok(None);
         }
         let value = Array::from(&first).get(0);
-        Ok(value.dyn_into::<JsString>().ok().map(Text))
+        Ok(value.dyn_into::<JsString>().ok().map(Text::Js))
     }
 
     fn size_bytes(&self) -> Result<i64> {

@@ -78,6 +78,29 @@ pub fn of_text(text: JsString, hold: Hold) -> Result<JsValue> {
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
+/// The same for a text that is in wasm: none of it is ever a string of JavaScript's.
+pub fn of_bytes(text: Rc<String>, hold: Hold) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some((text, 0, hold))));
+    let kept = Rc::clone(&held);
+    let pull = move |controller: Controller| -> Result<(), JsValue> {
+        let taken = held.borrow_mut().take();
+        let Some((text, at, hold)) = taken else {
+            return Ok(());
+        };
+        let end = text.len().min(at + PIECE_UNITS as usize);
+        let piece = text.as_bytes().get(at..end).unwrap_or_default();
+        if piece.is_empty() {
+            return controller.close();
+        }
+        controller.enqueue(&Uint8Array::from(piece))?;
+        held.replace(Some((text, end, hold)));
+        Ok(())
+    };
+    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
+    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
+    pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
+}
+
 /// Not between the halves of a pair.
 fn end_of_piece(text: &JsString, at: u32) -> u32 {
     let end = at.saturating_add(PIECE_UNITS).min(text.length());

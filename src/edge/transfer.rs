@@ -17,11 +17,16 @@ use super::stream::{Controller, pulled};
 use crate::api::Reply;
 use crate::budget::{Hold, REQUESTS};
 use crate::error::Result;
+use crate::log::slices::MAX_EVENT_BYTES;
 use crate::transfer::export::{Export, PAGE_BYTES, render_failure};
 use crate::transfer::import::Import;
 
 /// Bytes of a page that are sent at a time: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;
+
+/// Room that there is to be for a page before it is made: one that is a single long
+/// line is there twice meanwhile.
+const PAGE_ROOM_BYTES: usize = PAGE_BYTES + MAX_EVENT_BYTES + (2 << 20);
 
 /// How long a page waits for room, and how long it is until it looks again.
 const MAX_WAITING_MS: u64 = 30_000;
@@ -95,7 +100,7 @@ impl Sending {
             self.export = None;
             Some(render_failure(&error))
         })?;
-        self.hold = Some(Hold::anyway(&REQUESTS, self.page.len()));
+        self.hold = Some(Hold::anyway(&REQUESTS, self.page.capacity()));
         Some(())
     }
 }
@@ -103,12 +108,12 @@ impl Sending {
 /// A page can't be refused once its file has begun: it waits for others to be sent.
 async fn wait_for_room() -> Result<()> {
     for _ in 0..MAX_WAITING_MS / WAIT_MS {
-        if Hold::for_request(PAGE_BYTES).is_ok() {
+        if Hold::for_request(PAGE_ROOM_BYTES).is_ok() {
             return Ok(());
         }
         Delay::from(Duration::from_millis(WAIT_MS)).await;
     }
-    Hold::for_request(PAGE_BYTES).map(drop)
+    Hold::for_request(PAGE_ROOM_BYTES).map(drop)
 }
 
 /// Reads the whole body into the session.

@@ -2,9 +2,9 @@
 //! replaced as a whole; the feed learns of it.
 
 use super::parse::NewMessage;
-use super::read::{find_message, get_event_row, get_event_text};
+use super::read::find_message;
 use super::same::Said;
-use super::view::{Message, STARTS_MESSAGE};
+use super::view::{EventRow, Gatherer, Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, atomically, find_row};
 use crate::error::{Error, Result};
@@ -32,12 +32,14 @@ pub fn update_message(
     })?;
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        let Some(stored) = find_message(db, session_id, id)? else {
+        let Some(mut stored) = find_message(db, session_id, id)? else {
             return Ok(None);
         };
         if says_the_same(&stored, message)? {
             return Ok(Some(stored));
         }
+        // What it said is not needed any more, and may be long.
+        stored.json = String::new();
         changes::record(
             db,
             host,
@@ -52,7 +54,7 @@ pub fn update_message(
         }
         let created_at = match message.created_at {
             Some(created_at) => created_at,
-            None => get_event_text(db, session_id, stored.first_seq)?.created_at,
+            None => load_created_at(db, session_id, stored.first_seq)?,
         };
         let cut = media::cut(&message.text.fields);
         let row = NewRow {
@@ -84,9 +86,37 @@ pub fn update_message(
             &row.fit("message")?,
             stored.media.as_deref(),
         )?;
-        let row = get_event_row(db, session_id, stored.first_seq)?;
-        super::read::message_from(db, session_id, row).map(Some)
+        // As it was just written: nothing need be read.
+        let row = EventRow {
+            seq: stored.first_seq,
+            parent_seq: stored.parent_seq,
+            id: id.as_str().to_owned(),
+            action: message.action.name().to_owned(),
+            tool: None,
+            metadata: None,
+            is_dated: message.text.is_dated,
+            created_at,
+            sliced_bytes: 0,
+            note: None,
+            media: cut.places,
+            content: String::new(),
+            message: Some(message.text.fields.clone()),
+        };
+        let [_, message] = Gatherer::default().take(row)?;
+        message
+            .map(Some)
+            .ok_or_else(|| Error::storage("a message without a row"))
     })
+}
+
+fn load_created_at(db: &dyn Database, session_id: &Id, seq: i64) -> Result<i64> {
+    let sql = "SELECT created_at
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?
+        .integer(0)
 }
 
 fn load_seqs_between(db: &dyn Database, session_id: &Id, after: i64, to: i64) -> Result<Vec<i64>> {

@@ -7,11 +7,11 @@ use super::file::File;
 use super::message::{ContextMessage, Role, from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
+use crate::budget::MAX_ANSWER_BYTES;
 use crate::database::Database;
 use crate::error::Result;
 use crate::ids::Id;
 use crate::json::JsonObject;
-use crate::log::load::MAX_READ_BYTES;
 use crate::memory::skills::loaded::load_context_documents;
 use crate::messages::history::{Item, Start, walk_items};
 use crate::tokens;
@@ -66,7 +66,7 @@ pub fn build_working_context(
                 Item::Event(row) => row.body_bytes(),
                 Item::Summary(overlay) => overlay.summary.len(),
             };
-            if bytes > MAX_READ_BYTES && !items.is_empty() {
+            if bytes > MAX_ANSWER_BYTES && !items.is_empty() {
                 return Ok(Step::Stop);
             }
             items.push(item);
