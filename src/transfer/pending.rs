@@ -7,7 +7,7 @@ use crate::json::JsonObject;
 use crate::log::event::{MessageText, NewEvent};
 use crate::log::media::Cut;
 use crate::log::write::NewRow;
-use crate::messages::parse::{Source, parse_message};
+use crate::messages::parse::{Source, parse_message, without_reserved};
 
 /// How the lines of one sender are read.
 pub struct Reading<'a> {
@@ -39,7 +39,12 @@ impl Pending {
         event.tool_call_id = line.tool_call_id;
         event.tool_name = line.tool_name;
         event.is_error = line.is_error;
-        event.metadata = line.metadata;
+        event.metadata = match reading.source {
+            Source::Client => line
+                .metadata
+                .and_then(|metadata| without_reserved(&metadata, reading.reserved_keys)),
+            Source::Server => line.metadata,
+        };
         if let Some(message) = line.message {
             let parsed = parse_message(&message, reading.source, reading.reserved_keys)?;
             if parsed.action != line.action {

@@ -380,12 +380,14 @@ fn a_token_sets_no_time_to_come() {
 
 #[test]
 fn who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
-    let mut event = event(1, "user_message");
-    event.as_object_mut().unwrap().remove("content");
-    event["message"] =
-        json!({"role": "user", "parts": [], "metadata": {"plan": "pro", "mood": "good"}});
+    let sent = json!({"plan": "pro", "mood": "good"});
+    let mut said = event(1, "user_message");
+    said.as_object_mut().unwrap().remove("content");
+    said["message"] = json!({"role": "user", "parts": [], "metadata": sent});
+    let mut plain = event(2, "user_message");
+    plain["metadata"] = sent;
     let file = File {
-        lines: vec![event],
+        lines: vec![said, plain],
         ..File::new()
     };
     for (agent_messages, metadata) in [
@@ -398,6 +400,8 @@ fn who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
         bob.import_warily("s", &file.render()).unwrap();
         let message = bob.ok("getMessage", json!({"sessionId": "s", "messageId": "e1"}));
         assert_eq!(message["metadata"], metadata);
+        let events = bob.ok("loadEvents", json!({"sessionId": "s"}));
+        assert_eq!(events[1]["metadata"], metadata);
     }
 }
 
