@@ -32,7 +32,7 @@ use crate::tree::path::load_segments;
 const MAX_PAGE_BYTES: i64 = 32 << 20;
 
 /// And the longest that there is: a page that is cut says so.
-const MAX_HISTORY_BYTES: usize = 2 * MAX_ANSWER_BYTES;
+const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
 /// A message of the AI SDK, as it was appended, with `createdAt`.
 #[cfg(test)]

@@ -16,6 +16,7 @@ use super::turn::{MAX_CALLS, Turn};
 use crate::access::Reach;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
+use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 
 /// Turns of one agent at a time.
@@ -23,7 +24,7 @@ pub const MAX_TURNS: usize = 256;
 
 /// Bytes of chunks that one turn may tell, and all running turns together: an
 /// isolate has 128 MB.
-pub const MAX_TURN_BYTES: usize = 16 << 20;
+pub const MAX_TURN_BYTES: usize = MAX_EVENT_BYTES;
 pub const MAX_DESK_BYTES: usize = 48 << 20;
 
 #[derive(Default)]

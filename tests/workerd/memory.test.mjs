@@ -1,0 +1,334 @@
+// The worst request of each operation, made to four busy objects at once: how much
+// memory the runtime takes for it above what it takes idle. JavaScript's strings and
+// garbage count, which no counter of wasm's shows.
+//
+// openapi.json says which operations there are, and how much each may be sent: one
+// that is new is measured with a body as long as it takes, and fails until it fits.
+
+import assert from "node:assert/strict";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { connect } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { startServer } from "./harness.mjs";
+
+const MIB = 2 ** 20;
+/** Above idle. An isolate has 128 MB for everything. */
+const MOST = 100 * 1000 * 1000;
+/** A text that makes about the largest message there may be. */
+const LONGEST = 3.99 * MIB;
+const AGENTS = ["a", "b", "c", "d"];
+const OPENAPI = JSON.parse(await readFile(new URL("../../src/api/openapi.json", import.meta.url), "utf8"));
+
+/** By operation: how many bytes it may be sent. */
+const LIMITS = Object.fromEntries(
+  Object.entries(OPENAPI.paths)
+    .filter(([path]) => path.includes("/rpc/"))
+    .map(([, { post }]) => [post.operationId, post["x-max-body-bytes"]]),
+);
+
+/** What is read at its longest: of the sessions that `furnish` makes. */
+const READS = {
+  getHistory: () => ({ sessionId: "long", maxBytes: 32 * MIB }),
+  getMessage: () => ({ sessionId: "long", messageId: "m1" }),
+  getLatestLeaf: () => ({ sessionId: "long" }),
+  getBranches: () => ({ sessionId: "long", messageId: "m0" }),
+  loadEvents: () => ({ sessionId: "many", limit: 1000 }),
+  buildWorkingContext: () => ({ sessionId: "long", limit: 1000, format: "anthropic" }),
+  estimateTokens: () => ({ sessionId: "long" }),
+  compact: () => ({ sessionId: "many", dryRun: true }),
+  forkSession: () => ({ sessionId: "many" }),
+  deleteMessages: () => ({ sessionId: "calls", messageIds: ["r0"] }),
+  getBlocks: () => ({}),
+  renderPrompt: () => ({}),
+  refreshPrompt: () => ({ sessionId: "long" }),
+  getBlockVersions: () => ({ label: "text" }),
+  listEntries: () => ({ label: "entries", limit: 200 }),
+  searchContext: () => ({ label: "entries", query: "word" }),
+  loadSkill: () => ({ label: "documents", key: "k0", sessionId: "long" }),
+  listSessions: () => ({ limit: 500 }),
+};
+
+let folder;
+before(async () => {
+  folder = await mkdtemp(join(tmpdir(), "session-agent-memory-"));
+  const server = await startServer({ storage: folder });
+  try {
+    for (const agent of AGENTS) await furnish(server, agent);
+  } finally {
+    await server.stop();
+  }
+});
+after(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+/** The longest that there may be of what operations read. */
+async function furnish(server, agent) {
+  const call = async (operation, input) => {
+    const { status, body } = await server.call(agent, operation, input);
+    assert.equal(status, 200, `${operation}: ${JSON.stringify(body).slice(0, 300)}`);
+  };
+  for (const id of ["long", "many", "calls", "empty"]) await call("createSession", { id });
+  await call("appendMessage", { sessionId: "long", message: user("m0", "Begin.") });
+  for (const id of ["m1", "m2", "m3", "m4", "m5"]) await call("appendMessage", { sessionId: "long", message: user(id, words(LONGEST)) });
+  for (let n = 0; n < 4; n++) {
+    const content = words(4 * 1024);
+    await call("appendEvents", { sessionId: "many", events: list(1000, () => ({ action: "user_message", content })) });
+  }
+  for (let n = 0; n < 4; n++) {
+    const events = list(125, (k) => [
+      { id: `r${n}-${k}`, action: "tool_call_request", toolCalls: [{ id: `c${n}-${k}`, name: "t", arguments: {} }] },
+      { action: "tool_result", toolCallId: `c${n}-${k}`, toolName: "t", content: words(16 * 1024) },
+    ]);
+    await call("appendEvents", { sessionId: "calls", events: events.flat() });
+  }
+  await call("defineBlock", { label: "text", kind: "writable", maxTokens: 1_000_000 });
+  await call("defineBlock", { label: "entries", kind: "searchable" });
+  await call("defineBlock", { label: "documents", kind: "loadable" });
+  for (let n = 0; n < 6; n++) await call("setBlock", { label: "text", content: `${n}${words(0.95 * MIB)}` });
+  for (let n = 0; n < 50; n++) await call("setEntry", { label: "entries", key: `k${n}`, content: words(60 * 1024) });
+  for (let n = 0; n < 4; n++) await call("putSkill", { label: "documents", key: `k${n}`, content: words(250 * 1024) });
+}
+
+/** What is written at its longest: different for each `n`. */
+const WRITES = {
+  appendMessage: (n) => ({ sessionId: "empty", message: user(`n${n}`, words(LONGEST)) }),
+  upsertMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),
+  updateMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),
+  appendEvents: () => ({ sessionId: "empty", events: list(1000, () => ({ action: "user_message", content: words(4 * 1024) })) }),
+  persistWorkingContext: () => ({ sessionId: "empty", messages: list(1000, () => ({ role: "user", content: words(4 * 1024) })) }),
+  setBlock: (n) => ({ label: "text", content: `${n}${words(0.95 * MIB)}` }),
+  appendToBlock: (n) => ({ label: "text", content: `${n}${words(0.9 * MIB)}` }),
+  putSkill: (n) => ({ label: "documents", key: `n${n}`, content: words(250 * 1024) }),
+  setEntry: (n) => ({ label: "entries", key: `n${n}`, content: words(60 * 1024) }),
+};
+
+/** Bodies that take more to understand than to send, refused or not. */
+const NASTY = {
+  "nothing but names": (limit) => filled('{"sessionId":"empty"', limit, (n) => `,"n${n}":0`, "}"),
+  "nothing but numbers": (limit) => filled('{"sessionId":"empty","events":[', limit, () => "0,", "0]}"),
+  "one text": (limit) => `{"sessionId":"${"x".repeat(limit - 16)}"}`,
+  "a message of many parts": (limit) =>
+    filled('{"sessionId":"empty","message":{"role":"user","parts":[', limit, () => '{"type":"x"},', '{"type":"x"}]}}'),
+  "a message of numbers": (limit) =>
+    filled('{"sessionId":"empty","message":{"role":"user","parts":[],"metadata":[', limit, () => "0,", "0]}}"),
+};
+
+test("the_worst_request_of_every_operation_fits", async (context) => {
+  const failures = [];
+  for (const [operation, limit] of Object.entries(LIMITS)) {
+    const input = WRITES[operation] ?? READS[operation];
+    const requests = [];
+    // Each twice: what the first left uncollected counts.
+    for (const round of [0, 1]) {
+      for (const [k, agent] of AGENTS.entries()) {
+        const body = input === undefined ? NASTY["one text"](limit) : JSON.stringify(input(round * 10 + k));
+        requests.push(rpc(agent, operation, body));
+      }
+    }
+    failures.push(...(await measured(context, operation, requests)));
+  }
+  assert.deepEqual(failures, []);
+});
+
+test("bodies_that_take_more_to_understand_than_to_send_fit", async (context) => {
+  const failures = [];
+  for (const [what, of] of Object.entries(NASTY)) {
+    for (const operation of ["appendMessage", "appendEvents"]) {
+      const body = of(LIMITS[operation]);
+      const requests = [...AGENTS, ...AGENTS].map((agent) => rpc(agent, operation, body));
+      failures.push(...(await measured(context, `${operation}: ${what}`, requests)));
+    }
+  }
+  assert.deepEqual(failures, []);
+});
+
+test("the_other_doors_fit", async (context) => {
+  const failures = [];
+  const path = (agent, rest) => `/agents/session-agent/${agent}/${rest}`;
+  // What a turn holds while it runs is held to limits of its own: turn_limits.test.mjs.
+  const DOORS = {
+    "get-messages": (agent) => [path(agent, "get-messages?sessionId=long"), {}],
+    export: (agent) => [path(agent, "sessions/long/export"), {}],
+    "export of many": (agent) => [path(agent, "sessions/many/export"), {}],
+  };
+  for (const [what, request] of Object.entries(DOORS)) {
+    const requests = [0, 1].flatMap(() =>
+      AGENTS.map((agent) => async (server) => drained(await server.fetch(...request(agent)))),
+    );
+    failures.push(...(await measured(context, what, requests)));
+  }
+  const server = await startServer({ storage: folder });
+  const file = await (await server.fetch(path("a", "sessions/long/export"))).text();
+  await server.stop();
+  const imports = AGENTS.map((agent) => async (to) =>
+    drained(await to.fetch(path(agent, "sessions/copy/import"), { method: "POST", body: file })),
+  );
+  failures.push(...(await measured(context, "import", imports)));
+  assert.deepEqual(failures, []);
+});
+
+test("readers_that_do_not_read_hold_no_more_than_there_is_room_for", async (context) => {
+  const body = JSON.stringify(READS.getHistory());
+  const stalled = list(20, (n) => async (server) => {
+    const { port } = new URL(server.url);
+    const socket = connect(Number(port), "127.0.0.1");
+    socket.pause();
+    const path = `/agents/session-agent/${AGENTS[n % 4]}/rpc/getHistory`;
+    socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await pause(1_000);
+    socket.destroy();
+    return 200;
+  });
+  assert.deepEqual(await measured(context, "getHistory, unread by 20", stalled, stalled.length), []);
+});
+
+test("a_body_that_is_given_up_half_way_gives_its_room_back", async () => {
+  const server = await startServer();
+  try {
+    const held = async () => (await server.call("a", "getStats", {})).body.requests.heldBytes;
+    const { port } = new URL(server.url);
+    const path = "/agents/session-agent/a/rpc/appendMessage";
+    const senders = [];
+    const limit = LIMITS.appendMessage;
+    const { maxBytes } = (await server.call("a", "getStats", {})).body.requests;
+    const most = Math.floor(maxBytes / limit);
+    for (let n = 0; n < most; n++) {
+      const socket = connect(Number(port), "127.0.0.1");
+      socket.on("error", () => {});
+      socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${limit}\r\n\r\n{"sessionId":"`);
+      senders.push(socket);
+    }
+    while ((await held()) < most * limit) await pause(20);
+    // There is room for small ones, and for none as large.
+    const { status } = await server.call("a", "createSession", { id: "s" });
+    assert.equal(status, 200);
+    const large = { sessionId: "s", message: user("m", words(LONGEST)) };
+    const next = await server.call("a", "appendMessage", large);
+    const refused = [next.status, next.body.error?.code, next.body.error?.details];
+    assert.deepEqual(refused, [429, "rate_limited", { retryAfter: 5 }]);
+    for (const socket of senders) socket.destroy();
+    const deadline = Date.now() + 20_000;
+    while ((await held()) > 0 && Date.now() < deadline) await pause(20);
+    assert.equal(await held(), 0);
+    assert.equal((await server.call("a", "appendMessage", large)).status, 200);
+  } finally {
+    await server.stop();
+  }
+});
+
+test("a_body_that_is_too_long_is_refused_before_it_comes", async () => {
+  const server = await startServer();
+  try {
+    for (const [operation, limit] of [["getSession", LIMITS.getSession], ["appendEvents", LIMITS.appendEvents]]) {
+      for (const actual of [limit + 1, 50 * MIB]) {
+        const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+        socket.write(`POST /agents/session-agent/a/rpc/${operation} HTTP/1.1\r\nhost: x\r\ncontent-length: ${actual}\r\n\r\n{`);
+        let answer = "";
+        for await (const bytes of socket) {
+          answer += bytes;
+          if (answer.endsWith("}}}")) break;
+        }
+        assert.match(answer, /^HTTP\/1\.1 413 /);
+        const { error } = JSON.parse(answer.slice(answer.indexOf("{")));
+        assert.deepEqual([error.code, error.details], ["payload_too_large", { limit, actual }]);
+      }
+    }
+  } finally {
+    await server.stop();
+  }
+});
+
+test("a_socket_is_held_to_the_same_limits", async () => {
+  const server = await startServer();
+  try {
+    const socket = new WebSocket(`${server.url.href.replace(/^http/, "ws")}agents/session-agent/a`);
+    const frames = [];
+    socket.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
+    await new Promise((resolve) => socket.addEventListener("open", resolve));
+    const call = async (id, input) => {
+      socket.send(JSON.stringify({ type: "rpc", id, method: "createSession", args: [input] }));
+      for (;;) {
+        const answer = frames.find((frame) => frame.type === "rpc" && frame.id === id);
+        if (answer) return answer;
+        await pause(10);
+      }
+    };
+    const around = JSON.stringify({ id: "s", name: "" }).length;
+    assert.equal((await call("1", { id: "s", name: "x" })).success, true);
+    const long = await call("2", { id: "s", name: "x".repeat(LIMITS.createSession + 1 - around) });
+    assert.equal(long.success, false);
+    assert.match(JSON.stringify(long), new RegExp(String(LIMITS.createSession)));
+    // None of ours is as long.
+    socket.send("x".repeat(8 * MIB + 1));
+    assert.equal((await call("3", { id: "t", name: "x" })).success, true);
+    socket.close();
+  } finally {
+    await server.stop();
+  }
+});
+
+/** Measures what the requests take, so many at once, in a process of their own; what is wrong. */
+async function measured(context, what, requests, atOnce = AGENTS.length) {
+  const server = await startServer({ storage: folder, vars: { AUTH: "open", MODEL: "demo" } });
+  const failures = [];
+  try {
+    for (const agent of AGENTS) await server.call(agent, "getStats", {});
+    const idle = await server.memory();
+    await server.peakMemory();
+    const statuses = [];
+    for (let n = 0; n < requests.length; n += atOnce) {
+      statuses.push(...(await Promise.all(requests.slice(n, n + atOnce).map((request) => request(server)))));
+    }
+    const peak = await server.peakMemory();
+    if (peak === null) return [];
+    const above = peak - idle;
+    const stats = (await server.call(AGENTS[0], "getStats", {})).body;
+    const shown = [...new Set(statuses)].sort().join(" ");
+    const mb = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
+    context.diagnostic(`${what}: ${mb(above)} (wasm ${mb(stats.memory.wasmBytes)}; ${shown})`);
+    if (above > MOST) failures.push(`${what} takes ${mb(above)}`);
+    if (statuses.some((status) => status >= 500)) failures.push(`${what} answers ${shown}`);
+    if (stats.requests.heldBytes !== 0) failures.push(`${what} leaves ${stats.requests.heldBytes} bytes held`);
+  } finally {
+    await server.stop();
+  }
+  return failures;
+}
+
+function rpc(agent, operation, body) {
+  return async (server) =>
+    drained(await server.fetch(`/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body }));
+}
+
+async function drained(response) {
+  for await (const _ of response.body ?? []);
+  return response.status;
+}
+
+function user(id, text) {
+  return { id, role: "user", parts: [{ type: "text", text }] };
+}
+
+function words(bytes) {
+  return "some words of a text ".repeat(bytes / 21 + 1).slice(0, bytes);
+}
+
+function list(n, item) {
+  return Array.from({ length: n }, (_, k) => item(k));
+}
+
+/** A body as long as may be, made of one item after the other. */
+function filled(head, limit, item, tail) {
+  const items = [];
+  let length = head.length + tail.length;
+  for (let n = 0; ; n++) {
+    const next = item(n);
+    length += next.length;
+    if (length > limit) return head + items.join("") + tail;
+    items.push(next);
+  }
+}
