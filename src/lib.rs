@@ -37,6 +37,7 @@ mod tokens;
 mod tools;
 mod transfer;
 mod tree;
+mod usage;
 mod vectors;
 mod working_context;
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::changes;
+use crate::changes::{self, NEXT_BASE};
 use crate::database::{Database, Row, Text, Value, atomically, find_row};
 use crate::error::{Code, Error, Result};
 use crate::host::Host;
@@ -14,6 +14,7 @@ use crate::memory;
 use crate::numbers::MAX_SESSION_NUMBER;
 use crate::search::index;
 use crate::staging;
+use crate::usage::{self, UsageIncrease};
 
 /// Characters that a session's name may have.
 pub const MAX_NAME_CHARS: usize = 1000;
@@ -47,6 +48,8 @@ pub struct Usage {
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub cost: f64,
+    /// Of the input's, those that the provider had in its cache; absent where none were reported.
+    pub cached_input_tokens: Option<i64>,
 }
 
 /// Why the last attempt failed; gone with the next one that succeeds.
@@ -91,6 +94,7 @@ const USAGE_JSON: &str = r#"
     ',"usage":{"inputTokens":' || s.input_tokens
     || ',"outputTokens":' || s.output_tokens
     || ',"cost":' || s.cost
+    || iif(s.cached_input_tokens = 0, '', ',"cachedInputTokens":' || s.cached_input_tokens)
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
 
@@ -122,12 +126,16 @@ pub fn create_session(
             }
             None => Id::mint_session(host),
         };
+        let sql = format!(
+            "INSERT INTO cf_agents_sessions
+                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
+                     feed_base)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, {NEXT_BASE})
+          RETURNING number"
+        );
         let row = find_row(
             db,
-            "INSERT INTO cf_agents_sessions
-                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6)
-          RETURNING number",
+            &sql,
             &[
                 id.as_str().into(),
                 agent.into(),
@@ -310,35 +318,22 @@ pub fn update_session(
     })
 }
 
-#[derive(Debug, Default)]
-pub struct UsageIncrease {
-    pub input_tokens: i64,
-    pub output_tokens: i64,
-    pub cost: f64,
-}
-
+/// Counts what a caller reports, once for each `call_id`; gives the session's JSON.
 pub fn add_usage(
     db: &dyn Database,
     host: &dyn Host,
     id: &Id,
     more: &UsageIncrease,
+    call_id: Option<&Id>,
 ) -> Result<Text> {
     atomically(db, || {
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET input_tokens = input_tokens + ?2,
-                    output_tokens = output_tokens + ?3,
-                    cost = cost + ?4,
-                    updated_at = ?5
-              WHERE id = ?1",
-            &[
-                id.as_str().into(),
-                more.input_tokens.into(),
-                more.output_tokens.into(),
-                more.cost.into(),
-                host.now_ms().into(),
-            ],
-        )?;
+        let is_new = match call_id {
+            Some(call_id) => usage::note_call(db, id, call_id)?,
+            None => true,
+        };
+        if is_new {
+            usage::count_usage(db, host, id, more)?;
+        }
         get_session(db, id)
     })
 }
@@ -359,18 +354,26 @@ pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
     Ok(())
 }
 
+/// Takes all documents out of a session's context; `false`: there were none. Part
+/// of a transaction.
+pub fn unload_documents(db: &dyn Database, id: &Id) -> Result<bool> {
+    memory::skills::loaded::forget_all(db, id)
+}
+
 /// Deletes the session and all that hangs on it; `false` if there is none.
 pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
     atomically(db, || {
         if !session_exists(db, id)? {
             return Ok(false);
         }
+        // First: where the next life's cursors begin is read off the log.
+        changes::forget_all(db, id)?;
         delete_rows(db, id)?;
+        usage::forget_calls(db, id)?;
         db.run(
             "DELETE FROM cf_agents_turns WHERE session_id = ?1",
             &[id.as_str().into()],
         )?;
-        changes::forget_all(db, id)?;
         memory::forget_session(db, id)?;
         db.run(
             "DELETE FROM cf_agents_sessions WHERE id = ?1",

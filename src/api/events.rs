@@ -17,9 +17,9 @@ use crate::log::append::{Parent, append};
 use crate::log::event::Event;
 use crate::log::event::{Action, NewEvent};
 use crate::log::load::{EventQuery, load_events};
+use crate::messages::delete::delete_events;
 use crate::messages::parse::without_reserved;
 use crate::sessions::session_exists;
-use crate::tree::delete::delete_events;
 
 /// Appends events to a session's log, all of them or none, in the order given.
 ///

@@ -17,7 +17,8 @@ use crate::log::append::Parent;
 use crate::log::event::Action;
 use crate::log::find::find_action;
 use crate::messages::append::append_message;
-use crate::messages::change::{clear_messages, delete_messages, update_message};
+use crate::messages::change::{clear_messages, update_message};
+use crate::messages::delete::delete_messages;
 use crate::messages::history::{
     DEFAULT_MAX_BYTES, HistoryCursor, Start, count_messages, load_page,
 };

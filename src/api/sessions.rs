@@ -10,9 +10,10 @@ use crate::json::{Count, JsonObject, Limit, nullable};
 #[cfg(test)]
 use crate::sessions::Session;
 use crate::sessions::{
-    MAX_NAME_CHARS, NewSession, SessionChange, SessionCursor, UsageIncrease, add_usage,
-    create_session, delete_session, find_session, list_sessions, update_session,
+    MAX_NAME_CHARS, NewSession, SessionChange, SessionCursor, add_usage, create_session,
+    delete_session, find_session, list_sessions, update_session,
 };
+use crate::usage::UsageIncrease;
 
 /// Starts a session.
 ///
@@ -196,6 +197,9 @@ impl Operation for DeleteSession {
 }
 
 /// Adds to what a session has used of its models.
+///
+/// A call repeated with the same `id` counts once. A session knows at least its
+/// newest 1,000 ids.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -203,6 +207,10 @@ pub struct AddUsage {
     session_id: Id,
     input_tokens: Option<Count>,
     output_tokens: Option<Count>,
+    /// Of the input tokens, those that the provider had in its cache.
+    cached_input_tokens: Option<Count>,
+    /// Names what is counted, so that it can be sent again.
+    id: Option<Id>,
     /// In whatever currency the caller counts in.
     cost: Option<f64>,
 }
@@ -229,9 +237,11 @@ impl Operation for AddUsage {
         let more = UsageIncrease {
             input_tokens: self.input_tokens.map_or(0, |count| count.0),
             output_tokens: self.output_tokens.map_or(0, |count| count.0),
+            cached_input_tokens: self.cached_input_tokens.map_or(0, |count| count.0),
             cost,
         };
-        add_usage(agent.db, agent.host, &self.session_id, &more).map(Reply::text)
+        let call_id = self.id.as_ref();
+        add_usage(agent.db, agent.host, &self.session_id, &more, call_id).map(Reply::text)
     }
 }
 

@@ -5,13 +5,12 @@ use serde::{Deserialize, Serialize};
 use super::operation::{Agent, Operation, Reply};
 use super::sessions::check_name;
 use crate::access::{Needs, Touches};
-use crate::changes::load_changes;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::ids::Id;
 use crate::json::{Count, JsonObject, Limit};
+use crate::messages::feed::load_page;
 #[cfg(test)]
 use crate::sessions::Session;
-use crate::sessions::session_exists;
 use crate::tree::fork::{Fork, fork_session};
 use crate::tree::leaf::set_leaf;
 
@@ -86,12 +85,16 @@ impl Operation for SetLeaf {
 /// Reads what happened to a session, in order.
 ///
 /// A client that keeps the last `cursor` and asks from there sees every change
-/// once; one that comes late ends with the same state.
+/// once; one that comes late ends with the same state. An `append` or an `update`
+/// names what reads otherwise than before: read it again by its id, and drop it
+/// where it is `null`. A `since` from before the session was deleted and made
+/// again is `invalid_request`: start again with 0.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetChanges {
     session_id: Id,
+    /// The `cursor` of an earlier page. Left out, or 0: the beginning.
     since: Option<Count>,
     #[serde(default)]
     limit: Limit<100, 1000>,
@@ -129,10 +132,7 @@ impl Operation for GetChanges {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        if !session_exists(agent.db, &self.session_id)? {
-            return Err(Error::session_not_found(self.session_id.as_str()));
-        }
         let since = self.since.map_or(0, |since| since.0);
-        load_changes(agent.db, &self.session_id, since, self.limit.0).map(Reply::text)
+        load_page(agent.db, &self.session_id, since, self.limit.0).map(Reply::text)
     }
 }

@@ -21,9 +21,8 @@ use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
 use crate::log::note::{Approval, Note};
 use crate::log::tip::get_tip;
-use crate::log::write::rewrite_note;
 use crate::messages::append::append_message;
-use crate::messages::change::update_message;
+use crate::messages::change::{change_note, update_message};
 use crate::messages::parse::{Source, parse_message};
 use crate::messages::read::{get_event_row, load_message_rows};
 use crate::messages::view::EventRow;
@@ -480,7 +479,15 @@ impl Accepting<'_> {
             };
             if answer.approved {
                 note.decided.insert(call_id.to_owned(), approval);
-                return rewrite_note(self.db, self.session_id, row.seq, note.json().as_deref());
+                let message_id = &known.stored.id;
+                return change_note(
+                    self.db,
+                    self.host,
+                    self.session_id,
+                    message_id,
+                    row.seq,
+                    &note,
+                );
             }
             let call = call_of(&row, call_id)?;
             let content = match &answer.reason {

@@ -30,8 +30,8 @@ use crate::memory::frozen::{find_reminder, freeze};
 use crate::memory::{Memory, Scope};
 use crate::models::call::{choose_model, open};
 use crate::models::{FinishReason, ModelRequest, Part, Usage};
-use crate::sessions::{UsageIncrease, add_usage};
 use crate::tools::{Toolbox, is_ours};
+use crate::usage::{UsageIncrease, count_usage};
 use crate::working_context::build::{Window, build_working_context};
 
 /// Events that a turn's context is built from, at most.
@@ -467,9 +467,9 @@ impl Drive<'_> {
                 let more = UsageIncrease {
                     input_tokens: turn.usage.input_tokens,
                     output_tokens: turn.usage.output_tokens,
-                    cost: 0.0,
+                    ..UsageIncrease::default()
                 };
-                add_usage(memory.db, memory.host, &turn.session_id, &more)?;
+                count_usage(memory.db, memory.host, &turn.session_id, &more)?;
             }
             delete_turn(memory.db, &turn.session_id)
         });

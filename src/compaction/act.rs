@@ -17,10 +17,12 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::log::tip::get_tip;
 use crate::messages::history::{Item, Start, walk_items};
+use crate::models::Usage;
 use crate::outside::Later;
 use crate::tokens;
 use crate::tree::overlays::{self, NewOverlay, Range};
 use crate::tree::path::Step;
+use crate::usage::{UsageIncrease, count_usage};
 use crate::working_context::message::{ContextMessage, from_overlay, from_row};
 
 /// Tokens of the conversation that one request for a summary shows, and requests
@@ -34,7 +36,13 @@ const KEPT_NESTED: i64 = 20;
 
 /// The seam to whatever writes summaries.
 pub trait Summariser {
-    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Result<String>>;
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised>;
+}
+
+/// A summary, or why there is none, and what it cost either way.
+pub struct Summarised {
+    pub summary: Result<String>,
+    pub usage: Usage,
 }
 
 pub struct Compactor<'a> {
@@ -162,8 +170,9 @@ impl Compactor<'_> {
         }
         // Before anything is paid for.
         let room = overlays::check_room(self.db, task.session_id);
+        let mut used = UsageIncrease::default();
         let summary = match room {
-            Ok(()) => self.summarise(task, &units, &plan).await,
+            Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
             Err(error) => Err(error),
         };
         let summary = match summary {
@@ -172,7 +181,7 @@ impl Compactor<'_> {
                 outcome.reason = Reason::SummariserFailed;
                 outcome.tokens_after = before;
                 let decision = self.decision(task, &outcome);
-                self.record_failure(task, &error, decision)?;
+                self.record_failure(task, &error, decision, &used)?;
                 outcome.error = Some(error);
                 return Ok(outcome);
             }
@@ -189,7 +198,7 @@ impl Compactor<'_> {
             tokens_after: Some(outcome.tokens_after),
         };
         let decision = self.decision(task, &outcome);
-        outcome.compaction = self.write(task, &new, seen, decision)?;
+        outcome.compaction = self.write(task, &new, seen, decision, &used)?;
         if outcome.compaction.is_none() {
             outcome.reason = Reason::ChangedMeanwhile;
             outcome.tokens_after = before;
@@ -198,7 +207,13 @@ impl Compactor<'_> {
     }
 
     /// One request a part; each is given the summary of those before it.
-    async fn summarise(&self, task: &Task<'_>, units: &[Unit], plan: &Plan) -> Result<String> {
+    async fn summarise(
+        &self,
+        task: &Task<'_>,
+        units: &[Unit],
+        plan: &Plan,
+        used: &mut UsageIncrease,
+    ) -> Result<String> {
         let mut summary = plan.previous.clone();
         for part in &plan.parts {
             let Some(part) = units.get(part.clone()) else {
@@ -208,8 +223,10 @@ impl Compactor<'_> {
             let tokens = summary_tokens(plan.covered_tokens);
             let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
             // Twice what it should aim for: a summary that is cut off is worse than a long one.
-            let answer = self.summariser.summarise(prompt, tokens * 2).await?;
-            summary = Some(accept(&answer)?);
+            let answer = self.summariser.summarise(prompt, tokens * 2).await;
+            used.input_tokens += answer.usage.input_tokens;
+            used.output_tokens += answer.usage.output_tokens;
+            summary = Some(accept(&answer.summary?)?);
         }
         summary.ok_or_else(|| Error::storage("a compaction of nothing"))
     }
@@ -248,9 +265,16 @@ impl Compactor<'_> {
     }
 
     /// A session that was deleted meanwhile has nothing to remember.
-    fn record_failure(&self, task: &Task<'_>, error: &Error, decision: Decision) -> Result<()> {
+    fn record_failure(
+        &self,
+        task: &Task<'_>,
+        error: &Error,
+        decision: Decision,
+        used: &UsageIncrease,
+    ) -> Result<()> {
         atomically(self.db, || {
             let seq = get_tip(self.db, task.session_id)?.newest_seq;
+            self.count(task.session_id, used)?;
             record_failure(self.db, self.host, task.session_id, seq, error, decision)
         })
     }
@@ -262,18 +286,26 @@ impl Compactor<'_> {
         new: &NewOverlay<'_>,
         seen: i64,
         decision: Decision,
+        used: &UsageIncrease,
     ) -> Result<Option<Text>> {
         let session_id = task.session_id;
         atomically(self.db, || {
             let tip = get_tip(self.db, session_id)?;
+            // It is paid for, whether or not it is of use.
+            self.count(session_id, used)?;
             let edges = self.find_edges(session_id, new.range)?;
             let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
             if !is_same || self.load_last_change(session_id)? != seen {
                 return Ok(None);
             }
-            overlays::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
+            let pruned = overlays::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
             let id = overlays::insert(self.db, self.host, session_id, new)?;
-            let changed = [Some(id.as_str())];
+            let changed: Vec<Option<&str>> = pruned
+                .iter()
+                .map(String::as_str)
+                .chain([id.as_str()])
+                .map(Some)
+                .collect();
             changes::record(
                 self.db,
                 self.host,
@@ -288,6 +320,13 @@ impl Compactor<'_> {
             })?;
             overlays::get_json(self.db, session_id, &id).map(Some)
         })
+    }
+
+    fn count(&self, session_id: &Id, used: &UsageIncrease) -> Result<()> {
+        match *used == UsageIncrease::default() {
+            true => Ok(()),
+            false => count_usage(self.db, self.host, session_id, used),
+        }
     }
 
     /// The newest change that is no append.

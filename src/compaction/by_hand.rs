@@ -5,6 +5,7 @@ use crate::database::{Database, Text, atomically};
 use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
 use crate::log::tip::get_tip;
 use crate::messages::read::{get_event_row, message_from};
 use crate::messages::view::MAX_RUN_EVENTS;
@@ -102,10 +103,8 @@ fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Resu
         to_seq,
         above_seq: 0,
     };
-    let columns = "e.message IS NULL
-         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')";
     let mut passed = 0;
-    walk_path(db, session_id, from_seq, columns, 2, &mut |row| {
+    walk_path(db, session_id, from_seq, IS_RUN_MEMBER, 2, &mut |row| {
         let (seq, parent_seq, is_run_member) =
             (row.integer(0)?, row.integer(1)?, row.integer(3)? == 1);
         // The first row is where it starts; one above it belongs to it only in a run.

@@ -1,11 +1,11 @@
 //! Summaries written by the agent's model.
 
-use super::act::Summariser;
+use super::act::{Summarised, Summariser};
 use crate::config::load_config;
 use crate::database::Database;
 use crate::error::Result;
-use crate::models::ModelRequest;
 use crate::models::call::{choose_model, complete};
+use crate::models::{ModelRequest, Usage};
 use crate::outside::{Later, Outside};
 use crate::working_context::message::{ContextMessage, Role};
 
@@ -15,19 +15,26 @@ pub struct ModelSummariser<'a> {
 }
 
 impl Summariser for ModelSummariser<'_> {
-    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Result<String>> {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised> {
         Box::pin(async move {
-            let config = load_config(self.db)?;
-            let choice = choose_model(self.outside, config.model.as_deref())?;
-            let messages = [ContextMessage::plain(Role::User, prompt)];
-            let request = ModelRequest {
-                system: &[],
-                messages: &messages,
-                tools: &[],
-                max_output_tokens: Some(max_tokens),
-            };
-            let (summary, _) = complete(self.outside, &choice, &request).await?;
-            Ok(summary)
+            let mut usage = Usage::default();
+            let summary = self.ask(prompt, max_tokens, &mut usage).await;
+            Summarised { summary, usage }
         })
+    }
+}
+
+impl ModelSummariser<'_> {
+    async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut Usage) -> Result<String> {
+        let config = load_config(self.db)?;
+        let choice = choose_model(self.outside, config.model.as_deref())?;
+        let messages = [ContextMessage::plain(Role::User, prompt)];
+        let request = ModelRequest {
+            system: &[],
+            messages: &messages,
+            tools: &[],
+            max_output_tokens: Some(max_tokens),
+        };
+        complete(self.outside, &choice, &request, usage).await
     }
 }

@@ -36,6 +36,11 @@ impl Action {
     }
 }
 
+/// Whether an event `e` is read together with its neighbours of the same kind, as
+/// one message, in SQL. `EventRow::is_run_member` says the same of a row at hand.
+pub const IS_RUN_MEMBER: &str = "(e.message IS NULL
+    AND e.action IN ('agent_message', 'tool_call_request', 'tool_result'))";
+
 /// One call of a tool, as a model asked for it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -1,6 +1,7 @@
-//! Changing and deleting messages. What a message's run of events said is
-//! replaced as a whole; the feed learns of it.
+//! Changing messages. What a message's run of events said is replaced as a whole;
+//! the feed learns of it.
 
+use super::delete::{load_rest, tell_begun_below, tell_deleted, tell_updated};
 use super::parse::NewMessage;
 use super::read::find_message;
 use super::same::Said;
@@ -11,9 +12,10 @@ use crate::error::{Error, Result};
 use crate::host::Host;
 use crate::ids::Id;
 use crate::log::media;
+use crate::log::note::Note;
 use crate::log::tip::get_tip;
-use crate::log::write::{NewRow, rewrite_bodies};
-use crate::sessions::delete_rows;
+use crate::log::write::{NewRow, rewrite_bodies, rewrite_note};
+use crate::sessions::{delete_rows, unload_documents};
 use crate::tree::delete::delete_seqs;
 
 /// Replaces a message; `None`: there is none of its id. One that says the same
@@ -40,18 +42,8 @@ pub fn update_message(
         }
         // What it said is not needed any more, and may be long.
         stored.json = String::new();
-        changes::record(
-            db,
-            host,
-            session_id,
-            tip.last_seq(),
-            ChangeType::Update,
-            &[Some(id.as_str())],
-        )?;
-        if stored.first_seq != stored.last_seq {
-            let rest = load_seqs_between(db, session_id, stored.first_seq, stored.last_seq)?;
-            delete_seqs(db, host, session_id, &tip, &rest)?;
-        }
+        let rest = load_rest(db, session_id, &stored)?;
+        let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = match message.created_at {
             Some(created_at) => created_at,
             None => load_created_at(db, session_id, stored.first_seq)?,
@@ -86,6 +78,11 @@ pub fn update_message(
             &row.fit("message")?,
             stored.media.as_deref(),
         )?;
+        tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        if stored.is_run {
+            tell_begun_below(db, host, session_id, &tip, stored.first_seq, &taken)?;
+        }
         // As it was just written: nothing need be read.
         let row = EventRow {
             seq: stored.first_seq,
@@ -119,18 +116,6 @@ fn load_created_at(db: &dyn Database, session_id: &Id, seq: i64) -> Result<i64> 
         .integer(0)
 }
 
-fn load_seqs_between(db: &dyn Database, session_id: &Id, after: i64, to: i64) -> Result<Vec<i64>> {
-    let rows = db.rows(
-        "SELECT seq
-           FROM cf_agents_events
-          WHERE session_id = ?1
-            AND seq > ?2
-            AND seq <= ?3",
-        &[session_id.as_str().into(), after.into(), to.into()],
-    )?;
-    rows.iter().map(|row| row.integer(0)).collect()
-}
-
 /// Compared as values, a date of ours aside: a client sends back what it read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     let said =
@@ -148,53 +133,27 @@ fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     Ok(same_date && before.is_same(&after))
 }
 
-/// Deletes whole messages; gives the number that were there.
-pub fn delete_messages(
+/// Gives an event of a message another note, which the message shows. Part of a
+/// transaction.
+pub fn change_note(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
-    ids: &[Id],
-) -> Result<usize> {
-    atomically(db, || {
-        let tip = get_tip(db, session_id)?;
-        let mut deleted = Vec::new();
-        let mut seqs = Vec::new();
-        for id in ids {
-            let Some(message) = find_message(db, session_id, id)? else {
-                continue;
-            };
-            if seqs.contains(&message.first_seq) {
-                continue;
-            }
-            seqs.push(message.first_seq);
-            if message.last_seq != message.first_seq {
-                seqs.extend(load_seqs_between(
-                    db,
-                    session_id,
-                    message.first_seq,
-                    message.last_seq,
-                )?);
-            }
-            deleted.push(message.id);
-        }
-        let changed: Vec<Option<&str>> = deleted.iter().map(|id| Some(id.as_str())).collect();
-        changes::record(
-            db,
-            host,
-            session_id,
-            tip.last_seq(),
-            ChangeType::Delete,
-            &changed,
-        )?;
-        delete_seqs(db, host, session_id, &tip, &seqs)?;
-        Ok(deleted.len())
-    })
+    message_id: &str,
+    seq: i64,
+    note: &Note,
+) -> Result<()> {
+    let last_seq = get_tip(db, session_id)?.last_seq();
+    rewrite_note(db, session_id, seq, note.json().as_deref())?;
+    tell_updated(db, host, session_id, last_seq, &[message_id])
 }
 
-/// Empties a session's log and keeps the session. The feed keeps this one change.
+/// Empties a session's log and the documents in its context, and keeps the session.
+/// The feed keeps this one change.
 pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
+        let has_unloaded = unload_documents(db, session_id)?;
         // As the view counts: a run of events is one message.
         let sql = format!(
             "SELECT count(*)
@@ -205,6 +164,9 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
         let row = find_row(db, &sql, &[session_id.as_str().into()])?;
         let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
         if deleted == 0 {
+            if has_unloaded {
+                touch(db, host, session_id)?;
+            }
             return Ok(0);
         }
         changes::record(
@@ -219,8 +181,10 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
         delete_rows(db, session_id)?;
         db.run(
             "UPDATE cf_agents_sessions
-                SET seq_floor = ?2,
+                SET seq_floor = max(seq_floor, ?2),
                     leaf_seq = NULL,
+                    compaction = iif(json_valid(compaction),
+                                     json_remove(compaction, '$.lastError'), compaction),
                     updated_at = ?3
               WHERE id = ?1",
             &[
@@ -231,4 +195,11 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
         )?;
         Ok(deleted)
     })
+}
+
+fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions SET updated_at = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), host.now_ms().into()],
+    )
 }

@@ -4,8 +4,11 @@
 
 pub mod append;
 pub mod change;
+pub mod delete;
+pub mod feed;
 pub mod history;
 pub mod parse;
 pub mod read;
+pub mod runs;
 mod same;
 pub mod view;

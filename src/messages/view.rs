@@ -139,6 +139,8 @@ pub struct Message {
     pub parent_seq: i64,
     /// Where its row had media cut out.
     pub media: Option<String>,
+    /// Whether it was read from a run of events.
+    pub is_run: bool,
 }
 
 /// Before the id of a message that stands for an overlay, as the stock SDK has it.
@@ -161,6 +163,7 @@ impl Message {
             last_seq: overlay.range.to_seq,
             parent_seq: overlay.range.above_seq,
             media: None,
+            is_run: false,
         }
     }
 }
@@ -240,6 +243,7 @@ fn single(row: &EventRow) -> Result<Message> {
         last_seq: row.seq,
         parent_seq: row.parent_seq,
         media: row.media.clone(),
+        is_run: false,
     })
 }
 
@@ -377,6 +381,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         last_seq: last.seq,
         parent_seq: first.parent_seq,
         media: None,
+        is_run: true,
     })
 }
 

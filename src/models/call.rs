@@ -84,25 +84,26 @@ pub async fn open<'a>(
     }
 }
 
-/// The whole text of an answer, and what it cost.
+/// The whole text of an answer. `usage` is what it cost, if the provider said so,
+/// also where it failed.
 pub async fn complete(
     outside: &dyn Outside,
     choice: &ModelChoice,
     request: &ModelRequest<'_>,
-) -> Result<(String, Usage)> {
+    usage: &mut Usage,
+) -> Result<String> {
     // Streamed all the same: a long answer that comes whole looks like silence.
     let mut stream = open(outside, choice, request, true).await?;
     let mut text = String::new();
-    let mut usage = Usage::default();
     while let Some(part) = stream.next().await? {
         match part {
             Part::Text(piece) => text.push_str(&piece),
-            Part::Usage(said) => usage = said,
+            Part::Usage(said) => *usage = said,
             Part::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
             _ => {}
         }
     }
-    Ok((text, usage))
+    Ok(text)
 }
 
 impl<'a> ModelStream<'a> {

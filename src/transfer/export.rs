@@ -332,7 +332,7 @@ fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {
 fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, SessionLine)> {
     let sql = format!(
         "SELECT s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at,
-                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost
+                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost, s.cached_input_tokens
            FROM cf_agents_sessions AS s
           WHERE s.id = ?1"
     );
@@ -364,6 +364,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
             input_tokens: count(row.integer(7)?),
             output_tokens: count(row.integer(8)?),
             cost: serde_json::value::to_raw_value(&cost).map_err(damaged("usage"))?,
+            cached_input_tokens: Some(count(row.integer(10)?)).filter(|count| count.0 > 0),
         },
         // Also where the newest events are deleted before their page is read.
         seq_floor: count(tip.last_seq()),

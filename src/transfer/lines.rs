@@ -151,6 +151,9 @@ pub struct Usage {
     pub output_tokens: Count,
     /// As text: read as a double of ours it could lose its last bit.
     pub cost: Box<RawValue>,
+    /// Where any were reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<Count>,
 }
 
 impl SessionLine {

@@ -17,7 +17,7 @@ use super::rights::{
     DELETE_MESSAGES, SET_LEAF, Sender, UPDATE_MESSAGE,
 };
 use crate::access::Rule;
-use crate::changes;
+use crate::changes::{self, NEXT_BASE};
 use crate::compaction::journal::render_settings;
 use crate::config::load_config;
 use crate::database::{Database, MAX_LIST_BYTES, Value, atomically, find_row};
@@ -200,7 +200,8 @@ impl Writing {
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
-        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ {
+        // The place right before the next append's own is kept free.
+        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - 1 {
             return Err(here(Error::invalid(
                 "cursor",
                 "`cursor` lies beyond the newest event's.",
@@ -387,7 +388,7 @@ impl Writing {
                 return Err(Error::storage("a session was created over an import"));
             }
             let time = |given_ms| self.sender.time(given_ms, host.now_ms());
-            let params: [Value; 15] = [
+            let params: [Value; 16] = [
                 self.session_id.as_str().into(),
                 self.agent.as_str().into(),
                 session.name.as_deref().into(),
@@ -403,17 +404,22 @@ impl Writing {
                 cost.into(),
                 compaction.into(),
                 self.last_seq.into(),
+                session
+                    .usage
+                    .cached_input_tokens
+                    .map_or(0, |count| count.0)
+                    .into(),
             ];
-            let row = find_row(
-                db,
+            let sql = format!(
                 "INSERT INTO cf_agents_sessions
                         (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                          seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
-                         compaction, copied_seq)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15)
-              RETURNING number",
-                &params,
-            )?;
+                         compaction, copied_seq, cached_input_tokens, feed_base)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+                         ?16, {NEXT_BASE})
+              RETURNING number"
+            );
+            let row = find_row(db, &sql, &params)?;
             check_number(row.as_ref())?;
             staging::end(db, &self.session_id)?;
             match index::find_place(db, self.session_id.as_str())? {

@@ -7,70 +7,83 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::overlays::splice;
-use crate::changes::{self, ChangeType};
-use crate::database::{Database, Value, atomically};
+use crate::database::{Database, Value};
 use crate::error::Result;
 use crate::host::Host;
 use crate::ids::Id;
-use crate::log::find::find_seqs;
+use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
 use crate::log::slices::delete_slices;
-use crate::log::tip::{Tip, get_tip};
+use crate::log::tip::Tip;
 use crate::search::index;
 
-/// Deletes those of `ids` that are in the session; gives their number.
-pub fn delete_events(
-    db: &dyn Database,
-    host: &dyn Host,
-    session_id: &Id,
-    ids: &[Id],
-) -> Result<usize> {
-    atomically(db, || {
-        let tip = get_tip(db, session_id)?;
-        let doomed = find_seqs(db, session_id, ids.iter())?;
-        let mut doomed: Vec<(i64, String)> =
-            doomed.into_iter().map(|(id, seq)| (seq, id)).collect();
-        doomed.sort_unstable();
-        let (seqs, ids): (Vec<i64>, Vec<String>) = doomed.into_iter().unzip();
-        let changed: Vec<Option<&str>> = ids.iter().map(|id| Some(id.as_str())).collect();
-        changes::record(
-            db,
-            host,
-            session_id,
-            tip.last_seq(),
-            ChangeType::Delete,
-            &changed,
-        )?;
-        delete_seqs(db, host, session_id, &tip, &seqs)?;
-        Ok(seqs.len())
-    })
+/// What a deletion took out of the tree, and what it moved.
+#[derive(Default)]
+pub struct Taken {
+    /// In the order of the request.
+    pub gone: Vec<Gone>,
+    /// Children of what is gone, with the ancestors that they joined.
+    pub moved: Vec<Moved>,
+    /// Overlays whose edges moved, or that are gone.
+    pub overlays: Vec<String>,
+}
+
+/// An event that went.
+pub struct Gone {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub is_run_member: bool,
+    /// Where media was cut out of it.
+    media: Option<String>,
+}
+
+/// An event whose parent went.
+pub struct Moved {
+    pub seq: i64,
+    pub id: String,
+    pub is_run_member: bool,
+    pub parent_before: i64,
+    /// 0: it is a root now.
+    pub parent_seq: i64,
+}
+
+impl Taken {
+    /// What is gone with its parent, for [`surviving`].
+    pub fn parents(&self) -> HashMap<i64, i64> {
+        self.gone
+            .iter()
+            .map(|gone| (gone.seq, gone.parent_seq))
+            .collect()
+    }
 }
 
 /// Takes these events out of the tree and joins what hung on them. Part of a
-/// transaction that tells the feed.
+/// transaction that tells the feed what is given back here.
 pub fn delete_seqs(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
     tip: &Tip,
     seqs: &[i64],
-) -> Result<()> {
+) -> Result<Taken> {
     if seqs.is_empty() {
-        return Ok(());
+        return Ok(Taken::default());
     }
     let list = Value::Text(json!(seqs).to_string());
     let here = Value::from(session_id.as_str());
 
-    let doomed = load_doomed(db, &here, &list)?;
-    let parents: HashMap<i64, i64> = doomed
+    let mut taken = Taken {
+        gone: load_doomed(db, &here, &list)?,
+        ..Taken::default()
+    };
+    let parents = taken.parents();
+    taken.moved = load_orphans(db, &here, &list, &parents)?;
+    let uses: Vec<(i64, &str)> = taken
+        .gone
         .iter()
-        .map(|doomed| (doomed.seq, doomed.parent_seq))
+        .filter_map(|gone| Some((gone.seq, gone.media.as_deref()?)))
         .collect();
-    let uses: Vec<(i64, &str)> = doomed
-        .iter()
-        .filter_map(|doomed| Some((doomed.seq, doomed.media.as_deref()?)))
-        .collect();
-    let orphans = load_orphans(db, &here, &list, &parents)?;
     db.run(
         "DELETE FROM cf_agents_events
           WHERE session_id = ?1
@@ -82,8 +95,8 @@ pub fn delete_seqs(
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, seqs)?;
     }
-    adopt(db, &here, &orphans)?;
-    splice(db, session_id, &parents)?;
+    adopt(db, &here, &taken.moved)?;
+    taken.overlays = splice(db, session_id, &parents)?;
 
     // The chosen leaf, if it went, steps back along its own branch. A choice that
     // an append has overruled stays overruled, also when that append goes.
@@ -106,32 +119,27 @@ pub fn delete_seqs(
             Value::Text(json!(survivors(&parents)).to_string()),
             host.now_ms().into(),
         ],
-    )
+    )?;
+    Ok(taken)
 }
 
-/// An event that is to go.
-struct Doomed {
-    seq: i64,
-    parent_seq: i64,
-    /// Where media was cut out of it.
-    media: Option<String>,
-}
-
-fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Doomed>> {
-    let rows = db.rows(
-        "SELECT e.seq, e.parent_seq, e.media
+fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Gone>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.id, {IS_RUN_MEMBER}, e.media
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
-            AND e.seq = doomed.value",
-        &[here.clone(), doomed.clone()],
-    )?;
+            AND e.seq = doomed.value"
+    );
+    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
     rows.iter()
         .map(|row| {
-            Ok(Doomed {
+            Ok(Gone {
                 seq: row.integer(0)?,
                 parent_seq: row.integer(1)?,
-                media: row.find_text(2).map(str::to_owned),
+                id: row.text(2)?.to_owned(),
+                is_run_member: row.integer(3)? == 1,
+                media: row.find_text(4).map(str::to_owned),
             })
         })
         .collect()
@@ -155,15 +163,17 @@ pub fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
 }
 
 /// Surviving children of the doomed: those right after their parent, and those
-/// in the branch index. Each with the ancestor that it joins.
+/// in the branch index, which has to be named: left to choose, the planner walks
+/// the log. Each with the ancestor that it joins.
 fn load_orphans(
     db: &dyn Database,
     here: &Value,
     doomed: &Value,
     parents: &HashMap<i64, i64>,
-) -> Result<Vec<(i64, i64)>> {
-    let rows = db.rows(
-        "SELECT child.seq, child.parent_seq
+) -> Result<Vec<Moved>> {
+    let is_run_member = IS_RUN_MEMBER.replace("e.", "child.");
+    let sql = format!(
+        "SELECT child.seq, child.parent_seq, child.id, {is_run_member}
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS child
              ON child.session_id = ?1
@@ -174,19 +184,25 @@ fn load_orphans(
             AND child.parent_seq = doomed.value
             AND child.is_branch = 0
          UNION ALL
-         SELECT child.seq, child.parent_seq
+         SELECT child.seq, child.parent_seq, child.id, {is_run_member}
            FROM json_each(?2) AS doomed
-          CROSS JOIN cf_agents_events AS child
+          CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
              ON child.session_id = ?1
             AND child.parent_seq = doomed.value
-            AND child.is_branch = 1",
-        &[here.clone(), doomed.clone()],
-    )?;
+            AND child.is_branch = 1"
+    );
+    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
     let mut orphans = Vec::with_capacity(rows.len());
     for row in &rows {
-        let (seq, parent) = (row.integer(0)?, row.integer(1)?);
+        let (seq, parent_before) = (row.integer(0)?, row.integer(1)?);
         if !parents.contains_key(&seq) {
-            orphans.push((seq, surviving(parents, parent)));
+            orphans.push(Moved {
+                seq,
+                id: row.text(2)?.to_owned(),
+                is_run_member: row.integer(3)? == 1,
+                parent_before,
+                parent_seq: surviving(parents, parent_before),
+            });
         }
     }
     Ok(orphans)
@@ -194,8 +210,8 @@ fn load_orphans(
 
 /// After the deletion: whether a child follows its new parent directly is read
 /// off what is left.
-fn adopt(db: &dyn Database, here: &Value, orphans: &[(i64, i64)]) -> Result<()> {
-    for (seq, parent) in orphans {
+fn adopt(db: &dyn Database, here: &Value, orphans: &[Moved]) -> Result<()> {
+    for orphan in orphans {
         db.run(
             "UPDATE cf_agents_events
                 SET parent_seq = ?3,
@@ -210,7 +226,7 @@ fn adopt(db: &dyn Database, here: &Value, orphans: &[(i64, i64)]) -> Result<()> 
                                            AND between_them.seq < ?2)
               WHERE session_id = ?1
                 AND seq = ?2",
-            &[here.clone(), (*seq).into(), (*parent).into()],
+            &[here.clone(), orphan.seq.into(), orphan.parent_seq.into()],
         )?;
     }
     Ok(())

@@ -4,6 +4,7 @@
 use super::leaf::resolve_leaf;
 use super::overlays;
 use super::path::{Segment, load_segments};
+use crate::changes::{self, ChangeType};
 use crate::database::{Database, Text, Value, atomically, find_row};
 use crate::error::Result;
 use crate::host::Host;
@@ -84,14 +85,33 @@ pub fn fork_session(
             "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
             &[id.as_str().into(), copied.into()],
         )?;
-        overlays::copy(db, fork.session_id, &segments, &id)?;
+        let overlays = overlays::copy(db, fork.session_id, &segments, &id)?;
+        let told: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();
+        changes::record(db, host, &id, copied, ChangeType::Compaction, &told)?;
         copy_session(db, fork.session_id, &id)?;
+        copy_settings(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;
         if let Some(place) = index::find_place(db, id.as_str())? {
             add_session(db, &id, &place)?;
         }
         get_session(db, &id)
     })
+}
+
+/// When and how far the original is compacted holds for the copy too. How its
+/// attempts went, and what it has used, is the original's.
+fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET compaction = original.settings
+           FROM (SELECT json_object('settings', compaction -> '$.settings') AS settings
+                   FROM cf_agents_sessions
+                  WHERE id = ?1
+                    AND json_valid(compaction)
+                    AND compaction ->> '$.settings' <> '{}') AS original
+          WHERE id = ?2",
+        &[original_id.as_str().into(), id.as_str().into()],
+    )
 }
 
 /// Slices follow their rows, whose places in the copy are counted the same way.

@@ -338,9 +338,15 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
 }
 
 /// Forgets the oldest of those that a wider one hides anyway, but for the newest
-/// `kept`. One that a branch may still be read by stays.
-pub fn prune_nested(db: &dyn Database, session_id: &Id, range: Range, kept: i64) -> Result<()> {
-    db.run(
+/// `kept`. One that a branch may still be read by stays. Gives the ids of those
+/// that went.
+pub fn prune_nested(
+    db: &dyn Database,
+    session_id: &Id,
+    range: Range,
+    kept: i64,
+) -> Result<Vec<String>> {
+    let rows = db.rows(
         "DELETE FROM cf_agents_compactions
           WHERE session_id = ?1
             AND id IN (SELECT id
@@ -355,20 +361,28 @@ pub fn prune_nested(db: &dyn Database, session_id: &Id, range: Range, kept: i64)
                                              AND branch.parent_seq >= c.to_seq
                                              AND branch.parent_seq < ?3)
                         ORDER BY to_seq DESC
-                        LIMIT -1 OFFSET ?4)",
+                        LIMIT -1 OFFSET ?4)
+      RETURNING id",
         &[
             session_id.as_str().into(),
             range.from_seq.into(),
             range.to_seq.into(),
             kept.into(),
         ],
-    )
+    )?;
+    rows.iter()
+        .map(|row| row.text(0).map(str::to_owned))
+        .collect()
 }
 
 /// Events were deleted and their children joined to the nearest survivors:
 /// overlays whose edge went move to the nearest event that they still cover.
-/// One that covers nothing any more goes.
-pub fn splice(db: &dyn Database, session_id: &Id, parents: &HashMap<i64, i64>) -> Result<()> {
+/// One that covers nothing any more goes. Gives the ids of all these.
+pub fn splice(
+    db: &dyn Database,
+    session_id: &Id,
+    parents: &HashMap<i64, i64>,
+) -> Result<Vec<String>> {
     let sql = format!(
         "SELECT {COLUMNS}
            FROM cf_agents_compactions
@@ -383,8 +397,10 @@ pub fn splice(db: &dyn Database, session_id: &Id, parents: &HashMap<i64, i64>) -
         Value::from(session_id.as_str()),
         Value::Text(json!(doomed).to_string()),
     ];
+    let mut changed = Vec::new();
     for row in db.rows(&sql, &params)? {
         let overlay = Overlay::from_row(&row)?;
+        changed.push(overlay.id.clone());
         let to_seq = surviving(parents, overlay.range.to_seq);
         if to_seq < overlay.range.from_seq {
             let id = Id::parse(overlay.id).map_err(Error::storage)?;
@@ -408,7 +424,7 @@ pub fn splice(db: &dyn Database, session_id: &Id, parents: &HashMap<i64, i64>) -
             },
         )?;
     }
-    Ok(())
+    Ok(changed)
 }
 
 /// The event right below `above_seq` on the path that ends at `to_seq`.
@@ -457,11 +473,18 @@ fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: Range) -> Res
 }
 
 /// Copies the overlays of a path, given as `segments`, to a fork of it. The
-/// copy is a line, and its events keep their ids.
-pub fn copy(db: &dyn Database, original_id: &Id, segments: &[Segment], id: &Id) -> Result<()> {
+/// copy is a line, and its events keep their ids. Gives the overlays' own.
+pub fn copy(
+    db: &dyn Database,
+    original_id: &Id,
+    segments: &[Segment],
+    id: &Id,
+) -> Result<Vec<String>> {
+    let mut copied = Vec::new();
     let sql = "SELECT id, from_id, to_id, to_seq
                  FROM cf_agents_compactions
                 WHERE session_id = ?1
+                ORDER BY number
                 LIMIT ?2";
     for row in db.rows(sql, &[original_id.as_str().into(), MAX_OVERLAYS.into()])? {
         let to_seq = row.integer(3)?;
@@ -492,6 +515,7 @@ pub fn copy(db: &dyn Database, original_id: &Id, segments: &[Segment], id: &Id) 
                 (*to_seq).into(),
             ],
         )?;
+        copied.push(row.text(0)?.to_owned());
     }
-    Ok(())
+    Ok(copied)
 }

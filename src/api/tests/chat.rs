@@ -397,8 +397,13 @@ fn two_approvals_are_waited_for_and_then_both_are_done() {
         message
     };
     let first = respond(&alice.shown()[1], 1, true);
+    let seen = alice.ok("getChanges", json!({"sessionId": "s"}))["cursor"].clone();
     let chunks = alice.chat(json!({"id": "s", "messages": [user("pay"), first]}));
     assert_eq!(kinds(&chunks), ["start", "finish"]);
+    // Who follows the session hears that the message shows the decision.
+    let told = alice.ok("getChanges", json!({"sessionId": "s", "since": seen}));
+    assert_eq!(told["changes"][0]["type"], "update");
+    assert_eq!(told["changes"][0]["id"], first["id"]);
     assert_eq!(alice.outside.calls.borrow().len(), 1);
     assert_eq!(alice.shown()[1]["parts"][1]["state"], "approval-responded");
     let second = respond(&alice.shown()[1], 2, false);

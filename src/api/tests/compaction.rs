@@ -6,14 +6,15 @@ use std::cell::{Cell, RefCell};
 use serde_json::{Value, json};
 
 use super::Alice;
-use crate::compaction::act::{Compactor, Outcome, Reason, Summariser, Task};
+use crate::compaction::act::{Compactor, Outcome, Reason, Summarised, Summariser, Task};
 use crate::compaction::auto::{Watch, after_append};
 use crate::compaction::fixed::load_fixed;
 use crate::compaction::settings::load_settings;
-use crate::error::{Code, Error, Result};
+use crate::error::{Code, Error};
 use crate::ids::Id;
 use crate::log::tip::get_tip;
 use crate::memory::Memory;
+use crate::models::Usage;
 use crate::outside::Later;
 use crate::testing::{Said, wait_for};
 
@@ -23,10 +24,12 @@ struct Scripted<'a> {
     prompts: RefCell<Vec<String>>,
     fails: Cell<bool>,
     meanwhile: Option<&'a dyn Fn()>,
+    /// What each answer is reported to have cost.
+    usage: Usage,
 }
 
 impl Summariser for Scripted<'_> {
-    fn summarise<'a>(&'a self, prompt: String, _: i64) -> Later<'a, Result<String>> {
+    fn summarise<'a>(&'a self, prompt: String, _: i64) -> Later<'a, Summarised> {
         self.prompts.borrow_mut().push(prompt);
         if let Some(meanwhile) = self.meanwhile {
             meanwhile();
@@ -36,7 +39,13 @@ impl Summariser for Scripted<'_> {
         } else {
             Ok(format!("summary {}", self.prompts.borrow().len()))
         };
-        Box::pin(async { answer })
+        let usage = self.usage;
+        Box::pin(async move {
+            Summarised {
+                summary: answer,
+                usage,
+            }
+        })
     }
 }
 
@@ -517,10 +526,22 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
         let meanwhile = || drop(alice.ok(operation, input.clone()));
         let scripted = Scripted {
             meanwhile: Some(&meanwhile),
+            usage: Usage {
+                input_tokens: 7,
+                output_tokens: 1,
+            },
             ..Scripted::default()
         };
+        let used = |alice: &Alice| {
+            let session = alice.ok("getSession", json!({"sessionId": "s"}));
+            session["usage"]["inputTokens"].as_i64().unwrap()
+        };
+        let before = used(&alice);
         let outcome = compact(&alice, &scripted, None, false);
         assert_eq!(outcome.reason, Reason::ChangedMeanwhile, "{operation}");
+        // It was paid for all the same.
+        let asked = scripted.prompts.borrow().len() as i64;
+        assert_eq!(used(&alice), before + asked * 7);
         let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
         assert_eq!(listed["compactions"], json!([]));
     }

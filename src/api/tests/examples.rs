@@ -196,6 +196,10 @@ fn about_sessions() -> Bodies {
             "addUsage",
             json!({"sessionId": "s", "inputTokens": 5, "cost": 1.5}),
         ),
+        (
+            "addUsage",
+            json!({"sessionId": "s", "cachedInputTokens": 5, "id": "call-1"}),
+        ),
         ("forkSession", json!({"sessionId": "s"})),
         ("forkSession", json!({"sessionId": "s", "atId": b1})),
         ("setLeaf", json!({"sessionId": "s", "id": b1})),

@@ -19,6 +19,7 @@ const NOT_FORKED: &[&str] = &[
     "cf_agents_imports",        // only of one that isn't there yet
     "cf_agents_skill_listings", // a cache
     "cf_agents_turns",          // what runs goes on where it runs
+    "cf_agents_usage_calls",    // its usage begins at nothing
 ];
 
 /// Not in a session's file.
@@ -27,6 +28,7 @@ const NOT_EXPORTED: &[&str] = &[
     "cf_agents_skill_listings", // a cache
     "cf_agents_slices",         // made anew where a row is long, and the maker's is short
     "cf_agents_turns",          // what runs goes on where it runs
+    "cf_agents_usage_calls",    // it guards against a retry, not against a copy
 ];
 
 /// Never of a session alone, though a column may name one.

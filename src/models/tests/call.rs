@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::error::Result;
 use crate::models::call::{choose_model, complete, open};
 use crate::models::choice::{ModelName, choose};
-use crate::models::{ModelRequest, Part};
+use crate::models::{ModelRequest, Part, Usage};
 use crate::outside::{Failure, Place};
 use crate::testing::{Said, Script, wait_for};
 use crate::working_context::message::{ContextMessage, Role};
@@ -259,8 +259,9 @@ fn an_answer_is_completed_or_fails() {
         KEY,
         vec![Said::json(&whole).unwrap(), Said::stream("data: {}\n\n")],
     );
-    let (text, usage) = wait_for(complete(&outside, &choice, &request)).unwrap();
+    let mut usage = Usage::default();
+    let text = wait_for(complete(&outside, &choice, &request, &mut usage)).unwrap();
     assert_eq!((text.as_str(), usage.output_tokens), ("A summary.", 2));
-    let error = wait_for(complete(&outside, &choice, &request)).unwrap_err();
+    let error = wait_for(complete(&outside, &choice, &request, &mut usage)).unwrap_err();
     assert_eq!(error.code.name(), "model_failed");
 }

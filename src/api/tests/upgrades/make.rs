@@ -275,8 +275,17 @@ fn fill_session(alice: &Alice) {
     );
     alice.ok(
         "addUsage",
-        json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5}),
+        json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
+               "cachedInputTokens": 3, "id": "call-1"}),
     );
+    // Sessions that are made later have their cursors above this one's.
+    alice.ok("createSession", json!({"id": "gone"}));
+    let event = json!({"action": "user_message", "content": "soon gone"});
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "gone", "events": [event]}),
+    );
+    alice.ok("deleteSession", json!({"sessionId": "gone"}));
     let settings =
         json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);

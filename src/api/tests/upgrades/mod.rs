@@ -171,12 +171,22 @@ pub fn rows_of(db: &Sqlite, session_id: &str) -> Vec<String> {
     found
 }
 
+/// The feed of numbers 10 and 11 didn't tell of the messages that an append joins.
+fn leave_out_joined(now: &mut Value, then: &[Value]) {
+    let changes = now["changes"].as_array_mut().unwrap();
+    changes.retain(|change| change["type"] != "update" || then.contains(change));
+}
+
 #[test]
 fn every_read_says_what_it_said_to_the_build_that_wrote() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for read in fixture.told.as_array().unwrap() {
-            let now = reads::ask(&alice, read["operation"].as_str().unwrap(), &read["body"]);
+            let mut now = reads::ask(&alice, read["operation"].as_str().unwrap(), &read["body"]);
+            if read["operation"] == "getChanges" && fixture.name.as_str() < "0012" {
+                let then = read["answer"]["changes"].as_array().unwrap();
+                leave_out_joined(&mut now, then);
+            }
             if let Err(difference) = agrees(&read["answer"], &now, "") {
                 panic!(
                     "{}: {} {}: {difference}",

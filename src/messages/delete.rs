@@ -1,0 +1,198 @@
+//! Deleting events and messages, and telling the feed of everything that reads
+//! otherwise afterwards: each event that is gone, each message whose run lost
+//! events or was joined by others, and each overlay whose edges moved.
+//!
+//! What a surviving event hangs on is not told: that follows from the deletes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::json;
+
+use super::read::find_message;
+use super::runs::{Place, Runs};
+use super::view::Message;
+use crate::changes::{self, ChangeType};
+use crate::database::{Database, Value, atomically};
+use crate::error::Result;
+use crate::host::Host;
+use crate::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::find::find_seqs;
+use crate::log::tip::{Tip, get_tip};
+use crate::tree::children::load_children;
+use crate::tree::delete::{Taken, delete_seqs, surviving};
+use crate::tree::path::{Step, walk_path};
+
+/// Deletes those of `ids` that are in the session; gives their number.
+pub fn delete_events(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let doomed = find_seqs(db, session_id, ids.iter())?;
+        let mut seqs: Vec<i64> = doomed.into_values().collect();
+        seqs.sort_unstable();
+        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        Ok(taken.gone.len())
+    })
+}
+
+/// Deletes whole messages; gives the number that were there.
+pub fn delete_messages(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    ids: &[Id],
+) -> Result<usize> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let mut deleted = 0;
+        let mut seqs: Vec<i64> = Vec::new();
+        for id in ids {
+            let Some(message) = find_message(db, session_id, id)? else {
+                continue;
+            };
+            if seqs.contains(&message.first_seq) {
+                continue;
+            }
+            deleted += 1;
+            seqs.push(message.first_seq);
+            seqs.extend(load_rest(db, session_id, &message)?);
+        }
+        let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
+        tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
+        Ok(deleted)
+    })
+}
+
+/// The events of a message after its first, oldest first. What stands between
+/// them in the log and on another branch is none of them.
+pub fn load_rest(db: &dyn Database, session_id: &Id, message: &Message) -> Result<Vec<i64>> {
+    let mut rest = Vec::new();
+    if message.first_seq == message.last_seq {
+        return Ok(rest);
+    }
+    let expected = message.last_seq - message.first_seq + 1;
+    walk_path(
+        db,
+        session_id,
+        message.last_seq,
+        "1",
+        expected,
+        &mut |row| {
+            let seq = row.integer(0)?;
+            if seq == message.first_seq {
+                return Ok(Step::Stop);
+            }
+            rest.push(seq);
+            Ok(Step::On)
+        },
+    )?;
+    rest.reverse();
+    Ok(rest)
+}
+
+pub fn tell_updated(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    ids: &[&str],
+) -> Result<()> {
+    let ids: Vec<Option<&str>> = ids.iter().copied().map(Some).collect();
+    changes::record(db, host, session_id, last_seq, ChangeType::Update, &ids)
+}
+
+/// Tells the feed what a deletion did. Part of its transaction.
+pub fn tell_deleted(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    taken: &Taken,
+) -> Result<()> {
+    let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.id)).collect();
+    changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
+    let changed = find_changed(db, session_id, taken)?;
+    let changed: Vec<&str> = changed.values().map(String::as_str).collect();
+    tell_updated(db, host, session_id, last_seq, &changed)?;
+    let overlays: Vec<Option<&str>> = taken.overlays.iter().map(|id| Some(&**id)).collect();
+    changes::record(
+        db,
+        host,
+        session_id,
+        last_seq,
+        ChangeType::Compaction,
+        &overlays,
+    )
+}
+
+/// An event of a run became a message by itself: branches of the run right below
+/// it begin messages of their own now. Those that a deletion moved there are told.
+pub fn tell_begun_below(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &Tip,
+    seq: i64,
+    taken: &Taken,
+) -> Result<()> {
+    let mut children = load_children(db, session_id, seq)?;
+    children.retain(|child| !taken.moved.iter().any(|moved| moved.seq == *child));
+    if children.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT e.id
+           FROM json_each(?2) AS child
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = child.value
+          WHERE {IS_RUN_MEMBER}"
+    );
+    let list = Value::Text(json!(children).to_string());
+    let rows = db.rows(&sql, &[session_id.as_str().into(), list])?;
+    let ids: Vec<&str> = rows.iter().map(|row| row.text(0)).collect::<Result<_>>()?;
+    tell_updated(db, host, session_id, tip.last_seq(), &ids)
+}
+
+/// The messages that read otherwise now, by the `seq` of the event whose id they
+/// have: runs that lost events or were joined by others, and events that a run
+/// begins with now, or began with before.
+fn find_changed(
+    db: &dyn Database,
+    session_id: &Id,
+    taken: &Taken,
+) -> Result<BTreeMap<i64, String>> {
+    let mut changed = BTreeMap::new();
+    let mut runs = Runs::of(db, session_id);
+    let was_in_run: HashMap<i64, bool> = taken
+        .gone
+        .iter()
+        .map(|gone| (gone.seq, gone.is_run_member))
+        .collect();
+    for moved in taken.moved.iter().filter(|moved| moved.is_run_member) {
+        let began = !was_in_run
+            .get(&moved.parent_before)
+            .copied()
+            .unwrap_or(false);
+        let above = runs.find(moved.parent_seq)?;
+        if began != (above == Place::Alone) {
+            changed.insert(moved.seq, moved.id.clone());
+        }
+        if let Place::Run(start) = above {
+            changed.insert(start.seq, start.id);
+        }
+    }
+    let parents = taken.parents();
+    for gone in taken.gone.iter().filter(|gone| gone.is_run_member) {
+        if let Place::Run(start) = runs.find(surviving(&parents, gone.seq))? {
+            changed.insert(start.seq, start.id);
+        }
+    }
+    Ok(changed)
+}

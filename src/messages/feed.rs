@@ -1,0 +1,128 @@
+//! The change feed as a client follows it. Appends are read off the log, the rest
+//! has rows (`changes.rs`).
+//!
+//! An append that joins a run changes the message that the run is read as. That
+//! costs no row: it is told here, by the message's id, right before the last of
+//! the neighbouring appends that join it.
+
+use std::borrow::Cow;
+
+use super::runs::{Place, Runs};
+use crate::changes::{Change, find_life, find_position, load_recorded};
+use crate::database::Database;
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::numbers::CURSORS_A_SEQ;
+
+/// Rows that a page reads at most to find where runs begin, about: it ends early
+/// then, and the next goes on.
+const MAX_READ: usize = 10_000;
+
+/// Up to `limit` changes after the cursor `since`, oldest first, as JSON.
+pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
+    let life =
+        find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    let position = find_position(&life, since)?;
+    let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
+    let recorded = load_recorded(db, session_id, position, limit)?;
+    changes.extend(
+        recorded
+            .into_iter()
+            .take_while(|change| change.cursor <= told_up_to),
+    );
+    changes.sort_by_key(|change| change.cursor);
+    changes.truncate(usize::try_from(limit).unwrap_or(0));
+    for change in &mut changes {
+        change.cursor += life.base;
+    }
+    let cursor = changes.last().map_or(since, |change| change.cursor);
+    let changes =
+        serde_json::to_string(&changes).map_err(|error| Error::storage(error.to_string()))?;
+    Ok(format!(r#"{{"changes":{changes},"cursor":{cursor}}}"#))
+}
+
+/// The appends after `position`, and the messages that they join; and up to where
+/// they are told.
+fn load_appended(
+    db: &dyn Database,
+    session_id: &Id,
+    position: i64,
+    limit: i64,
+) -> Result<(Vec<Change>, i64)> {
+    // One more, to see whether the last is followed by one that goes on with it.
+    let appends = load_appends(db, session_id, position, limit + 1)?;
+    let shown = usize::try_from(limit).unwrap_or(0);
+    let mut runs = Runs::of(db, session_id);
+    let mut changes = Vec::new();
+    for (index, append) in appends.iter().enumerate().take(shown) {
+        let cursor = append.seq * CURSORS_A_SEQ;
+        let id = &append.id;
+        let place = runs.place(append.seq, id, append.parent_seq, append.is_run_member)?;
+        let goes_on = appends
+            .get(index + 1)
+            .is_some_and(|next| next.is_run_member && next.parent_seq == append.seq);
+        if let Place::Run(start) = place
+            && start.seq != append.seq
+            && !goes_on
+            && cursor - 1 > position
+        {
+            changes.push(told("update", start.id, cursor - 1));
+        }
+        changes.push(told("append", id.clone(), cursor));
+        if runs.read > MAX_READ {
+            return Ok((changes, cursor));
+        }
+    }
+    let up_to = match appends.len() > shown {
+        true => changes.last().map_or(position, |change| change.cursor),
+        false => i64::MAX,
+    };
+    Ok((changes, up_to))
+}
+
+fn told(kind: &'static str, id: String, cursor: i64) -> Change {
+    Change {
+        cursor,
+        kind: Cow::Borrowed(kind),
+        id: Some(id),
+    }
+}
+
+struct Append {
+    seq: i64,
+    parent_seq: i64,
+    id: String,
+    is_run_member: bool,
+}
+
+fn load_appends(
+    db: &dyn Database,
+    session_id: &Id,
+    position: i64,
+    limit: i64,
+) -> Result<Vec<Append>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.id, {IS_RUN_MEMBER}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq > ?2
+          ORDER BY e.seq
+          LIMIT ?3"
+    );
+    let after_seq = position / CURSORS_A_SEQ;
+    let rows = db.rows(
+        &sql,
+        &[session_id.as_str().into(), after_seq.into(), limit.into()],
+    )?;
+    rows.iter()
+        .map(|row| {
+            Ok(Append {
+                seq: row.integer(0)?,
+                parent_seq: row.integer(1)?,
+                id: row.text(2)?.to_owned(),
+                is_run_member: row.integer(3)? == 1,
+            })
+        })
+        .collect()
+}

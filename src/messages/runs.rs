@@ -1,0 +1,125 @@
+//! Which message an event belongs to, without reading what either says: the run
+//! of assistant and tool events that it is in, by the run's first event.
+
+use std::collections::HashMap;
+
+use super::view::MAX_RUN_EVENTS;
+use crate::database::Database;
+use crate::error::Result;
+use crate::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::tree::path::{Step, walk_path};
+
+/// Where an event stands among runs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// It is a message by itself.
+    Alone,
+    /// In the run that begins with this event, which the message's id is of.
+    Run(Start),
+    /// Further from its run's beginning than a message reaches.
+    BeyondItsMessage,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Start {
+    pub seq: i64,
+    pub id: String,
+    /// The event's place in the run, from 1.
+    depth: usize,
+}
+
+/// What was found out of a session's runs so far, so that none is walked twice.
+pub struct Runs<'a> {
+    db: &'a dyn Database,
+    session_id: &'a Id,
+    known: HashMap<i64, Place>,
+    /// Rows that were read.
+    pub read: usize,
+}
+
+impl<'a> Runs<'a> {
+    pub fn of(db: &'a dyn Database, session_id: &'a Id) -> Self {
+        Self {
+            db,
+            session_id,
+            known: HashMap::new(),
+            read: 0,
+        }
+    }
+
+    /// The place of an event that is read already; `parent_seq` 0: it is a root.
+    pub fn place(
+        &mut self,
+        seq: i64,
+        id: &str,
+        parent_seq: i64,
+        is_run_member: bool,
+    ) -> Result<Place> {
+        let place = match is_run_member {
+            false => Place::Alone,
+            true => self.find(parent_seq)?.below(seq, id),
+        };
+        self.known.insert(seq, place.clone());
+        Ok(place)
+    }
+
+    /// The place of the event at `seq`; 0 stands for what is above a root.
+    pub fn find(&mut self, seq: i64) -> Result<Place> {
+        if seq == 0 {
+            return Ok(Place::Alone);
+        }
+        if let Some(place) = self.known.get(&seq) {
+            return Ok(place.clone());
+        }
+        // Up to the first event whose place is known, newest first.
+        let mut walked: Vec<(i64, String)> = Vec::new();
+        let mut above = Place::Alone;
+        let columns = format!("{IS_RUN_MEMBER}, e.id");
+        let known = &self.known;
+        walk_path(self.db, self.session_id, seq, &columns, 2, &mut |row| {
+            let seq = row.integer(0)?;
+            if let Some(place) = known.get(&seq) {
+                above = place.clone();
+                return Ok(Step::Stop);
+            }
+            if row.integer(3)? == 0 {
+                return Ok(Step::Stop);
+            }
+            if walked.len() >= MAX_RUN_EVENTS {
+                above = Place::BeyondItsMessage;
+                return Ok(Step::Stop);
+            }
+            walked.push((seq, row.text(4)?.to_owned()));
+            Ok(Step::On)
+        })?;
+        self.read += walked.len() + 1;
+        if walked.is_empty() {
+            self.known.insert(seq, above.clone());
+            return Ok(above);
+        }
+        for (seq, id) in walked.into_iter().rev() {
+            above = above.below(seq, &id);
+            self.known.insert(seq, above.clone());
+        }
+        Ok(above)
+    }
+}
+
+impl Place {
+    /// The place of a run's event right below one of this place.
+    fn below(self, seq: i64, id: &str) -> Self {
+        match self {
+            Place::Alone => Place::Run(Start {
+                seq,
+                id: id.to_owned(),
+                depth: 1,
+            }),
+            Place::Run(start) if start.depth < MAX_RUN_EVENTS => Place::Run(Start {
+                depth: start.depth + 1,
+                ..start
+            }),
+            Place::Run(_) | Place::BeyondItsMessage => Place::BeyondItsMessage,
+        }
+    }
+}
