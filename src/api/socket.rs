@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::chat::{self, Started, Work, start, take_up};
+use super::chat::{self, CancelTurn, Started, Work, start, take_up};
 use super::messages::ClearMessages;
 use super::operation::{Agent, Operation};
 use super::{dispatch, is_operation, parse_session_id};
@@ -118,7 +118,9 @@ pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
     match parse_frame(text) {
         Incoming::Chat { id, request } => Ok(ask(agent, seat, id, &request)),
         Incoming::Cancel { id } => {
-            cancel(agent, seat, Some(&id));
+            if may_cancel(agent, seat, &id) {
+                cancel(agent, seat, Some(&id));
+            }
             Ok(Heard::default())
         }
         Incoming::Clear => clear(agent, seat),
@@ -161,6 +163,13 @@ fn ask(agent: &Agent<'_>, seat: &Seat, id: String, request: &ChatRequest) -> Hea
         }
         Err(error) => Heard::reply(render_failed(&id, &error.message, false)),
     }
+}
+
+/// Who asked for a turn may stop it; another's takes what `cancelTurn` takes. The
+/// frame has no answer that says why not: its page goes on hearing the turn.
+fn may_cancel(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> bool {
+    seat.asked.as_deref() == Some(request_id)
+        || permit(agent.caller, CancelTurn::RULE, Some(&seat.session_id)).is_ok()
 }
 
 /// Stops the turn that runs, if it is that one.

@@ -31,7 +31,7 @@ pub struct Pending {
 }
 
 impl Pending {
-    /// Parses what the line says of a message, as the door does.
+    /// Parses what the line says, as the doors of messages and of events do.
     pub fn from_line(line: EventLine, line_number: u64, reading: &Reading<'_>) -> Result<Self> {
         let mut event = NewEvent::new(line.action);
         event.content = line.content;

@@ -7,7 +7,7 @@
 
 use super::memory::find_readers;
 use crate::access::{Caller, Needs, Rule, Touches, permit, permit_voice};
-use crate::database::Database;
+use crate::database::{Database, find_row};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::log::event::Action;
@@ -37,6 +37,13 @@ pub const SET_ENTRY: Rule = rule("setEntry", Touches::Prompts);
 pub const PUT_SKILL: Rule = rule("putSkill", Touches::Prompts);
 pub const LOAD_SKILL: Rule = rule("loadSkill", Touches::Prompts);
 pub const CALL_TOOL: Rule = rule("callTool", Touches::Prompts);
+
+/// What a file holds of a session beside its events and its memory: the tables, and
+/// the operations that show them.
+const LOG_READERS: &[(&str, &str)] = &[
+    ("cf_agents_compactions", "getCompactions"),
+    ("cf_agents_changes", "getChanges"),
+];
 
 /// On whose behalf a file is taken, and into which session.
 #[derive(Clone)]
@@ -115,12 +122,19 @@ impl Sender {
 }
 
 /// Whether a caller may have the session as a file: who may read it, all of its
-/// events and what it has of memory. A file is whole, or it is none.
+/// events, and what it has of summaries, changes and memory. A file is whole, or it
+/// is none.
 pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Result<()> {
     permit(caller, GET_SESSION, Some(session_id))?;
     permit(caller, LOAD_EVENTS, Some(session_id))?;
     if *caller == Caller::Owner {
         return Ok(());
+    }
+    for (table, reader) in LOG_READERS {
+        let sql = format!("SELECT 1 FROM {table} WHERE session_id = ?1 LIMIT 1");
+        if find_row(db, &sql, &[session_id.as_str().into()])?.is_some() {
+            permit(caller, rule(reader, Touches::Nothing), Some(session_id))?;
+        }
     }
     for reader in find_readers(db, session_id)? {
         permit(caller, rule(reader, Touches::Nothing), Some(session_id))?;

@@ -10,12 +10,13 @@ use serde_json::{Value, json};
 use super::access::forgeries;
 use super::examples::{Example, examples, furnished};
 use super::{Alice, conversation};
-use crate::access::{Claims, Needs, Policy, Rule, Scope, Secret, Touches, identify};
-use crate::api::chat::{CHAT_RULE, begin_chat, resume_chat};
+use crate::access::{Caller, Claims, Needs, Policy, Rule, Scope, Secret, Touches, identify};
+use crate::api::chat::{CHAT_RULE, begin_chat, resume_chat, start};
 use crate::api::socket::{Seat, hear, open};
 use crate::api::table::OPERATIONS;
 use crate::api::tokens::Preset;
 use crate::api::{begin_export, begin_import, dispatch, get_messages};
+use crate::chat::request::parse_chat_request;
 use crate::error::{Code, Result};
 use crate::host::Host as _;
 use crate::ids::Id;
@@ -484,6 +485,37 @@ fn what_an_operation_says_that_it_touches_it_touches() {
             "{}",
             entry.name
         );
+    }
+}
+
+#[test]
+fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
+    for (asked, operations, stops) in [
+        (None, &["chat"][..], false),
+        (Some("another"), &["chat"], false),
+        (Some("turn"), &["chat"], true),
+        (None, &["chat", "cancelTurn"], true),
+    ] {
+        let mut alice = Alice::with_model();
+        let request = json!({"message": {"id": "m", "role": "user", "parts": []}});
+        let request = parse_chat_request(request.to_string().as_bytes()).unwrap();
+        start(&alice.agent(&alice.db), &id("s"), &request, "turn").unwrap();
+        alice.caller = Caller::Scoped(Scope {
+            session_id: Some(id("s")),
+            operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+            expires_at: i64::MAX,
+            ..Scope::default()
+        });
+        let seat = Seat {
+            asked: asked.map(str::to_owned),
+            ..Seat::new(id("s"), &alice.caller)
+        };
+        let agent = alice.agent(&alice.db);
+        let frame = json!({"type": "cf_agent_chat_request_cancel", "id": "turn"});
+        let heard = wait_for(hear(&agent, &seat, &frame.to_string())).unwrap();
+        assert!(heard.replies.is_empty());
+        let is_stopped = agent.desk.find(&id("s")).unwrap().is_cancelled();
+        assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
     }
 }
 

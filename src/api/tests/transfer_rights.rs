@@ -406,6 +406,56 @@ fn who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
 }
 
 #[test]
+fn nor_does_an_event_without_a_message() {
+    let mut event = event(1, "user_message");
+    event["metadata"] = json!({"plan": "pro", "mood": "good"});
+    let file = File {
+        lines: vec![event],
+        ..File::new()
+    };
+    for (agent_messages, metadata) in [
+        (true, json!({"plan": "pro", "mood": "good"})),
+        (false, json!({"mood": "good"})),
+    ] {
+        let mut bob = Alice::default();
+        bob.ok("configureAgent", json!({"reservedMetadataKeys": ["plan"]}));
+        bob.caller = token(None, None, agent_messages);
+        bob.import_warily("s", &file.render()).unwrap();
+        let events = bob.ok("loadEvents", json!({"sessionId": "s"}));
+        assert_eq!(events[0]["metadata"], metadata);
+    }
+}
+
+#[test]
+fn a_file_shows_nothing_that_its_reader_may_not_read() {
+    let mut alice = small();
+    let events = alice.ok("loadEvents", json!({"sessionId": "s"}));
+    let (first, last) = (
+        &events[0]["id"],
+        &events[events.as_array().unwrap().len() - 1]["id"],
+    );
+    alice.ok(
+        "addCompaction",
+        json!({"sessionId": "s", "summary": "what was said", "fromId": first, "toId": last}),
+    );
+    let reading = ["getSession", "loadEvents", "getCompactions", "getChanges"];
+    for missing in reading {
+        let operations: Vec<&str> = reading
+            .into_iter()
+            .filter(|name| *name != missing)
+            .collect();
+        alice.caller = token(Some("s"), Some(&operations), false);
+        assert_eq!(
+            alice.export("s").map_err(|error| error.code.name()),
+            Err("forbidden"),
+            "without {missing}"
+        );
+    }
+    alice.caller = token(Some("s"), Some(&reading), false);
+    assert!(alice.export("s").unwrap().contains("what was said"));
+}
+
+#[test]
 fn a_note_is_of_what_the_agent_said() {
     let mut event = event(1, "user_message");
     event["note"] = json!({"approvals": {"c": "a"}});
