@@ -52,7 +52,7 @@ async function exportTo(path, agent, on = server) {
   let isFirst = true;
   const hashed = new Transform({
     transform(chunk, _, done) {
-      hash.update(isFirst ? chunk.toString("latin1").replace(`"agentId":"${agent}"`, "") : chunk);
+      hash.update(isFirst ? Buffer.from(chunk.toString("latin1").replace(`"agentId":"${agent}"`, ""), "latin1") : chunk);
       isFirst = false;
       done(null, chunk);
     },
