@@ -1,27 +1,34 @@
-// Finding by meaning: how much more is found than by words alone, and what it
-// takes over a full block. Written to bench/vectors.md.
+// Finding by words, by meaning, and by both: what is found, and what it takes over a
+// full block. Written to bench/vectors.md.
 //
 //   npm run bench -- vectors
 //   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=… npm run bench -- vectors
+//   RECORD=1 npm run bench -- vectors    (writes src/search/recorded/ anew, too)
 //
 // By the real model of the tests, or by any OpenAI-compatible endpoint's. VERBOSE=1
 // names what was missed. Times are a figure of the machine that they were taken on;
 // their model is a stand-in that answers at once.
 
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { startServer } from "../tests/workerd/harness.mjs";
 import { startRealModel } from "../tests/workerd/real_models.mjs";
+import { makeLetters, makeTalk } from "./talks.mjs";
 
 const real = process.env.EMBEDDINGS_URL ? undefined : await startRealModel("embedding_model");
-const url = process.env.EMBEDDINGS_URL ?? real.url;
+const modelUrl = process.env.EMBEDDINGS_URL ?? real.url;
 const model = process.env.EMBEDDINGS_MODEL ?? "all-minilm-l6-v2";
 const ENTRIES = 10_000;
 const DIMENSIONS = [384, 1_024];
 const ROUNDS = 20;
+const RECORDED_MESSAGES = 300;
+const RECORDED_QUESTIONS = 80;
 /** Words of its own for each of the entries whose search is timed. */
 const TOPICS = 1_000;
+
+const known = new Map();
+const { url, stop: stopServing } = await serveEmbeddings();
 
 const read = async (path) => (await readFile(new URL(path, import.meta.url), "utf8")).split("\n");
 const meanings = (await read("meanings.txt")).filter((line) => line && !line.startsWith("#"));
@@ -33,23 +40,31 @@ const asked = (lines, mark) =>
     .map(([, gold, question]) => ({ gold: gold.split(","), question }));
 
 const lines = ["# Finding by meaning", "", "By `npm run bench -- vectors`.", ""];
-lines.push(...(url ? await recall() : ["No recall was measured: there was no model.", ""]), ...(await latency()));
+lines.push(...(modelUrl ? await recall() : ["No recall was measured: there was no model.", ""]), ...(await latency()));
+stopServing();
 await real?.stop();
 await writeFile(new URL("vectors.md", import.meta.url), lines.join("\n"));
 console.log(lines.join("\n"));
 
 async function recall() {
+  const questions = [asked(meanings, "?"), asked(meanings, "?"), asked(meanings, "@"), asked(friends, "?")];
   const rows = [];
+  const sets = [
+    ["a talk, its turns short", "talk", makeTalk()],
+    ["letters, long ones", "letters", makeLetters()],
+  ].map(([title, name, set]) => ({ title, name, ...set, found: [] }));
+  for (const set of sets) set.nearness = await compare(set);
   for (const [title, vars] of [
     ["words alone", {}],
     ["words and meanings", { EMBEDDING_MODEL: `openai:${model}`, OPENAI_BASE_URL: url }],
   ]) {
     const server = await startServer({ vars: { AUTH: "open", ...vars } });
-    const ok = async (operation, input) => {
-      const { status, body } = await server.call("bench", operation, input);
+    const as = (agent) => async (operation, input) => {
+      const { status, body } = await server.call(agent, operation, input);
       if (status !== 200 || body.vectors?.error) throw new Error(`${operation}: ${JSON.stringify(body)}`);
       return body;
     };
+    const ok = as("bench");
     await ok("configureAgent", { vectors: true });
     await ok("defineBlock", { label: "kb", kind: "searchable" });
     await talk(ok);
@@ -60,19 +75,26 @@ async function recall() {
     const inBlock = async (query, limit) =>
       (await ok("searchContext", { label: "kb", query, limit })).results.map(({ key }) => key);
     const inTalk = async (query, limit) => (await ok("search", { query, limit })).results.map(({ id }) => id);
-    // Until every turn has its vector.
-    for (let left = 100; left > 0 && (await ok("search", { query: "anything" })).vectors?.pending; left -= 1);
+    await untilWhole(ok);
     rows.push([
       title,
-      await share(asked(meanings, "?"), inBlock, 1),
-      await share(asked(meanings, "?"), inBlock, 5),
-      await share(asked(meanings, "@"), inTalk, 10),
-      await share(asked(friends, "?"), inTalk, 10),
+      await share(questions[0], inBlock, 1),
+      await share(questions[1], inBlock, 5),
+      await share(questions[2], inTalk, 10),
+      await share(questions[3], inTalk, 10),
     ]);
+    for (const set of sets) {
+      const ok = as(set.name);
+      await ok("configureAgent", { vectors: true });
+      await write(ok, set.messages);
+      await untilWhole(ok);
+      const found = [];
+      for (const { question } of set.questions) found.push((await ok("search", { query: question, limit: 100 })).results);
+      set.found.push(found);
+    }
     await server.stop();
   }
-  const questions = [asked(meanings, "?"), asked(meanings, "?"), asked(meanings, "@"), asked(friends, "?")];
-  return [
+  const lines = [
     `What was asked for is among the first so many, with \`${model}\`:`,
     "",
     "| | entries, first | entries, first 5 | turns in other words, first 10 | turns in their words, first 10 |",
@@ -80,7 +102,105 @@ async function recall() {
     `| questions | ${questions.map((list) => list.length).join(" | ")} |`,
     ...rows.map((row) => `| ${row.join(" | ")} |`),
     "",
+    "The same of the two sets that are made of talks.txt, R@1, R@5 and R@10; of their",
+    "questions two of three are asked in the words of what they ask for:",
+    "",
   ];
+  for (const set of sets) {
+    if (process.env.RECORD) await record(set);
+    const [words, both] = set.found.map((found) => found.map((results) => results.map(({ id }) => id)));
+    const near = set.nearness.map((row) => {
+      const order = row.map((nearness, index) => [nearness, set.messages[index].id]).sort(([one], [other]) => other - one);
+      return order.slice(0, 10).map(([, id]) => id);
+    });
+    const figures = (found) => [1, 5, 10].map((most) => recallOf(set.questions, found, most).toFixed(3)).join(" / ");
+    lines.push(
+      `| ${set.title}: ${set.messages.length} messages, ${set.questions.length} questions | R@1 / R@5 / R@10 |`,
+      "|---|---|",
+      `| by words alone | ${figures(words)} |`,
+      `| by meanings alone | ${figures(near)} |`,
+      `| by both | ${figures(both)} |`,
+      "",
+    );
+  }
+  return lines;
+}
+
+/** Messages, each in its session. */
+async function write(ok, messages) {
+  const sessions = new Set();
+  for (const { id, sessionId, name, role, text, createdAt } of messages) {
+    if (!sessions.has(sessionId)) await ok("createSession", { id: sessionId });
+    sessions.add(sessionId);
+    const message = { id, role, createdAt, metadata: { name }, parts: [{ type: "text", text }] };
+    await ok("appendMessage", { sessionId, message });
+  }
+}
+
+/** Until every message is in the index, and has its vector. */
+async function untilWhole(ok) {
+  for (let left = 1_000; left > 0; left -= 1) {
+    const { pending, vectors } = await ok("search", { query: "anything" });
+    if (!pending && !vectors?.pending) return;
+  }
+}
+
+/** How near each message is to each question, by the model alone. */
+async function compare({ messages, questions }) {
+  const texts = await embed(messages.map(({ name, text }) => `${name}: ${text}`.slice(0, 2_000)));
+  const asked = await embed(questions.map(({ question }) => question));
+  return asked.map((one) => texts.map((other) => one.reduce((sum, number, index) => sum + number * other[index], 0)));
+}
+
+/** The model's, each text asked for once: no figure here is about how fast it is. */
+async function embed(texts) {
+  const missing = [...new Set(texts)].filter((text) => !known.has(text));
+  for (let at = 0; at < missing.length; at += 32) {
+    const input = missing.slice(at, at + 32);
+    const init = { method: "POST", headers: { "content-type": "application/json" } };
+    const response = await fetch(`${modelUrl}/embeddings`, { ...init, body: JSON.stringify({ model, input }) });
+    const { data } = await response.json();
+    for (const { index, embedding } of data) known.set(input[index], embedding);
+  }
+  return texts.map((text) => known.get(text));
+}
+
+/** The same as an endpoint, for the Worker. */
+async function serveEmbeddings() {
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const embeddings = await embed(JSON.parse(body).input);
+    response.end(JSON.stringify({ data: embeddings.map((embedding, index) => ({ index, embedding })) }));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return { url: `http://127.0.0.1:${server.address().port}/v1`, stop: () => server.close() };
+}
+
+function recallOf(questions, found, most) {
+  return questions.filter(({ gold }, index) => found[index].slice(0, most).includes(gold)).length / questions.length;
+}
+
+/**
+ * Both rankings of the first questions over the first messages, for a test of how they are fused: a line a
+ * question, the place of the message that answers it, what words make of each message
+ * (in hundredths, nothing where they did not find it), how near each is (in ten-thousandths).
+ */
+async function record({ name, messages, questions, nearness, found: [byWords] }) {
+  const kept = messages.slice(0, RECORDED_MESSAGES);
+  const lines = [];
+  for (const [index, { gold }] of questions.entries()) {
+    const place = kept.findIndex(({ id }) => id === gold);
+    if (place < 0 || lines.length === RECORDED_QUESTIONS) continue;
+    const scores = new Map(byWords[index].map(({ id, score }) => [id, score]));
+    const words = kept.map(({ id }) => (scores.has(id) ? Math.round(scores.get(id) * 100) : ""));
+    const near = nearness[index].slice(0, kept.length).map((one) => Math.round(one * 10_000));
+    lines.push([place, words.join(","), near.join(",")].join(" "));
+  }
+  const folder = new URL("../src/search/recorded/", import.meta.url);
+  await mkdir(folder, { recursive: true });
+  await writeFile(new URL(`${name}.txt`, folder), `${lines.join("\n")}\n`);
 }
 
 /** The two friends' sessions, as the tests have them. */

@@ -51,6 +51,9 @@ pub struct Reply {
     pub empties_storage: bool,
     /// The session whose conversation grew: see [`super::follow_up`].
     pub grown: Option<Id>,
+    /// Searches have asked for an index that is not whole yet: see
+    /// [`crate::search::build::bite`].
+    pub indexing_goes_on: bool,
 }
 
 impl Reply {
@@ -59,6 +62,7 @@ impl Reply {
             body: body.into(),
             empties_storage: false,
             grown: None,
+            indexing_goes_on: false,
         }
     }
 

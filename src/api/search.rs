@@ -7,7 +7,7 @@ use crate::access::{Needs, Touches};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::{Count, Limit, MAX_NAMES, optional_list};
-use crate::search::build::ensure_index;
+use crate::search::build::{Asker, advance};
 use crate::search::find::{Hit, Search as Wanted};
 use crate::sessions::session_exists;
 use crate::vectors::Report;
@@ -17,7 +17,8 @@ use crate::working_context::message::Role;
 /// Searches what was said, and what tools were given and gave, best first.
 ///
 /// Any of the words may match, in any of their forms; a "quoted phrase" must,
-/// and a trailing `*` is a prefix. The first search of an agent builds its index.
+/// and a trailing `*` is a prefix. The first search of an agent begins to build its
+/// index, newest events first; until that is whole an answer says `pending`.
 /// With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, what means the
 /// same in other words is found, too; not for phrases and prefixes.
 #[derive(Deserialize)]
@@ -43,6 +44,11 @@ pub struct Search {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Results {
     results: Vec<Hit>,
+    /// The index is still being built, from the newest event backwards: what is
+    /// older than what is in it can't be found yet. It goes on by itself; search
+    /// again later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pending: bool,
     /// How meanings took part, where the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<Report>,
@@ -74,7 +80,11 @@ impl WaitingOperation for Search {
             .roles
             .filter(|roles| !roles.is_empty())
             .map(|roles| roles.into_iter().map(Role::name).collect());
-        ensure_index(agent.db)?;
+        let asker = match only {
+            Some(only) => Asker::Only(only.as_str()),
+            None => Asker::Anyone(self.session_id.as_ref().map(Id::as_str)),
+        };
+        let progress = advance(agent.db, asker)?;
         let wanted = Wanted {
             query: &self.query,
             session_id,
@@ -84,9 +94,12 @@ impl WaitingOperation for Search {
             until_ms: self.until.map(|until| until.0),
         };
         let found = search(agent.db, agent.outside, &wanted).await?;
-        Reply::json(&Results {
+        let mut reply = Reply::json(&Results {
             results: found.hits,
+            pending: progress.is_pending,
             vectors: found.vectors,
-        })
+        })?;
+        reply.indexing_goes_on = progress.goes_on;
+        Ok(reply)
     }
 }

@@ -101,6 +101,7 @@ pub struct Heard {
     pub work: Option<Work>,
     /// As a reply of an operation has them.
     pub grown: Option<Id>,
+    pub indexing_goes_on: bool,
     pub empties_storage: bool,
 }
 
@@ -322,6 +323,7 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> He
         Ok(reply) => Heard {
             replies: vec![render_rpc_result(id, &reply.body.into_string())],
             grown: reply.grown,
+            indexing_goes_on: reply.indexing_goes_on,
             empties_storage: reply.empties_storage,
             ..Heard::default()
         },

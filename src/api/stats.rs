@@ -12,7 +12,7 @@ use crate::database::Database;
 use crate::error::Result;
 use crate::json::MAX_INTEGER;
 use crate::log::slices::MAX_EVENT_BYTES;
-use crate::search::index::{IndexState, find_state};
+use crate::search::index::{IndexState, find_index_state};
 
 /// Rows that are counted of one table: all tables together cost at most some
 /// 40,000 rows read, at any length.
@@ -128,7 +128,7 @@ impl Operation for GetStats {
                 max_bytes: turns.max_bytes,
             },
             requests: held(&REQUESTS),
-            search_index: find_state(agent.db)?,
+            search_index: find_index_state(agent.db)?,
             limits: Limits {
                 event_bytes: MAX_EVENT_BYTES,
                 answer_bytes: MAX_ANSWER_BYTES,

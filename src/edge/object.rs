@@ -32,11 +32,16 @@ use crate::error::{Error, Result};
 use crate::host::Host as _;
 use crate::ids::Id;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
+use crate::outside::Outside as _;
 use crate::schema;
+use crate::search::build::{BITES_A_WAKE, bite};
 
 /// How long after a turn began, or was seen running, the object is woken to look
 /// whether it was cut off.
 const LOOK_AFTER_MS: i64 = 10_000;
+
+/// The pause between two goes at the index.
+const INDEX_PAUSE_MS: i64 = 100;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -108,6 +113,7 @@ impl SessionAgent {
                 if object.desk.is_busy() {
                     object.look_later().await;
                 }
+                object.go_on_indexing().await;
                 Ok(())
             }
             Err(error) => {
@@ -166,6 +172,9 @@ impl SessionAgent {
                 if let Some(grown) = reply.grown {
                     self.follow_up(grown);
                 }
+                if reply.indexing_goes_on {
+                    self.index_soon();
+                }
                 http::answer(&reply.body, &db.meter, hold)
             }
             Ok(Answer::Stream(body)) => {
@@ -190,6 +199,13 @@ impl SessionAgent {
         self.state.wait_until(async move {
             object.follow_up(&grown).await;
         });
+    }
+
+    /// Goes on with the index by an alarm, which an eviction does not forget.
+    fn index_soon(&self) {
+        let object = Rc::clone(&self.object);
+        self.state
+            .wait_until(async move { object.index_later().await });
     }
 
     /// Runs a turn, whether or not its client stays.
@@ -241,6 +257,9 @@ impl SessionAgent {
         }
         if let Some(grown) = heard.grown {
             self.follow_up(grown);
+        }
+        if heard.indexing_goes_on {
+            self.index_soon();
         }
         if heard.empties_storage {
             object.empty().await?;
@@ -396,6 +415,37 @@ impl Object {
             // The next request of the session finds the turn all the same.
             http::log(&error);
         }
+    }
+
+    async fn index_later(&self) {
+        let now_ms = Runtime.now_ms();
+        let at_ms = now_ms + INDEX_PAUSE_MS;
+        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
+            return;
+        }
+        self.wakes_at_ms.set(at_ms);
+        if let Err(error) = wake_at(&self.storage, at_ms).await {
+            // The next search goes on all the same.
+            http::log(&error);
+        }
+    }
+
+    /// Puts more of what searches have asked for into the index, requests served
+    /// between any two bites, and has the object woken for the rest.
+    async fn go_on_indexing(&self) {
+        for _ in 0..BITES_A_WAKE {
+            // Emptied meanwhile: there is nothing to index, and no table for it.
+            if !self.is_migrated.get() {
+                return;
+            }
+            match bite(&Sqlite::new(&self.storage)) {
+                Ok(true) => self.outside.sleep(0).await,
+                Ok(false) => return,
+                // The next search tries again, and says so if it fails.
+                Err(error) => return http::log(&error),
+            }
+        }
+        self.index_later().await;
     }
 
     async fn empty(&self) -> Result<()> {

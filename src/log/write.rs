@@ -187,10 +187,12 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
                     media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
-            if let Some(place) = &place {
+            if let (Some(place), Some(first)) = (&place, rows.first())
+                && place.admit(db, first.seq)?
+            {
                 let mut writer = index::Writer::new(db);
                 for row in rows {
-                    writer.add(place, row.seq, &row.event_text())?;
+                    writer.add(place.number, row.seq, &row.event_text())?;
                 }
                 writer.flush()?;
             }
@@ -240,9 +242,11 @@ pub fn rewrite_bodies(
     replace_media(db, session_id, row, media)?;
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, &[row.seq])?;
-        let mut writer = index::Writer::new(db);
-        writer.add(&place, row.seq, &row.event_text())?;
-        writer.flush()?;
+        if place.holds(row.seq) {
+            let mut writer = index::Writer::new(db);
+            writer.add(place.number, row.seq, &row.event_text())?;
+            writer.flush()?;
+        }
     }
     Ok(())
 }

@@ -15,13 +15,13 @@ use super::source::Home;
 use crate::database::{Database, Row, Value};
 use crate::error::Result;
 use crate::search::document::EVERY_DOCUMENT;
-use crate::search::fuse::{Nearest, fuse};
+use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
 use crate::search::query::Query;
-use crate::search::rank::{Candidate, full_score, scores};
+use crate::search::rank::{Candidate, Reading, Term, scores};
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::stem;
 use crate::search::terms::load_terms;
-use crate::search::words::words;
+use crate::search::words::{each_word, words};
 
 /// Candidates whose texts are looked at.
 const MAX_CANDIDATES: i64 = 200;
@@ -188,7 +188,7 @@ pub fn find(
     let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
     let candidates = rows
         .iter()
-        .map(|row| to_candidate(row, &query))
+        .map(|row| to_candidate(row, &query, &terms))
         .collect::<Result<Vec<_>>>()?;
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
@@ -200,10 +200,14 @@ pub fn find(
             .map(|(score, row)| Ok((row.integer(0)?, *score)))
             .collect::<Result<Vec<_>>>()?;
         let known: HashSet<i64> = by_words.iter().map(|(number, _)| *number).collect();
-        let numbers = nearest.items.iter().map(|(number, _)| *number);
+        let numbers = nearest
+            .items
+            .iter()
+            .take(MAX_NEAREST)
+            .map(|(number, _)| *number);
         let unknown: Vec<i64> = numbers.filter(|number| !known.contains(number)).collect();
         strangers = load_entries(db, block, &unknown)?;
-        let fused = fuse(&by_words, full_score(&terms), nearest);
+        let fused = fuse(&by_words, nearest);
         ranked = with_rows(&fused, &ranked, &strangers)?;
     }
     let stems = query.terms();
@@ -258,22 +262,25 @@ fn with_rows<'a>(
         .collect())
 }
 
-fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {
+fn to_candidate(row: &Row, query: &Query, terms: &[Term]) -> Result<Candidate> {
     let title = row.find_text(2);
-    let found = words(&text_of(title, row.text(3)?));
-    let is_begun = |prefix: &&String| found.iter().any(|word| word.starts_with(prefix.as_str()));
-    Ok(Candidate {
-        // Entries are no dialogue: each stands alone, and none lends to another.
-        session: row.integer(0)?,
-        seq: 0,
-        stems: found.iter().map(|word| stem(word)).collect(),
-        about: about(row.text(1)?, title),
-        other_hits: query.prefixes.iter().filter(is_begun).count(),
-        is_question: false,
-        created_at: row.integer(4)?,
-        index_score: match row.0.get(5) {
-            Some(Value::Real(score)) => *score,
-            _ => 0.0,
-        },
-    })
+    let mut reading = Reading::new(terms);
+    let mut is_begun = vec![false; query.prefixes.len()];
+    each_word(&text_of(title, row.text(3)?), &mut |word| {
+        reading.take(&stem(word));
+        for (prefix, is_begun) in query.prefixes.iter().zip(&mut is_begun) {
+            *is_begun |= word.starts_with(prefix.as_str());
+        }
+    });
+    for stem in about(row.text(1)?, title) {
+        reading.take_about(&stem);
+    }
+    let index_score = match row.0.get(5) {
+        Some(Value::Real(score)) => *score,
+        _ => 0.0,
+    };
+    // Entries are no dialogue: each stands alone, and none lends to another.
+    let mut candidate = reading.end(row.integer(0)?, 0, row.integer(4)?, index_score);
+    candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
+    Ok(candidate)
 }

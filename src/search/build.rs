@@ -1,95 +1,288 @@
-//! Reading events for the index: all of them at the first search, a fork's when
-//! it is made. Bite by bite, so that memory stays flat whatever the history.
+//! Building the index: backwards from the newest event, so that what was said last
+//! is found first, in bites that each are one short transaction. Where it goes on is
+//! stored with every bite (`progress.rs`).
 
-use super::document::EventText;
-use super::index::{Place, Writer, is_in_use, set_in_use};
-use crate::database::{Database, atomically};
+use super::index::Writer;
+use super::progress::{
+    ASKED, Cursor, NOTHING, State, WHOLE, find_own, find_state, forget, set_state,
+};
+use super::read::{find_event, load_newest_below};
+use crate::database::{Database, atomically, find_row};
 use crate::error::Result;
-use crate::ids::Id;
-use crate::messages::read::get_event_text;
-use crate::messages::view::{BODY_BYTES, COLUMNS, EventRow};
-use crate::tree::path::INLINE_BYTES;
 
-/// Events of one bite. With bodies of at most [`INLINE_BYTES`] each, 8 MiB.
-const BITE: i64 = 128;
+/// What a bite indexes at most, and one event more where that is longer: some tens
+/// of milliseconds. A session that it looks at counts as an event.
+const BITE_EVENTS: i64 = 1_000;
+const BITE_BYTES: usize = 1 << 20;
 
-/// Sessions whose rows are held at a time.
-const SESSIONS_BITE: i64 = 500;
+/// Bites that a search waits for: 8,000 events, or 8 MiB.
+const BITES_A_SEARCH: usize = 8;
 
-/// Builds the index, unless it is kept already.
-pub fn ensure_index(db: &dyn Database) -> Result<()> {
-    if is_in_use(db)? {
-        return Ok(());
-    }
-    atomically(db, || {
-        let mut last_number = 0;
-        loop {
-            let sql = "SELECT number, id
-                         FROM cf_agents_sessions
-                        WHERE number > ?1
-                        ORDER BY number
-                        LIMIT ?2";
-            let rows = db.rows(sql, &[last_number.into(), SESSIONS_BITE.into()])?;
-            for row in &rows {
-                last_number = row.integer(0)?;
-                let place = Place {
-                    number: last_number,
-                };
-                let id = Id::parse(row.text(1)?.to_owned());
-                if let Ok(id) = id {
-                    add_session(db, &id, &place)?;
-                }
-            }
-            if (rows.len() as i64) < SESSIONS_BITE {
-                return set_in_use(db);
-            }
+/// Bites that go on by themselves in one go, others' requests between them; then
+/// there is a pause, and a new allowance of the platform's.
+pub const BITES_A_WAKE: usize = 50;
+
+/// Events that one statement reads, and how long one may be to come with them: 1 MiB.
+const PAGE: i64 = 64;
+const INLINE_BYTES: i64 = 16 << 10;
+
+/// Slices of 1 MB that are read of an event: as much as is indexed of one.
+const MAX_SLICES: i64 = 9;
+
+/// For whom a search builds.
+#[derive(Clone, Copy)]
+pub enum Asker<'a> {
+    /// One who may see every session, and looks in this one alone, if any.
+    Anyone(Option<&'a str>),
+    /// One who may see this session alone: no other is touched for its sake.
+    Only(&'a str),
+}
+
+/// How a search found the index.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Progress {
+    /// Some of what it looks in is not in the index yet.
+    pub is_pending: bool,
+    /// There is more to be built, here or elsewhere: [`bite`] goes on with it.
+    pub goes_on: bool,
+}
+
+/// Builds some of the index before a search looks into it.
+pub fn advance(db: &dyn Database, asker: Asker<'_>) -> Result<Progress> {
+    let (session_id, is_narrowed) = match asker {
+        Asker::Anyone(session_id) => (session_id, false),
+        Asker::Only(session_id) => (Some(session_id), true),
+    };
+    let Some(mut state) = begin(db, is_narrowed)? else {
+        return Ok(Progress::default());
+    };
+    let mut bites = BITES_A_SEARCH;
+    let mut is_pending = false;
+    if let Some(session_id) = session_id {
+        is_pending = true;
+        while bites > 0 && is_pending {
+            is_pending = bite_of(db, session_id)?;
+            bites -= 1;
         }
+    }
+    if !is_narrowed {
+        while bites > 0 && state != WHOLE {
+            state = bite_of_all(db)?;
+            bites -= 1;
+        }
+        is_pending = match session_id {
+            Some(_) => is_pending,
+            None => state != WHOLE,
+        };
+    }
+    Ok(Progress {
+        is_pending,
+        goes_on: is_pending || (!is_narrowed && state != WHOLE),
     })
 }
 
-/// Puts all of a session's events in.
-pub fn add_session(db: &dyn Database, session_id: &Id, place: &Place) -> Result<()> {
-    let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS},
-                iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
-                iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
-                {BODY_BYTES}
-           FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq > ?2
-          ORDER BY e.seq
-          LIMIT ?3"
-    );
-    let mut writer = Writer::new(db);
-    let mut last_seq = 0;
-    loop {
-        let rows = db.rows(
-            &sql,
-            &[session_id.as_str().into(), last_seq.into(), BITE.into()],
-        )?;
-        for row in &rows {
-            last_seq = row.integer(0)?;
-            let event = if row.integer(14)? > INLINE_BYTES as i64 {
-                get_event_text(db, session_id, last_seq)?
-            } else {
-                EventRow::from_row(row)?
-            };
-            writer.add(place, last_seq, &event_text(&event))?;
-        }
-        if (rows.len() as i64) < BITE {
-            return writer.flush();
-        }
+/// One more bite of what searches have asked for; whether there is more.
+pub fn bite(db: &dyn Database) -> Result<bool> {
+    match find_state(db)? {
+        None | Some(State::Whole(_)) => Ok(false),
+        Some(State::Building(_)) => Ok(bite_of_all(db)? != WHOLE),
+        Some(State::Asked { .. }) => match find_begun(db, 0)? {
+            Some(session) => {
+                bite_of(db, &session.id)?;
+                Ok(find_begun(db, 0)?.is_some())
+            }
+            None => Ok(false),
+        },
     }
 }
 
-pub fn event_text(event: &EventRow) -> EventText<'_> {
-    EventText {
-        action: &event.action,
-        content: &event.content,
-        tool: event.tool.as_deref(),
-        metadata: event.metadata.as_deref(),
-        message: event.message.as_deref(),
-        created_at: event.created_at,
-        session_name: None,
+/// The state to go on from; `None`: there is nothing to do.
+fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<State>> {
+    let state = match (find_state(db)?, is_narrowed) {
+        (Some(State::Whole(_)), _) => return Ok(None),
+        (None, true) => ASKED,
+        (None | Some(State::Asked { .. }), false) => {
+            let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
+            let newest = find_row(db, sql, &[])?.unwrap_or_default();
+            State::Building(Cursor {
+                number: newest.integer(0)?,
+                from: NOTHING,
+            })
+        }
+        (Some(state), _) => return Ok(Some(state)),
+    };
+    set_state(db, state)?;
+    Ok(Some(state))
+}
+
+/// A session on its way in.
+struct Session {
+    number: i64,
+    id: String,
+    /// Its events from this `seq` on are in.
+    from: i64,
+}
+
+/// A bite of one session, whatever the rest; whether there is more of it.
+fn bite_of(db: &dyn Database, session_id: &str) -> Result<bool> {
+    atomically(db, || {
+        let Some(state) = find_state(db)? else {
+            return Ok(false);
+        };
+        let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
+        let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+            return Ok(false);
+        };
+        let number = row.integer(0)?;
+        let from = state.find_from(db, number)?;
+        if from == 0 {
+            return Ok(false);
+        }
+        let from = Bite::new(db).take(session_id, number, from)?;
+        state.keep(db, number, from)?;
+        Ok(from > 0)
+    })
+}
+
+/// A bite of everything, newest first.
+fn bite_of_all(db: &dyn Database) -> Result<State> {
+    atomically(db, || {
+        let mut cursor = match find_state(db)? {
+            Some(State::Building(cursor)) => cursor,
+            Some(state) => return Ok(state),
+            None => return Ok(WHOLE),
+        };
+        let mut bite = Bite::new(db);
+        while bite.has_room() {
+            // New sessions that were too long to go in at once.
+            if let Some(session) = find_begun(db, cursor.number)? {
+                let from = bite.take(&session.id, session.number, session.from)?;
+                State::Building(cursor).keep(db, session.number, from)?;
+                continue;
+            }
+            let Some(session) = find_next(db, cursor)? else {
+                set_state(db, WHOLE)?;
+                return Ok(WHOLE);
+            };
+            cursor.number = session.number;
+            cursor.from = bite.take(&session.id, session.number, session.from)?;
+            forget(db, session.number)?;
+            if cursor.from == 0 {
+                cursor = Cursor {
+                    number: session.number - 1,
+                    from: NOTHING,
+                };
+            }
+        }
+        let state = State::Building(cursor);
+        set_state(db, state)?;
+        Ok(state)
+    })
+}
+
+/// The newest session above `number` that is on its way in by itself.
+fn find_begun(db: &dyn Database, number: i64) -> Result<Option<Session>> {
+    let sql = "SELECT s.number, s.id, p.indexed_from
+                 FROM cf_agents_search_progress AS p
+                CROSS JOIN cf_agents_sessions AS s
+                   ON s.number = p.number
+                WHERE p.number > ?1
+                  AND p.indexed_from > 0
+                ORDER BY p.number DESC
+                LIMIT 1";
+    find_row(db, sql, &[number.into()])?
+        .map(|row| {
+            Ok(Session {
+                number: row.integer(0)?,
+                id: row.text(1)?.to_owned(),
+                from: row.integer(2)?,
+            })
+        })
+        .transpose()
+}
+
+/// The session at the cursor, or the next below.
+fn find_next(db: &dyn Database, cursor: Cursor) -> Result<Option<Session>> {
+    let sql = "SELECT number, id
+                 FROM cf_agents_sessions
+                WHERE number <= ?1
+                ORDER BY number DESC
+                LIMIT 1";
+    let Some(row) = find_row(db, sql, &[cursor.number.into()])? else {
+        return Ok(None);
+    };
+    let number = row.integer(0)?;
+    let own = find_own(db, number)?;
+    Ok(Some(Session {
+        number,
+        id: row.text(1)?.to_owned(),
+        from: own.unwrap_or_else(|| State::Building(cursor).usual_from(number)),
+    }))
+}
+
+/// What one transaction puts in.
+struct Bite<'a> {
+    db: &'a dyn Database,
+    events_left: i64,
+    bytes_left: usize,
+}
+
+impl<'a> Bite<'a> {
+    fn new(db: &'a dyn Database) -> Self {
+        Self {
+            db,
+            events_left: BITE_EVENTS,
+            bytes_left: BITE_BYTES,
+        }
     }
+
+    fn has_room(&self) -> bool {
+        self.events_left > 0 && self.bytes_left > 0
+    }
+
+    /// Puts in what fits of a session's events below `from`; where it is in from then.
+    fn take(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
+        self.events_left -= 1;
+        let mut writer = Writer::new(self.db);
+        let mut is_whole = from == 0;
+        while self.has_room() && !is_whole {
+            let events = load_newest_below(self.db, session_id, from, PAGE, INLINE_BYTES)?;
+            is_whole = (events.len() as i64) < PAGE;
+            for (seq, event) in events {
+                if !self.has_room() {
+                    is_whole = false;
+                    break;
+                }
+                let event = match event {
+                    None => find_event(self.db, session_id, seq, MAX_SLICES)?,
+                    event => event,
+                };
+                if let Some(event) = event {
+                    writer.add(number, seq, &event.as_text())?;
+                    self.bytes_left = self.bytes_left.saturating_sub(event.bytes());
+                }
+                self.events_left -= 1;
+                from = seq;
+            }
+        }
+        writer.flush()?;
+        Ok(if is_whole { 0 } else { from })
+    }
+}
+
+/// Puts a new session's events in, as one that is copied or imported has at once: as
+/// many as are a bite; the next searches put in the others. Part of the transaction
+/// that makes the session.
+pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
+    let state = match find_state(db)? {
+        None | Some(State::Asked { .. }) => return Ok(()),
+        Some(state) => state,
+    };
+    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
+    let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+        return Ok(());
+    };
+    let number = row.integer(0)?;
+    let from = Bite::new(db).take(session_id, number, NOTHING)?;
+    state.keep(db, number, from)
 }

@@ -1,14 +1,16 @@
 //! What of an event is searched: its text, who spoke, and when. The one place
 //! that says so; the index, the ranking and the snippets all read it here.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
+use super::skim::{decode, fields, items, scalars, text};
 use super::stem::stem;
 use super::words::words;
 use crate::data_url::find_payload;
 
-/// Bytes of one event that are searched: the longest message there may be.
-const MAX_TEXT_BYTES: usize = 32 << 20;
+/// Bytes of one event's text that are searched, and of each of its bodies that are
+/// read for it: as many as the longest message may have, more than a million words.
+pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
 /// A string in the metadata that is longer says no name.
 const MAX_NAME_CHARS: usize = 80;
@@ -34,13 +36,6 @@ pub struct EventText<'a> {
     pub session_name: Option<&'a str>,
 }
 
-/// What goes into the index, a column each: words with spaces between them.
-pub struct Document {
-    pub stems: String,
-    pub words: String,
-    pub about: String,
-}
-
 pub fn role_of(action: &str) -> &'static str {
     match action {
         "user_message" => "user",
@@ -51,131 +46,176 @@ pub fn role_of(action: &str) -> &'static str {
 }
 
 /// The text that a reader would see: what was said, what a tool was given, and
-/// what it gave.
-pub fn text_of(event: &EventText<'_>) -> String {
-    let mut text = String::from(event.content);
-    if let Some(tool) = event
-        .tool
-        .and_then(|tool| serde_json::from_str::<Value>(tool).ok())
-    {
-        for call in tool
-            .get("toolCalls")
-            .and_then(Value::as_array)
-            .into_iter()
-            .flatten()
-        {
-            add_strings(call.get("name"), &mut text);
-            add_strings(call.get("arguments"), &mut text);
-        }
-        add_strings(tool.get("toolName"), &mut text);
-    }
-    let message = event
-        .message
-        .and_then(|fields| serde_json::from_str::<Value>(&format!("{{{fields}}}")).ok());
-    let parts = message
-        .as_ref()
-        .and_then(|message| message.get("parts")?.as_array());
-    for part in parts.into_iter().flatten() {
-        match part.get("type").and_then(Value::as_str) {
-            // Its text is the event's content.
-            Some("text") => {}
-            Some("reasoning") => add_strings(part.get("text"), &mut text),
-            Some(kind) if kind.starts_with("tool-") || kind == "dynamic-tool" => {
-                add(kind.strip_prefix("tool-").unwrap_or_default(), &mut text);
-                for field in ["toolName", "input", "output", "errorText"] {
-                    add_strings(part.get(field), &mut text);
-                }
-            }
-            Some(_) => {
-                for field in ["title", "filename", "data"] {
-                    add_strings(part.get(field), &mut text);
-                }
-            }
-            None => {}
-        }
-    }
-    if text.len() > MAX_TEXT_BYTES {
-        text.truncate(text.floor_char_boundary(MAX_TEXT_BYTES));
-    }
+/// what it gave. So many bytes of it, at most.
+pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
+    let mut text = String::new();
+    read_text(event, max_bytes, &mut |piece| text.push_str(piece));
     text
 }
 
-/// Every string and number in a JSON value, a line each. Depth was bounded at the door.
-fn add_strings(value: Option<&Value>, text: &mut String) {
-    match value {
-        // Media says no words.
-        Some(Value::String(string)) if find_payload(string).is_some() => {}
-        Some(Value::String(string)) => add(string, text),
-        Some(Value::Number(number)) => add(&number.to_string(), text),
-        Some(Value::Array(items)) => items.iter().for_each(|item| add_strings(Some(item), text)),
-        Some(Value::Object(fields)) => fields
-            .values()
-            .for_each(|value| add_strings(Some(value), text)),
-        _ => {}
+/// The same, piece by piece, without a copy of it.
+pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
+    let mut teller = Teller {
+        tell,
+        left: max_bytes,
+        has_told: false,
+    };
+    match event.message.map(bounded) {
+        // Its text is the event's content, which a long message's row has no room for.
+        Some(message) => teller.tell_message(message),
+        None => teller.tell_line(&mut |teller| teller.piece(bounded(event.content))),
+    }
+    for (name, value) in event.tool.map(bounded).into_iter().flat_map(fields) {
+        match name.as_ref() {
+            "toolCalls" => {
+                for call in items(value) {
+                    teller.tell_fields(call, &["name", "arguments"]);
+                }
+            }
+            "toolName" => teller.tell_scalars(value),
+            _ => {}
+        }
     }
 }
 
-fn add(more: &str, text: &mut String) {
-    if !more.is_empty() {
-        if !text.is_empty() {
-            text.push('\n');
+fn bounded(body: &str) -> &str {
+    body.get(..body.floor_char_boundary(MAX_TEXT_BYTES))
+        .unwrap_or(body)
+}
+
+/// Tells a text in lines, until there is enough of it.
+struct Teller<'a> {
+    tell: &'a mut dyn FnMut(&str),
+    left: usize,
+    has_told: bool,
+}
+
+impl Teller<'_> {
+    fn tell_message(&mut self, message: &str) {
+        let parts = || {
+            let parts = fields(message).find(|(name, _)| name == "parts");
+            parts.into_iter().flat_map(|(_, parts)| items(parts))
+        };
+        if !fields(message).any(|(name, _)| name == "parts") {
+            return self.tell_fields(message, &["content"]);
         }
-        text.push_str(more);
+        for part in parts() {
+            if kind_of(part).as_deref() == Some("text") {
+                self.tell_fields(part, &["text"]);
+            }
+        }
+        for part in parts() {
+            match kind_of(part).as_deref() {
+                Some("text") | None => {}
+                Some("reasoning") => self.tell_fields(part, &["text"]),
+                Some(kind) if kind.starts_with("tool-") || kind == "dynamic-tool" => {
+                    let name = kind.strip_prefix("tool-").unwrap_or_default();
+                    self.tell_line(&mut |teller| teller.piece(name));
+                    self.tell_fields(part, &["toolName", "input", "output", "errorText"]);
+                }
+                Some(_) => self.tell_fields(part, &["title", "filename", "data"]),
+            }
+        }
     }
+
+    /// In the order of the names.
+    fn tell_fields(&mut self, object: &str, names: &[&str]) {
+        for name in names {
+            let named = fields(object).find(|(field, _)| field == name);
+            if let Some((_, value)) = named.filter(|_| self.left > 0) {
+                self.tell_scalars(value);
+            }
+        }
+    }
+
+    /// Every string and number in a JSON value, a line each.
+    fn tell_scalars(&mut self, json: &str) {
+        scalars(json, &mut |scalar, is_string| {
+            // Media says no words.
+            if self.left > 0 && find_payload(scalar).is_none() {
+                self.tell_line(&mut |teller| match is_string {
+                    true => decode(scalar, &mut |piece| teller.piece(piece)),
+                    false => teller.piece(scalar),
+                });
+            }
+        });
+    }
+
+    fn tell_line(&mut self, tell: &mut dyn FnMut(&mut Self)) {
+        if self.has_told {
+            self.piece("\n");
+        }
+        let before = self.left;
+        tell(self);
+        self.has_told |= self.left < before;
+    }
+
+    fn piece(&mut self, text: &str) {
+        let told = text
+            .get(..text.floor_char_boundary(self.left))
+            .unwrap_or_default();
+        // What is cut off ends the text, also where a shorter piece would still fit.
+        self.left = match told.len() == text.len() {
+            true => self.left - told.len(),
+            false => 0,
+        };
+        let text = told;
+        if !text.is_empty() {
+            (self.tell)(text);
+        }
+    }
+}
+
+fn kind_of(part: &str) -> Option<Cow<'_, str>> {
+    let (_, kind) = fields(part).find(|(name, _)| name == "type")?;
+    text(kind)
 }
 
 /// Who spoke, in which session, and when: words of the event too.
 pub fn about(event: &EventText<'_>) -> Vec<String> {
     let mut about = vec![role_of(event.action).to_owned()];
-    let metadata = event
-        .metadata
-        .and_then(|metadata| serde_json::from_str::<Value>(metadata).ok());
-    let message = event
-        .message
-        .and_then(|fields| serde_json::from_str::<Value>(&format!("{{{fields}}}")).ok());
-    let of_message = message.as_ref().and_then(|message| message.get("metadata"));
-    let names = metadata
-        .iter()
-        .chain(of_message)
-        .filter_map(Value::as_object);
-    let names = names
-        .flat_map(|fields| fields.values())
-        .filter_map(Value::as_str)
+    let names = metadata_of(event.metadata, event.message)
+        .filter_map(|(_, value)| text(value))
         .filter(|name| name.chars().count() <= MAX_NAME_CHARS)
         .take(MAX_NAMES);
-    for name in names.chain(event.session_name) {
-        about.extend(words(name));
+    for name in names {
+        about.extend(words(&name));
     }
+    about.extend(event.session_name.map(words).unwrap_or_default());
     about.extend(date_words(event.created_at));
     about
 }
 
 /// The `name` that an event's metadata gives whoever spoke.
 pub fn find_speaker(metadata: Option<&str>, message: Option<&str>) -> Option<String> {
-    let own = metadata.and_then(|metadata| serde_json::from_str::<Value>(metadata).ok());
-    let message =
-        message.and_then(|fields| serde_json::from_str::<Value>(&format!("{{{fields}}}")).ok());
-    let of_message = message.as_ref().and_then(|message| message.get("metadata"));
-    let mut names = own
-        .iter()
-        .chain(of_message)
-        .filter_map(|metadata| metadata.get("name")?.as_str());
-    names
+    metadata_of(metadata, message)
+        .filter(|(name, _)| name == "name")
+        .filter_map(|(_, value)| text(value))
         .find(|name| !name.is_empty() && name.chars().count() <= MAX_NAME_CHARS)
-        .map(str::to_owned)
+        .map(Cow::into_owned)
 }
 
-pub fn document(event: &EventText<'_>) -> Document {
-    let words = words(&text_of(event));
-    let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
-    let about = about(event);
-    // Stemmed as a query's words are.
-    let about: Vec<String> = about.iter().map(|word| stem(word)).collect();
-    Document {
-        stems: stems.join(" "),
-        words: words.join(" "),
-        about: format!("{EVERY_DOCUMENT} {}", about.join(" ")),
-    }
+/// The fields of an event's own metadata, then of its message's.
+fn metadata_of<'a>(
+    metadata: Option<&'a str>,
+    message: Option<&'a str>,
+) -> impl Iterator<Item = (Cow<'a, str>, &'a str)> {
+    let of_message = message
+        .map(bounded)
+        .and_then(|message| fields(message).find(|(name, _)| name == "metadata"))
+        .map(|(_, value)| value);
+    metadata
+        .map(bounded)
+        .into_iter()
+        .chain(of_message)
+        .flat_map(fields)
+}
+
+/// The column of the index that says who, where and when, stemmed as a query's words
+/// are.
+pub fn about_column(event: &EventText<'_>) -> String {
+    let about: Vec<String> = about(event).iter().map(|word| stem(word)).collect();
+    format!("{EVERY_DOCUMENT} {}", about.join(" "))
 }
 
 const MONTHS: [&str; 12] = [
@@ -263,7 +303,10 @@ mod tests {
             ),
             ..EventText::default()
         };
-        assert_eq!(text_of(&event), "Let me look.\nweather\nOslo\n3\nC");
+        assert_eq!(
+            text_of(&event, MAX_TEXT_BYTES),
+            "Let me look.\nweather\nOslo\n3\nC"
+        );
         let event = EventText {
             action: "agent_message",
             content: "Done.",
@@ -272,7 +315,25 @@ mod tests {
             ),
             ..EventText::default()
         };
-        assert_eq!(text_of(&event), "Done.\necho\nin\nout");
+        assert_eq!(text_of(&event, MAX_TEXT_BYTES), "Done.\necho\nin\nout");
+    }
+
+    #[test]
+    fn no_more_of_a_text_is_read_than_was_asked_for() {
+        let event = EventText {
+            content: "ab\u{e9}d",
+            tool: Some(r#"{"toolName":"echo"}"#),
+            ..EventText::default()
+        };
+        for (most, text) in [
+            (0, ""),
+            (3, "ab"),
+            (4, "ab\u{e9}"),
+            (6, "ab\u{e9}d\n"),
+            (99, "ab\u{e9}d\necho"),
+        ] {
+            assert_eq!(text_of(&event, most), text);
+        }
     }
 
     #[test]

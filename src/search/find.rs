@@ -5,37 +5,37 @@ use std::collections::{HashMap, HashSet};
 use serde::Serialize;
 use serde_json::json;
 
-use super::build::event_text;
-use super::document::{EventText, about, role_of, text_of};
+use super::candidates::{Offered, load_candidates};
+use super::document::{EventText, MAX_TEXT_BYTES, about, role_of, text_of};
 use super::fuse::{Nearest, fuse};
 use super::query::Query;
-use super::rank::{Candidate, full_score, scores};
-use super::snippet::{Highlight, snippet};
+use super::rank::{Candidate, Reading, Term, scores};
+use super::read::find_event;
+use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
-use super::terms::load_terms;
-use super::words::words;
-use crate::database::{Database, Row, Value};
+use super::words::each_word;
+use crate::database::{Database, Row, Value, find_row};
 use crate::error::Result;
 use crate::ids::Id;
-use crate::messages::read::find_event_text;
-use crate::numbers::{self, MAX_SEQ};
-
-/// Candidates whose texts are looked at.
-const MAX_CANDIDATES: i64 = 300;
-
-/// Candidates that filters are held against, before that.
-const MAX_FILTERED: i64 = 5_000;
 
 /// Questions among the best whose answers are looked at too.
 const MAX_ANSWERED: usize = 10;
 
-/// What the ranking reads of an event `e` in a session `s`, at most 8 KiB of each
-/// body; the index's score follows.
-const CANDIDATE_COLUMNS: &str = "s.number, s.id, s.name, e.seq, e.id, e.action, e.created_at,
+/// Events whose texts are at hand at a time: 50 times 32 KiB of the usual script.
+const PAGE: usize = 50;
+
+/// Slices of 1 MB of each body that a snippet is cut from.
+const SNIPPET_SLICES: i64 = 1;
+
+/// What the ranking reads of an event `e` in a session `s`, at most 8 KiB of each body.
+const CANDIDATE_COLUMNS: &str = "s.number, e.seq, e.action, e.created_at, s.name,
                 substr(e.content, 1, 8192),
                 iif(octet_length(e.tool) <= 8192, e.tool, NULL),
                 iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
                 iif(octet_length(e.message) <= 8192, e.message, NULL)";
+
+/// What a hit says beside the event's own.
+const HIT_COLUMNS: &str = "s.number, e.seq, s.id, s.name";
 
 /// Over an event `e`; their values are [`Search::filters`].
 pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
@@ -83,123 +83,150 @@ pub struct Hit {
 }
 
 /// What words find, and the events that lie nearest by meaning: one ranking of
-/// both. The index must be there.
+/// both.
 pub fn find(
     db: &dyn Database,
     search: &Search<'_>,
     nearest: &Nearest<(i64, i64)>,
 ) -> Result<Vec<Hit>> {
     let query = Query::parse(search.query);
-    if query.is_empty() {
+    let number = find_number(db, search)?;
+    if query.is_empty() || (search.session_id.is_some() && number.is_none()) {
         return Ok(Vec::new());
     }
-    let mut rows = load_candidates(db, search, &query)?;
-    let terms = load_terms(db, "cf_agents_search_words", &query)?;
-    let to_candidates = |rows: &[Row]| {
-        rows.iter()
-            .map(|row| to_candidate(row, &query))
-            .collect::<Result<Vec<_>>>()
+    let offer = load_candidates(db, search, &query, number)?;
+    let mut reader = Reader {
+        db,
+        search,
+        query: &query,
+        terms: &offer.terms,
+        candidates: Vec::new(),
     };
-    let mut candidates = to_candidates(&rows)?;
+    reader.read(&offer.events)?;
     // An answer need not repeat its question's words: it has another chance.
     if query.phrases.is_empty() {
-        let answers = load_answers(db, search, &candidates, &scores(&candidates, &terms))?;
-        candidates.extend(to_candidates(&answers)?);
-        rows.extend(answers);
+        let answers = reader.find_answers();
+        reader.read(&answers)?;
     }
-    let scores = scores(&candidates, &terms);
-    let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
-    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let strangers;
+    let candidates = reader.candidates;
+    let scores = scores(&candidates, &offer.terms);
+    let mut ranked: Vec<((i64, i64), f64)> = candidates
+        .iter()
+        .map(|candidate| (candidate.session, candidate.seq))
+        .zip(scores)
+        .collect();
+    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
     if !nearest.items.is_empty() {
-        strangers = load_strangers(db, search, &candidates, nearest)?;
-        ranked = fuse_with(&ranked, full_score(&terms), &strangers, nearest)?;
+        ranked = fuse(&ranked, nearest);
     }
-    let stems = query.terms();
-    ranked
-        .into_iter()
-        .take(search.limit)
-        .filter_map(|(score, row)| to_hit(db, row, score, &stems, &query.prefixes).transpose())
-        .collect()
+    to_hits(db, search, &query, &ranked)
 }
 
-/// The events at these places that words did not find.
-fn load_strangers(
+/// The number of the session that is searched, if it is one.
+fn find_number(db: &dyn Database, search: &Search<'_>) -> Result<Option<i64>> {
+    let Some(session_id) = search.session_id else {
+        return Ok(None);
+    };
+    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?;
+    row.map(|row| row.integer(0)).transpose()
+}
+
+/// Reads candidates' texts, some at a time: what stays is what of the query stands
+/// in each.
+struct Reader<'a> {
+    db: &'a dyn Database,
+    search: &'a Search<'a>,
+    query: &'a Query,
+    terms: &'a [Term],
+    candidates: Vec<Candidate>,
+}
+
+impl Reader<'_> {
+    /// An event that is gone, or is not asked for, is passed over.
+    fn read(&mut self, events: &[Offered]) -> Result<()> {
+        for page in events.chunks(PAGE) {
+            let places: Vec<(i64, i64)> = page.iter().map(|offered| offered.place).collect();
+            let scores: HashMap<(i64, i64), f64> = page
+                .iter()
+                .map(|offered| (offered.place, offered.score))
+                .collect();
+            for row in load_places(self.db, self.search, CANDIDATE_COLUMNS, &places)? {
+                let index_score = scores.get(&place_of(&row)?).copied().unwrap_or(0.0);
+                let candidate = to_candidate(&row, self.query, self.terms, index_score)?;
+                self.candidates.push(candidate);
+            }
+        }
+        Ok(())
+    }
+
+    /// The turns right after the best questions, where they are not candidates.
+    fn find_answers(&self) -> Vec<Offered> {
+        let scores = scores(&self.candidates, self.terms);
+        let mut questions: Vec<(f64, &Candidate)> = scores
+            .into_iter()
+            .zip(&self.candidates)
+            .filter(|(_, candidate)| candidate.is_question)
+            .collect();
+        questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        let known: HashSet<(i64, i64)> = self
+            .candidates
+            .iter()
+            .map(|candidate| (candidate.session, candidate.seq))
+            .collect();
+        questions
+            .into_iter()
+            .take(MAX_ANSWERED)
+            .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
+            .filter(|place| !known.contains(place))
+            .map(|place| Offered { place, score: 0.0 })
+            .collect()
+    }
+}
+
+/// The best that a search may give, as many as it asks for.
+fn to_hits(
     db: &dyn Database,
     search: &Search<'_>,
-    candidates: &[Candidate],
-    nearest: &Nearest<(i64, i64)>,
-) -> Result<Vec<Row>> {
-    let known = known(candidates);
-    let places = nearest.items.iter().map(|(place, _)| *place);
-    let unknown: Vec<(i64, i64)> = places.filter(|place| !known.contains(place)).collect();
-    load_places(db, search, &unknown)
-}
-
-/// Both rankings as one. A place whose event is gone, or is not asked for, is passed over.
-fn fuse_with<'a>(
-    ranked: &[(f64, &'a Row)],
-    full_score: f64,
-    strangers: &'a [Row],
-    nearest: &Nearest<(i64, i64)>,
-) -> Result<Vec<(f64, &'a Row)>> {
-    let mut by_words = Vec::with_capacity(ranked.len());
-    let mut rows = HashMap::new();
-    for (score, row) in ranked {
-        by_words.push((place_of(row)?, *score));
-        rows.insert(place_of(row)?, *row);
+    query: &Query,
+    ranked: &[((i64, i64), f64)],
+) -> Result<Vec<Hit>> {
+    let stems = query.terms();
+    let mut hits = Vec::new();
+    for page in ranked.chunks(PAGE) {
+        let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
+        let mut rows = HashMap::new();
+        for row in load_places(db, search, HIT_COLUMNS, &places)? {
+            rows.insert(place_of(&row)?, row);
+        }
+        for (place, score) in page {
+            if hits.len() == search.limit {
+                return Ok(hits);
+            }
+            if let Some(row) = rows.get(place) {
+                hits.extend(to_hit(db, row, *score, &stems, &query.prefixes)?);
+            }
+        }
     }
-    for row in strangers {
-        rows.insert(place_of(row)?, row);
-    }
-    Ok(fuse(&by_words, full_score, nearest)
-        .into_iter()
-        .filter_map(|(place, score)| Some((score, *rows.get(&place)?)))
-        .collect())
+    Ok(hits)
 }
 
 fn place_of(row: &Row) -> Result<(i64, i64)> {
-    Ok((row.integer(0)?, row.integer(3)?))
+    Ok((row.integer(0)?, row.integer(1)?))
 }
 
-fn known(candidates: &[Candidate]) -> HashSet<(i64, i64)> {
-    candidates
-        .iter()
-        .map(|candidate| (candidate.session, candidate.seq))
-        .collect()
-}
-
-/// The turns right after the best questions, where they are not candidates.
-fn load_answers(
+/// These columns of the events at these places that a search may give.
+fn load_places(
     db: &dyn Database,
     search: &Search<'_>,
-    candidates: &[Candidate],
-    scores: &[f64],
+    columns: &str,
+    wanted: &[(i64, i64)],
 ) -> Result<Vec<Row>> {
-    let mut questions: Vec<(f64, &Candidate)> = scores
-        .iter()
-        .copied()
-        .zip(candidates)
-        .filter(|(_, candidate)| candidate.is_question)
-        .collect();
-    questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    let known = known(candidates);
-    let wanted: Vec<(i64, i64)> = questions
-        .into_iter()
-        .take(MAX_ANSWERED)
-        .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
-        .filter(|place| !known.contains(place))
-        .collect();
-    load_places(db, search, &wanted)
-}
-
-/// The events at these places that a search may give.
-fn load_places(db: &dyn Database, search: &Search<'_>, wanted: &[(i64, i64)]) -> Result<Vec<Row>> {
     if wanted.is_empty() {
         return Ok(Vec::new());
     }
     let sql = format!(
-        "SELECT {CANDIDATE_COLUMNS}, 0.0
+        "SELECT {columns}
            FROM json_each(?1) AS wanted
           CROSS JOIN cf_agents_sessions AS s
              ON s.number = wanted.value ->> 0
@@ -216,6 +243,10 @@ fn load_places(db: &dyn Database, search: &Search<'_>, wanted: &[(i64, i64)]) ->
 }
 
 impl Search<'_> {
+    pub fn is_filtered(&self) -> bool {
+        self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
+    }
+
     /// The values of [`FILTERS`], from ?2 on.
     pub fn filters(&self) -> Vec<Value> {
         let actions = self.roles.map(|roles| {
@@ -229,82 +260,33 @@ impl Search<'_> {
     }
 }
 
-fn load_candidates(db: &dyn Database, search: &Search<'_>, query: &Query) -> Result<Vec<Row>> {
-    let is_filtered =
-        search.roles.is_some() || search.since_ms.is_some() || search.until_ms.is_some();
-    let sql = format!(
-        "SELECT {CANDIDATE_COLUMNS}, max(-found.score)
-           FROM (SELECT rowid AS id, bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score
-                   FROM cf_agents_search
-                  WHERE cf_agents_search MATCH ?1
-                    AND (?5 IS NULL
-                         OR rowid BETWEEN (SELECT {first} FROM cf_agents_sessions WHERE id = ?5)
-                                      AND (SELECT {last} FROM cf_agents_sessions WHERE id = ?5)
-                         OR rowid IN (SELECT rowid_
-                                        FROM cf_agents_search_parts
-                                       WHERE number = (SELECT number FROM cf_agents_sessions WHERE id = ?5)))
-                  ORDER BY score
-                  LIMIT ?6) AS found
-           LEFT JOIN cf_agents_search_parts AS part
-             ON part.rowid_ = found.id
-          CROSS JOIN cf_agents_sessions AS s
-             ON s.number = coalesce(part.number, {number})
-          CROSS JOIN cf_agents_events AS e
-             ON e.session_id = s.id
-            AND e.seq = coalesce(part.seq, {seq})
-          WHERE {FILTERS}
-          GROUP BY s.number, e.seq
-          ORDER BY max(-found.score) DESC
-          LIMIT {MAX_CANDIDATES}",
-        first = numbers::place_sql("number", "0"),
-        last = numbers::place_sql("number", &MAX_SEQ.to_string()),
-        number = numbers::session_number_sql("found.id"),
-        seq = numbers::seq_sql("found.id")
-    );
-    let mut params = vec![Value::Text(query.to_fts())];
-    params.extend(search.filters());
-    params.push(search.session_id.map(Id::as_str).into());
-    params.push(
-        (if is_filtered {
-            MAX_FILTERED
-        } else {
-            MAX_CANDIDATES
-        })
-        .into(),
-    );
-    db.rows(&sql, &params)
-}
-
-fn to_candidate(row: &Row, query: &Query) -> Result<Candidate> {
+fn to_candidate(row: &Row, query: &Query, terms: &[Term], index_score: f64) -> Result<Candidate> {
     let event = EventText {
-        action: row.text(5)?,
-        content: row.find_text(7).unwrap_or_default(),
-        tool: row.find_text(8),
-        metadata: row.find_text(9),
-        message: row.find_text(10),
-        created_at: row.integer(6)?,
-        session_name: row.find_text(2),
+        action: row.text(2)?,
+        created_at: row.integer(3)?,
+        session_name: row.find_text(4),
+        content: row.find_text(5).unwrap_or_default(),
+        tool: row.find_text(6),
+        metadata: row.find_text(7),
+        message: row.find_text(8),
     };
-    let text = text_of(&event);
-    let words = words(&text);
-    let prefixes = query
-        .prefixes
-        .iter()
-        .filter(|prefix| words.iter().any(|word| word.starts_with(prefix.as_str())))
-        .count();
-    Ok(Candidate {
-        session: row.integer(0)?,
-        seq: row.integer(3)?,
-        stems: words.iter().map(|word| stem(word)).collect(),
-        about: about(&event).iter().map(|word| stem(word)).collect(),
-        other_hits: prefixes,
-        is_question: text.trim_end().ends_with('?'),
-        created_at: event.created_at,
-        index_score: match row.0.get(11) {
-            Some(Value::Real(score)) => *score,
-            _ => 0.0,
-        },
-    })
+    let text = text_of(&event, MAX_TEXT_BYTES);
+    let mut reading = Reading::new(terms);
+    let mut is_begun = vec![false; query.prefixes.len()];
+    each_word(&text, &mut |word| {
+        reading.take(&stem(word));
+        for (prefix, is_begun) in query.prefixes.iter().zip(&mut is_begun) {
+            *is_begun |= word.starts_with(prefix.as_str());
+        }
+    });
+    for word in about(&event) {
+        reading.take_about(&stem(&word));
+    }
+    let (session, seq) = place_of(row)?;
+    let mut candidate = reading.end(session, seq, event.created_at, index_score);
+    candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
+    candidate.is_question = text.trim_end().ends_with('?');
+    Ok(candidate)
 }
 
 fn to_hit(
@@ -314,23 +296,21 @@ fn to_hit(
     stems: &[String],
     prefixes: &[String],
 ) -> Result<Option<Hit>> {
-    let Ok(session_id) = Id::parse(row.text(1)?.to_owned()) else {
+    let session_id = row.text(2)?;
+    let Some(event) = find_event(db, session_id, row.integer(1)?, SNIPPET_SLICES)? else {
         return Ok(None);
     };
-    let seq = row.integer(3)?;
-    let Some(event) = find_event_text(db, &session_id, seq)? else {
-        return Ok(None);
-    };
-    let snippet = snippet(&text_of(&event_text(&event)), stems, prefixes);
+    let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
+    let snippet = snippet(&text, stems, prefixes);
     Ok(Some(Hit {
-        session_id: session_id.as_str().to_owned(),
-        session_name: row.find_text(2).map(str::to_owned),
+        session_id: session_id.to_owned(),
+        session_name: row.find_text(3).map(str::to_owned),
         role: role_of(&event.action).to_owned(),
         snippet: snippet.text,
         highlights: snippet.highlights,
         id: event.id,
         action: event.action,
-        seq,
+        seq: event.seq,
         created_at: event.created_at,
         score: (score * 10_000.0).round() / 10_000.0,
     }))

@@ -5,24 +5,20 @@ use serde::Serialize;
 
 use serde_json::json;
 
-use super::document::{Document, EventText, document};
+use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
+use super::progress::{self, State, find_state};
+use super::stem::stem;
+use super::words::Cutter;
 use crate::database::{Database, MAX_LIST_BYTES, Value, find_row};
 use crate::error::{Error, Result};
 use crate::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
-/// Bytes of one column of one row of the index.
+/// Bytes of one column of one row of the index. Two columns go as one JSON value,
+/// below the engine's limit for values.
 const MAX_COLUMN_BYTES: usize = 700_000;
 
 /// Rows of further parts of long texts are numbered from here.
-const FIRST_PART: i64 = BEYOND_PLACES;
-
-const KEY: &str = "search";
-
-/// Whether the index is kept: one row read.
-pub fn is_in_use(db: &dyn Database) -> Result<bool> {
-    let sql = "SELECT 1 FROM cf_agents_config WHERE key = ?1";
-    Ok(find_row(db, sql, &[KEY.into()])?.is_some())
-}
+pub const FIRST_PART: i64 = BEYOND_PLACES;
 
 /// How far the index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -31,43 +27,66 @@ pub fn is_in_use(db: &dyn Database) -> Result<bool> {
 pub enum IndexState {
     /// Nobody has searched: there is none.
     None,
+    /// Some of what was said is not in it yet.
+    Building,
     /// It holds every event.
     Complete,
 }
 
-pub fn find_state(db: &dyn Database) -> Result<IndexState> {
-    Ok(match is_in_use(db)? {
-        true => IndexState::Complete,
-        false => IndexState::None,
+pub fn find_index_state(db: &dyn Database) -> Result<IndexState> {
+    Ok(match find_state(db)? {
+        None => IndexState::None,
+        Some(progress::WHOLE) => IndexState::Complete,
+        Some(_) => IndexState::Building,
     })
 }
 
-pub fn set_in_use(db: &dyn Database) -> Result<()> {
-    db.run(
-        "INSERT INTO cf_agents_config (key, value) VALUES (?1, 'true')
-             ON CONFLICT (key) DO NOTHING",
-        &[KEY.into()],
-    )
-}
-
 /// A session as the index knows it.
+#[derive(Clone, Copy)]
 pub struct Place {
     pub number: i64,
+    state: State,
+    /// Its events from this `seq` on are in.
+    from: i64,
+}
+
+impl Place {
+    /// Whether the index holds this event: what it doesn't hold yet is read when
+    /// its turn comes, as it says then.
+    pub fn holds(&self, seq: i64) -> bool {
+        seq >= self.from
+    }
+
+    /// Makes room for new events, the first of them of this `seq`: whether they are
+    /// to be put in. Part of the transaction that does.
+    pub fn admit(&self, db: &dyn Database, seq: i64) -> Result<bool> {
+        if self.holds(seq) {
+            return Ok(true);
+        }
+        // Nobody has asked for this session.
+        if self.state == progress::ASKED && self.from == progress::NOTHING {
+            return Ok(false);
+        }
+        self.state.keep(db, self.number, seq)?;
+        Ok(true)
+    }
 }
 
 /// `None`: the agent has never searched, or there is no such session.
 pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<Place>> {
-    if !is_in_use(db)? {
+    let Some(state) = find_state(db)? else {
         return Ok(None);
-    }
+    };
     let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-    let row = find_row(db, sql, &[session_id.into()])?;
-    row.map(|row| {
-        Ok(Place {
-            number: row.integer(0)?,
-        })
-    })
-    .transpose()
+    let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+        return Ok(None);
+    };
+    let number = row.integer(0)?;
+    Ok(Some(Place {
+        number,
+        state,
+        from: state.find_from(db, number)?,
+    }))
 }
 
 /// Events on their way into the index, a statement's worth at a time.
@@ -86,35 +105,52 @@ impl<'a> Writer<'a> {
         }
     }
 
-    pub fn add(&mut self, place: &Place, seq: i64, event: &EventText<'_>) -> Result<()> {
-        if !has_place(place.number, seq) {
+    /// Puts an event in: a row, and where its text is long, further ones that lead
+    /// to it. Its words are cut and written as they come; of a text of any length
+    /// one row's worth is held.
+    pub fn add(&mut self, number: i64, seq: i64, event: &EventText<'_>) -> Result<()> {
+        if !has_place(number, seq) {
             return Ok(());
         }
-        let Document {
-            stems,
-            words,
-            about,
-        } = document(event);
-        if stems.len().max(words.len()) <= MAX_COLUMN_BYTES {
-            return self.push(numbers::place(place.number, seq), &stems, &words, &about);
-        }
-        // By the words' count, so that both columns of a part speak of the same text.
-        let stems: Vec<&str> = stems.split(' ').collect();
-        let words: Vec<&str> = words.split(' ').collect();
-        // A word has at most 64 characters of 4 bytes, and a space.
-        let words_a_part = MAX_COLUMN_BYTES / 257;
-        for (part, (stems, words)) in stems
-            .chunks(words_a_part)
-            .zip(words.chunks(words_a_part))
-            .enumerate()
+        let about = about_column(event);
+        let mut part = Part::default();
+        let mut parts = 0;
+        let mut outcome = Ok(());
         {
-            let id = match part {
-                0 => numbers::place(place.number, seq),
-                _ => self.new_part(place.number, seq)?,
+            let mut take = |word: &str| {
+                if outcome.is_err() {
+                    return;
+                }
+                if part.is_full() {
+                    let full = std::mem::take(&mut part);
+                    outcome = self.push_part(number, seq, parts, full, &about);
+                    parts += 1;
+                }
+                part.add(word);
             };
-            self.push(id, &stems.join(" "), &words.join(" "), &about)?;
+            let mut cutter = Cutter::default();
+            read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+                cutter.read(piece, &mut take);
+            });
+            cutter.end(&mut take);
         }
-        Ok(())
+        outcome?;
+        self.push_part(number, seq, parts, part, &about)
+    }
+
+    fn push_part(
+        &mut self,
+        number: i64,
+        seq: i64,
+        parts_before: usize,
+        part: Part,
+        about: &str,
+    ) -> Result<()> {
+        let id = match parts_before {
+            0 => numbers::place(number, seq),
+            _ => self.new_part(number, seq)?,
+        };
+        self.push(id, &part.stems, &part.words, about)
     }
 
     fn new_part(&self, number: i64, seq: i64) -> Result<i64> {
@@ -153,6 +189,29 @@ impl<'a> Writer<'a> {
                FROM json_each(?1)",
             &[rows],
         )
+    }
+}
+
+/// What goes into a row's columns: words with spaces between them.
+#[derive(Default)]
+struct Part {
+    stems: String,
+    words: String,
+}
+
+impl Part {
+    /// Whether another word might not fit: one has 64 characters of 4 bytes, and a space.
+    fn is_full(&self) -> bool {
+        self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
+    }
+
+    fn add(&mut self, word: &str) {
+        if !self.words.is_empty() {
+            self.stems.push(' ');
+            self.words.push(' ');
+        }
+        self.stems.push_str(&stem(word));
+        self.words.push_str(word);
     }
 }
 
@@ -226,5 +285,7 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_search_parts WHERE number = ?1",
         &[place.number.into()],
-    )
+    )?;
+    // Its number may be given again.
+    progress::forget(db, place.number)
 }

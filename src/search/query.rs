@@ -106,16 +106,23 @@ impl Query {
                 .collect();
             return phrases.join(" AND ");
         }
-        let stems = self
-            .stems
-            .iter()
-            .map(|stem| format!("{{stems about}} : \"{stem}\""));
-        let prefixes = self
-            .prefixes
-            .iter()
-            .map(|prefix| format!("words : \"{prefix}\" *"));
-        stems.chain(prefixes).collect::<Vec<_>>().join(" OR ")
+        let stems = self.stems.iter().map(|stem| find_word(stem));
+        stems
+            .chain(self.prefixes_to_fts())
+            .collect::<Vec<_>>()
+            .join(" OR ")
     }
+
+    /// The beginnings of words, each as FTS5 reads it.
+    pub fn prefixes_to_fts(&self) -> impl Iterator<Item = String> {
+        let prefixes = self.prefixes.iter();
+        prefixes.map(|prefix| format!("words : \"{prefix}\" *"))
+    }
+}
+
+/// One word as FTS5 reads it, by its stem: letters and digits alone.
+pub fn find_word(stem: &str) -> String {
+    format!("{{stems about}} : \"{stem}\"")
 }
 
 #[cfg(test)]

@@ -32,13 +32,19 @@ const ANSWER_SHARE: f64 = 0.5;
 /// A turn that only asks is rarely the one that answers.
 const QUESTION_FACTOR: f64 = 0.9;
 
+/// A text that may be what is looked for: what the query's words are in it, and
+/// nothing more of it.
+#[derive(Debug)]
 pub struct Candidate {
     pub session: i64,
     pub seq: i64,
-    /// Stems of its text, in order.
-    pub stems: Vec<String>,
-    /// Stems of who, where and when.
-    pub about: Vec<String>,
+    /// How many words it has, and how often each of the query's stands in it.
+    length: usize,
+    counts: Vec<usize>,
+    /// Which of the query's words say who, where or when.
+    is_about: Vec<bool>,
+    /// After which of the query's words the next stands beside it.
+    is_together: Vec<bool>,
     /// How many of the query's prefixes and phrases it has.
     pub other_hits: usize,
     pub is_question: bool,
@@ -46,6 +52,77 @@ pub struct Candidate {
     /// What the index makes of it: all there is to go by where the text is
     /// longer than what was read.
     pub index_score: f64,
+}
+
+/// Reads a candidate's stems, in order.
+pub struct Reading<'a> {
+    terms: &'a [Term],
+    length: usize,
+    counts: Vec<usize>,
+    is_about: Vec<bool>,
+    is_together: Vec<bool>,
+    /// Which of the terms the two stems before were.
+    before: [Option<usize>; 2],
+}
+
+impl<'a> Reading<'a> {
+    pub fn new(terms: &'a [Term]) -> Self {
+        Self {
+            terms,
+            length: 0,
+            counts: vec![0; terms.len()],
+            is_about: vec![false; terms.len()],
+            is_together: vec![false; terms.len()],
+            before: [None; 2],
+        }
+    }
+
+    fn find(&self, stem: &str) -> Option<usize> {
+        self.terms.iter().position(|term| term.stem == stem)
+    }
+
+    /// The next stem of its text.
+    pub fn take(&mut self, stem: &str) {
+        self.length += 1;
+        let found = self.find(stem);
+        if let Some(found) = found {
+            if let Some(count) = self.counts.get_mut(found) {
+                *count += 1;
+            }
+            if let Some(first) = found.checked_sub(1)
+                && self.before.contains(&Some(first))
+                && let Some(is_together) = self.is_together.get_mut(first)
+            {
+                *is_together = true;
+            }
+        }
+        self.before = [found, self.before[0]];
+    }
+
+    /// A stem that says who, where or when.
+    pub fn take_about(&mut self, stem: &str) {
+        if let Some(is_about) = self
+            .find(stem)
+            .and_then(|found| self.is_about.get_mut(found))
+        {
+            *is_about = true;
+        }
+    }
+
+    pub fn end(self, session: i64, seq: i64, created_at: i64, index_score: f64) -> Candidate {
+        Candidate {
+            session,
+            seq,
+            length: self.length,
+            counts: self.counts,
+            is_about: self.is_about,
+            is_together: self.is_together,
+            other_hits: 0,
+            is_question: false,
+            created_at,
+            index_score,
+        }
+    }
 }
 
 /// A word of the query with its rarity.
@@ -58,11 +135,6 @@ pub struct Term {
 pub fn rarity(found: i64, all: i64) -> f64 {
     let (found, all) = (found as f64, all.max(found) as f64);
     (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
-}
-
-/// What a text of the usual length scores that holds each of the words once.
-pub fn full_score(terms: &[Term]) -> f64 {
-    terms.iter().map(|term| term.rarity).sum()
 }
 
 /// A score a candidate, in their order.
@@ -107,19 +179,16 @@ pub fn scores(candidates: &[Candidate], terms: &[Term]) -> Vec<f64> {
 }
 
 fn own_score(candidate: &Candidate, terms: &[Term]) -> f64 {
-    let length = candidate.stems.len() as f64;
+    let length = candidate.length as f64;
     let mut score = 0.0;
     let mut found = 0.0;
     let all: f64 = terms.iter().map(|term| term.rarity).sum();
-    for term in terms {
-        let count = candidate
-            .stems
-            .iter()
-            .filter(|stem| **stem == term.stem)
-            .count() as f64;
+    let read = candidate.counts.iter().zip(&candidate.is_about);
+    for (term, (count, is_about)) in terms.iter().zip(read) {
+        let count = *count as f64;
         let weight = if count > 0.0 {
             count * (K1 + 1.0) / (count + K1 * (1.0 - B + B * length / TYPICAL_WORDS))
-        } else if candidate.about.contains(&term.stem) {
+        } else if *is_about {
             ABOUT_WEIGHT
         } else {
             continue;
@@ -144,23 +213,11 @@ fn own_score(candidate: &Candidate, terms: &[Term]) -> f64 {
 
 /// Pairs of the query's words that stand side by side in the text, in its order.
 fn together(candidate: &Candidate, terms: &[Term]) -> f64 {
-    let stands = |first: &str, second: &str| {
-        candidate.stems.iter().enumerate().any(|(at, stem)| {
-            stem == first
-                && candidate
-                    .stems
-                    .iter()
-                    .skip(at + 1)
-                    .take(2)
-                    .any(|next| next == second)
-        })
-    };
     terms
         .windows(2)
-        .map(|pair| match pair {
-            [first, second] if stands(&first.stem, &second.stem) => {
-                TOGETHER_BONUS * first.rarity.min(second.rarity)
-            }
+        .zip(&candidate.is_together)
+        .map(|(pair, is_together)| match pair {
+            [first, second] if *is_together => TOGETHER_BONUS * first.rarity.min(second.rarity),
             _ => 0.0,
         })
         .sum()
@@ -170,17 +227,13 @@ fn together(candidate: &Candidate, terms: &[Term]) -> f64 {
 mod tests {
     use super::*;
 
-    fn candidate(seq: i64, text: &str) -> Candidate {
-        Candidate {
-            session: 1,
-            seq,
-            stems: text.split_whitespace().map(str::to_owned).collect(),
-            about: vec!["carolin".to_owned()],
-            other_hits: 0,
-            is_question: false,
-            created_at: 0,
-            index_score: 0.0,
+    fn candidate(seq: i64, text: &str, about: &str, terms: &[Term]) -> Candidate {
+        let mut reading = Reading::new(terms);
+        for stem in text.split_whitespace() {
+            reading.take(stem);
         }
+        reading.take_about(about);
+        reading.end(1, seq, 0, 0.0)
     }
 
     fn terms(terms: &[(&str, f64)]) -> Vec<Term> {
@@ -195,38 +248,48 @@ mod tests {
 
     #[test]
     fn more_of_the_rare_words_wins_over_more_of_a_common_one() {
+        let terms = terms(&[("go", 1.0), ("lgbtq", 5.0), ("support", 4.0)]);
         let candidates = [
-            candidate(1, "go go go go to the group"),
-            candidate(9, "we go to the lgbtq support"),
+            candidate(1, "go go go go to the group", "", &terms),
+            candidate(9, "we go to the lgbtq support", "", &terms),
         ];
-        let scores = scores(
-            &candidates,
-            &terms(&[("go", 1.0), ("lgbtq", 5.0), ("support", 4.0)]),
-        );
+        let scores = scores(&candidates, &terms);
         assert!(scores[1] > scores[0]);
     }
 
     #[test]
     fn who_spoke_counts_as_a_word() {
-        let mut other = candidate(9, "paint a sunset");
-        other.about = vec!["melani".to_owned()];
-        let candidates = [other, candidate(1, "paint a sunset")];
-        let scores = scores(&candidates, &terms(&[("carolin", 0.7), ("paint", 3.0)]));
+        let terms = terms(&[("carolin", 0.7), ("paint", 3.0)]);
+        let candidates = [
+            candidate(9, "paint a sunset", "melani", &terms),
+            candidate(1, "paint a sunset", "carolin", &terms),
+        ];
+        let scores = scores(&candidates, &terms);
         assert!(scores[1] > scores[0]);
     }
 
     #[test]
     fn a_neighbour_of_a_strong_hit_is_lifted() {
+        let terms = terms(&[("adopt", 4.0), ("agenc", 4.0), ("interview", 2.0)]);
         let candidates = [
-            candidate(10, "adopt agenc interview"),
-            candidate(11, "great interview"),
-            candidate(50, "great interview"),
+            candidate(10, "adopt agenc interview", "", &terms),
+            candidate(11, "great interview", "", &terms),
+            candidate(50, "great interview", "", &terms),
         ];
-        let scores = scores(
-            &candidates,
-            &terms(&[("adopt", 4.0), ("agenc", 4.0), ("interview", 2.0)]),
-        );
+        let scores = scores(&candidates, &terms);
         assert!(scores[0] > scores[1] && scores[1] > scores[2]);
+    }
+
+    #[test]
+    fn words_side_by_side_in_their_order_are_worth_more() {
+        let terms = terms(&[("old", 2.0), ("coffe", 2.0)]);
+        let texts = ["old coffe x", "old x coffe", "coffe old x", "old x x coffe"];
+        let scores: Vec<f64> = texts
+            .iter()
+            .map(|text| own_score(&candidate(1, text, "", &terms), &terms))
+            .collect();
+        assert!(scores[0] > scores[2] && scores[1] > scores[3]);
+        assert!((scores[0] - scores[1]).abs() < 0.1 && scores[0] - scores[2] > 0.5);
     }
 
     #[test]

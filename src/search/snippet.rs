@@ -9,7 +9,7 @@ use super::words::words;
 const MAX_CHARS: usize = 240;
 
 /// Bytes of a text that are looked through for its snippet.
-const MAX_SCANNED_BYTES: usize = 256 << 10;
+pub const MAX_SCANNED_BYTES: usize = 256 << 10;
 
 /// A word of the text: where it stands, and whether it is asked for.
 struct Spot {

@@ -8,42 +8,72 @@ const MAX_WORD_CHARS: usize = 64;
 /// Every word, in order, as it is written but folded.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
-    let mut word = String::new();
-    let mut length = 0;
-    let mut before: Option<char> = None;
-    for c in text.chars() {
-        if is_cjk(c) {
-            end(&mut words, &mut word, &mut length);
-            words.push(c.to_string());
-            if let Some(before) = before {
-                words.push(format!("{before}{c}"));
-            }
-            before = Some(c);
-            continue;
-        }
-        before = None;
-        if c.is_alphanumeric() {
-            if length < MAX_WORD_CHARS {
-                for c in c.to_lowercase() {
-                    word.push(without_mark(c));
-                }
-            }
-            length += 1;
-        } else if matches!(c, '\'' | '\u{2019}') && !word.is_empty() {
-            // `Anna's` is Anna, `don't` is `dont`: the apostrophe joins.
-        } else if !is_mark(c) {
-            end(&mut words, &mut word, &mut length);
-        }
-    }
-    end(&mut words, &mut word, &mut length);
+    each_word(text, &mut |word| words.push(word.to_owned()));
     words
 }
 
-fn end(words: &mut Vec<String>, word: &mut String, length: &mut usize) {
-    if !word.is_empty() {
-        words.push(std::mem::take(word));
+/// The same, a word at a time.
+pub fn each_word(text: &str, take: &mut dyn FnMut(&str)) {
+    let mut cutter = Cutter::default();
+    cutter.read(text, take);
+    cutter.end(take);
+}
+
+/// Cuts a text that comes in pieces: it holds one word, whatever the text's length.
+#[derive(Default)]
+pub struct Cutter {
+    word: String,
+    length: usize,
+    /// The character before, of a script without spaces.
+    before: Option<char>,
+}
+
+impl Cutter {
+    pub fn read(&mut self, text: &str, take: &mut dyn FnMut(&str)) {
+        for c in text.chars() {
+            if is_cjk(c) {
+                self.end_word(take);
+                take(c.encode_utf8(&mut [0; 4]));
+                if let Some(before) = self.before {
+                    let mut pair = [0; 8];
+                    let first = before.encode_utf8(&mut pair).len();
+                    let both = first
+                        + c.encode_utf8(pair.get_mut(first..).unwrap_or_default())
+                            .len();
+                    take(str::from_utf8(pair.get(..both).unwrap_or_default()).unwrap_or_default());
+                }
+                self.before = Some(c);
+                continue;
+            }
+            self.before = None;
+            if c.is_alphanumeric() {
+                if self.length < MAX_WORD_CHARS {
+                    for c in c.to_lowercase() {
+                        self.word.push(without_mark(c));
+                    }
+                }
+                self.length += 1;
+            } else if matches!(c, '\'' | '\u{2019}') && !self.word.is_empty() {
+                // `Anna's` is Anna, `don't` is `dont`: the apostrophe joins.
+            } else if !is_mark(c) {
+                self.end_word(take);
+            }
+        }
     }
-    *length = 0;
+
+    /// The text is over.
+    pub fn end(&mut self, take: &mut dyn FnMut(&str)) {
+        self.end_word(take);
+        self.before = None;
+    }
+
+    fn end_word(&mut self, take: &mut dyn FnMut(&str)) {
+        if !self.word.is_empty() {
+            take(&self.word);
+            self.word.clear();
+        }
+        self.length = 0;
+    }
 }
 
 /// Combining marks: a letter and its mark written apart are one letter.
@@ -272,6 +302,14 @@ mod tests {
         ];
         for (text, expected) in table {
             assert_eq!(words(text), expected, "{text}");
+            // In pieces of a character the same.
+            let mut cutter = Cutter::default();
+            let mut found = Vec::new();
+            for piece in text.split("") {
+                cutter.read(piece, &mut |word| found.push(word.to_owned()));
+            }
+            cutter.end(&mut |word| found.push(word.to_owned()));
+            assert_eq!(found, expected, "{text}");
         }
         assert_eq!(words(&"x".repeat(1000))[0].len(), MAX_WORD_CHARS);
     }

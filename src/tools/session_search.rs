@@ -6,7 +6,8 @@ use super::arguments::Arguments;
 use super::{Tool, Toolbox};
 use crate::config::Config;
 use crate::error::Result;
-use crate::search::build::ensure_index;
+use crate::ids::Id;
+use crate::search::build::{Asker, advance};
 use crate::search::find::Search;
 use crate::vectors::events::search;
 
@@ -14,6 +15,10 @@ pub const NAME: &str = "session_search";
 
 /// Places that a model is shown.
 const MAX_RESULTS: usize = 8;
+
+/// What a model is told where older events are not in the index yet.
+const STILL_INDEXING: &str =
+    "(Older conversations are still being indexed: search again later for more.)";
 
 pub fn define(config: &Config) -> Option<Tool> {
     config.session_search.then(|| Tool {
@@ -32,7 +37,8 @@ pub fn define(config: &Config) -> Option<Tool> {
 pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String> {
     let query = arguments.get_text("query")?;
     let db = toolbox.memory.db;
-    ensure_index(db)?;
+    let only = toolbox.only_session.map(Id::as_str);
+    let progress = advance(db, only.map_or(Asker::Anyone(None), Asker::Only))?;
     let wanted = Search {
         query,
         session_id: toolbox.only_session,
@@ -43,9 +49,12 @@ pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String>
     };
     let found = search(db, toolbox.memory.outside, &wanted).await?.hits;
     if found.is_empty() {
-        return Ok("Nothing that was said matches. Try other words.".to_owned());
+        return Ok(match progress.is_pending {
+            true => format!("Nothing that was said matches. {STILL_INDEXING}"),
+            false => "Nothing that was said matches. Try other words.".to_owned(),
+        });
     }
-    let lines: Vec<String> = found
+    let mut lines: Vec<String> = found
         .iter()
         .map(|hit| {
             let session = hit.session_name.as_deref().unwrap_or(&hit.session_id);
@@ -54,5 +63,8 @@ pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String>
             format!("[{session}] {}: {snippet}", hit.role)
         })
         .collect();
+    if progress.is_pending {
+        lines.push(STILL_INDEXING.to_owned());
+    }
     Ok(lines.join("\n"))
 }

@@ -30,7 +30,6 @@ use crate::log::media::{self, Cut};
 use crate::log::write::write_rows;
 use crate::numbers::CURSORS_A_SEQ;
 use crate::search::build::add_session;
-use crate::search::index;
 use crate::sessions::{MAX_NAME_CHARS, check_number, session_exists};
 use crate::staging;
 use crate::tree::overlays;
@@ -422,10 +421,7 @@ impl Writing {
             let row = find_row(db, &sql, &params)?;
             check_number(row.as_ref())?;
             staging::end(db, &self.session_id)?;
-            match index::find_place(db, self.session_id.as_str())? {
-                Some(place) => add_session(db, &self.session_id, &place),
-                None => Ok(()),
-            }
+            add_session(db, self.session_id.as_str())
         })?;
         Ok(self.count)
     }

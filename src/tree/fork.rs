@@ -14,7 +14,6 @@ use crate::log::media;
 use crate::log::tip::get_tip;
 use crate::memory::copy::copy_session;
 use crate::search::build::add_session;
-use crate::search::index;
 use crate::sessions::{NewSession, create_session, get_session};
 
 pub struct Fork<'a> {
@@ -91,9 +90,7 @@ pub fn fork_session(
         copy_session(db, fork.session_id, &id)?;
         copy_settings(db, fork.session_id, &id)?;
         media::copy(db, fork.session_id, &id)?;
-        if let Some(place) = index::find_place(db, id.as_str())? {
-            add_session(db, &id, &place)?;
-        }
+        add_session(db, id.as_str())?;
         get_session(db, &id)
     })
 }

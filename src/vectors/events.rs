@@ -55,7 +55,6 @@ pub async fn search(
         items: items
             .map(|(number, nearness)| (split_place(number), nearness))
             .collect(),
-        average: found.nearest.average,
     };
     Ok(Found {
         hits: find(db, search, &nearest)?,

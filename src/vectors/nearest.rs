@@ -24,9 +24,6 @@ pub const MAX_EMBEDDED: usize = 64;
 const QUERY_PATIENCE_MS: i64 = 3_000;
 const TEXTS_PATIENCE_MS: i64 = 5_000;
 
-/// The nearest, as many as are ranked with what words found.
-const MAX_NEAREST: usize = 100;
-
 /// Vectors that one statement gives, and the bytes that they may have together.
 const BITE: usize = 1_000;
 const BITE_BYTES: usize = MAX_VALUE_BYTES / 2;
@@ -190,17 +187,13 @@ pub async fn find_nearest(
             }
         }
     }
-    let sum: f64 = found.iter().map(|(nearness, _)| f64::from(*nearness)).sum();
-    let average = sum / found.len().max(1) as f64;
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
-    found.truncate(MAX_NEAREST);
     let items = found.into_iter();
     Ok(Found {
         nearest: Nearest {
             items: items
                 .map(|(nearness, number)| (number, f64::from(nearness)))
                 .collect(),
-            average,
         },
         report,
     })

@@ -28,6 +28,7 @@ mod nonsense;
 mod numbers;
 mod random_play;
 mod search;
+mod search_index;
 mod sessions;
 mod staging;
 mod stats;

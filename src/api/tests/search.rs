@@ -4,7 +4,6 @@ use super::{Alice, ids};
 use crate::access::{Caller, Scope};
 use crate::database::Database;
 use crate::ids::Id;
-use crate::search::build::ensure_index;
 
 impl Alice {
     pub(super) fn search(&self, query: &str) -> Vec<Value> {
@@ -279,51 +278,6 @@ fn an_agent_that_never_searches_pays_nothing_and_then_the_index_is_kept_exact() 
     assert_eq!(alice.found("pear"), ["b"]);
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(indexed(), 0);
-}
-
-#[test]
-fn random_play_leaves_the_index_as_if_built_anew() {
-    let mut dice: u64 = 0x2545_F491_4F6C_DD1D;
-    let mut roll = |sides: usize| {
-        dice ^= dice << 13;
-        dice ^= dice >> 7;
-        dice ^= dice << 17;
-        (dice >> 33) as usize % sides
-    };
-    let fruits = ["apple", "pear", "plum", "quince", "medlar"];
-    let alice = Alice::with_session();
-    ensure_index(&alice.db).unwrap();
-    for turn in 0..300 {
-        let fruit = fruits[roll(fruits.len())];
-        let any = alice
-            .events()
-            .get(roll(20))
-            .map(|event| event["id"].clone());
-        match (roll(6), any) {
-            (0, Some(id)) => drop(alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": [id]}))),
-            (1, Some(id)) => drop(alice.ok("updateMessage", json!({"sessionId": "s", "message": {"id": id, "role": "user", "parts": [{"type": "text", "text": fruit}]}}))),
-            (2, Some(_)) if turn % 50 == 0 => drop(alice.ok("clearMessages", json!({"sessionId": "s"}))),
-            _ => alice.tell(&format!("e{turn}"), fruit),
-        }
-    }
-    let sorted = |fruit: &str| {
-        let mut found = ids(&Value::from(
-            alice.search_with(fruit, json!({"limit": 100})),
-        ));
-        found.sort();
-        found
-    };
-    for fruit in fruits {
-        let mut expected: Vec<String> = alice
-            .events()
-            .iter()
-            .filter(|event| event["content"] == fruit)
-            .map(|event| event["id"].as_str().unwrap().to_owned())
-            .collect();
-        expected.sort();
-        assert!(!expected.is_empty());
-        assert_eq!(sorted(fruit), expected);
-    }
 }
 
 /// Invented sessions of two friends, and questions about them with the turns

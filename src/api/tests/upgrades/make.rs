@@ -440,7 +440,21 @@ fn put_long_rows(alice: &Alice, is_searched: bool) {
               WHERE e.id = 'long'");
         run("INSERT INTO cf_agents_search (rowid, stems, words, about)
              VALUES (4503599627370496, 'gorilla', 'gorilla', 'user')");
+        build_half_of_the_index(&run);
     }
+}
+
+/// The index as it stands between two bites: one session's first events are not in yet.
+fn build_half_of_the_index(run: &dyn Fn(&str)) {
+    run("DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT (s.number << 32) | e.seq
+                            FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
+                           WHERE s.id = 'talked' AND e.seq < 3)");
+    run(
+        "INSERT INTO cf_agents_search_progress (number, indexed_from)
+         SELECT number, 3 FROM cf_agents_sessions WHERE id = 'talked'",
+    );
+    run(r#"UPDATE cf_agents_config SET value = '{"number":0,"from":0}' WHERE key = 'search'"#);
 }
 
 /// A turn's words, once it is taken up.

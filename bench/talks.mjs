@@ -1,0 +1,142 @@
+// Two sets to measure finding by: a talk, whose turns are short, and letters,
+// which are long. Made of talks.txt by dice that fall the same way every time;
+// nothing in them was chosen for what a search makes of it.
+//
+//   const { messages, questions } = makeTalk({ pairs: 1 });
+//   const { messages, questions } = makeLetters();
+//
+// A message is `{ id, sessionId, name, role, text, createdAt }`, a question
+// `{ gold, question, inItsWords }`: the message that answers it, and whether it is
+// asked in that message's words.
+
+import { readFile } from "node:fs/promises";
+
+const PAIRS = [
+  ["Nora", "Theo"],
+  ["Amara", "Felix"],
+  ["Ines", "Jonas"],
+  ["Priya", "Walt"],
+];
+
+/** A Monday in May. */
+const BEGINNING_MS = Date.UTC(2023, 4, 8, 17);
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** Things told in one conversation. */
+const TOLD_A_TALK = 6;
+/** In one letter: things told, and topics that nothing is told of. */
+const TOLD_A_LETTER = 2;
+const TOPICS_A_LETTER = 3;
+
+/** What two friends told each other, a turn at a time. */
+export function makeTalk({ pairs = PAIRS.length } = {}) {
+  const made = new Made("t");
+  for (const pair of PAIRS.slice(0, pairs)) {
+    const { roll, pick, shuffle } = dice(PAIRS.indexOf(pair) * 97);
+    const facts = shuffle(pair.flatMap((name) => made.factsOf(name, topics, pick)));
+    for (let at = 0; at < facts.length; at += TOLD_A_TALK) {
+      made.begin(pair);
+      const chat = () => pick(pick(topics).n);
+      for (const { name, topic, told, ask } of facts.slice(at, at + TOLD_A_TALK)) {
+        const other = pair.find((one) => one !== name);
+        if (roll(2)) made.say(name, pick(topic.n));
+        if (roll(3) === 0) made.say(other, pick(pick(topics).r));
+        ask(made.say(name, [told, ...(roll(2) ? [chat()] : [])].join(" ")));
+        made.say(other, [pick(topic.r), ...(roll(3) === 0 ? [chat()] : [])].join(" "));
+        if (roll(2)) made.say(name, pick(topic.n));
+      }
+    }
+  }
+  return made;
+}
+
+/** What two friends wrote each other: some hundred words a letter. */
+export function makeLetters({ pairs = PAIRS.length } = {}) {
+  const made = new Made("l");
+  for (const pair of PAIRS.slice(0, pairs)) {
+    const { pick, shuffle } = dice(1_000 + PAIRS.indexOf(pair) * 97);
+    const facts = pair.map((name) => shuffle(made.factsOf(name, topics, pick)));
+    made.begin(pair);
+    for (let at = 0; at < topics.length; at += TOLD_A_LETTER) {
+      for (const [index, name] of pair.entries()) {
+        const told = facts[index].slice(at, at + TOLD_A_LETTER);
+        const others = shuffle(topics).slice(0, TOPICS_A_LETTER);
+        const paragraphs = shuffle([
+          ...told.map(({ topic, told }) => shuffle([told, ...topic.n, ...topic.r]).join(" ")),
+          ...others.map((topic) => shuffle([...topic.n, ...topic.r]).join(" ")),
+        ]);
+        const id = made.say(name, [`Dear ${pair[1 - index]},`, ...paragraphs, `Yours, ${name}`].join("\n\n"), DAY_MS);
+        for (const { ask } of told) ask(id);
+      }
+    }
+  }
+  return made;
+}
+
+class Made {
+  messages = [];
+  questions = [];
+  #prefix;
+  #pair;
+  #sessions = 0;
+  #at = BEGINNING_MS;
+
+  constructor(prefix) {
+    this.#prefix = prefix;
+  }
+
+  /** One thing about each of the topics, and the question that it answers. */
+  factsOf(name, topics, pick) {
+    return topics.map((topic, index) => {
+      // Two of three are asked for in the words of how they were told.
+      const inItsWords = (index + name.length) % 3 > 0;
+      const told = (inItsWords ? topic.s[0] : pick(topic.s)).replace("{x}", pick(topic.about));
+      const question = pick(inItsWords ? topic.w : topic.o).replace("{P}", name);
+      return { name, topic, told, ask: (gold) => this.questions.push({ gold, question, inItsWords }) };
+    });
+  }
+
+  begin(pair) {
+    this.#pair = pair;
+    this.#sessions += 1;
+    this.#at += 3 * DAY_MS;
+  }
+
+  say(name, text, afterMs = MINUTE_MS) {
+    this.#at += afterMs;
+    const id = `${this.#prefix}${this.messages.length + 1}`;
+    const role = name === this.#pair[0] ? "user" : "assistant";
+    this.messages.push({ id, sessionId: `${this.#prefix}-${this.#sessions}`, name, role, text, createdAt: this.#at });
+    return id;
+  }
+}
+
+const topics = (await readFile(new URL("talks.txt", import.meta.url), "utf8"))
+  .split(/^# /m)
+  .slice(1)
+  .map((block) => block.trim().split("\n").slice(1))
+  .filter((lines) => lines[0]?.startsWith("= "))
+  .map(([about, ...lines]) => {
+    const of = (kind) => lines.filter((line) => line.startsWith(`${kind} `)).map((line) => line.slice(2).trim());
+    return { about: about.slice(2).split("|"), s: of("s"), r: of("r"), n: of("n"), w: of("w"), o: of("o") };
+  });
+
+/** The same numbers in every run. */
+function dice(seed) {
+  let state = (seed + 1) * 2_654_435_761;
+  const roll = (sides) => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return Math.floor((state / 2 ** 32) * sides);
+  };
+  const pick = (list) => list[roll(list.length)];
+  const shuffle = (list) => {
+    const shuffled = [...list];
+    for (let last = shuffled.length - 1; last > 0; last -= 1) {
+      const other = roll(last + 1);
+      [shuffled[last], shuffled[other]] = [shuffled[other], shuffled[last]];
+    }
+    return shuffled;
+  };
+  return { roll, pick, shuffle };
+}

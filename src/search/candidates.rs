@@ -1,0 +1,261 @@
+//! What the index offers for a query: the places of the most likely events, and how
+//! rare each of the query's words is among what is searched.
+//!
+//! Within one session nothing counts but that session: neither the engine's own
+//! score nor its counts of words, which are of the whole agent, so that what other
+//! sessions say changes no answer. A session's rows are one range of numbers, in
+//! which its words are counted.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::find::{FILTERS, Search};
+use super::index::FIRST_PART;
+use super::query::{Query, find_word};
+use super::rank::{Term, rarity};
+use super::terms::load_terms;
+use crate::database::{Database, Row, Value, find_row};
+use crate::error::Result;
+use crate::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
+
+/// Candidates whose texts are looked at.
+const MAX_CANDIDATES: i64 = 300;
+
+/// Candidates that filters are held against, before that.
+const MAX_FILTERED: i64 = 5_000;
+
+/// Further parts of long texts that are looked at, of 700 kB each: 7 GB of text.
+const MAX_PARTS: i64 = 10_000;
+
+/// Rows of a session in which a word is counted and looked for, newest first: 48
+/// words are half a million steps of the engine at most. Who talks on is found by
+/// the rarer of the words.
+const MAX_COUNTED: i64 = 10_000;
+
+/// An event that the index offers.
+pub struct Offered {
+    /// Its session's number, and its own.
+    pub place: (i64, i64),
+    pub score: f64,
+}
+
+/// Best first, with the query's words and how rare they are.
+pub struct Offer {
+    pub events: Vec<Offered>,
+    pub terms: Vec<Term>,
+}
+
+/// `number`: only in this session.
+pub fn load_candidates(
+    db: &dyn Database,
+    search: &Search<'_>,
+    query: &Query,
+    number: Option<i64>,
+) -> Result<Offer> {
+    match number {
+        None => Ok(Offer {
+            events: of_agent(db, search, query)?,
+            terms: load_terms(db, "cf_agents_search_words", query)?,
+        }),
+        Some(number) => of_session(db, search, query, number),
+    }
+}
+
+/// By the engine's score. The parts of a long text are one event, which takes one
+/// place of those that there are.
+fn of_agent(db: &dyn Database, search: &Search<'_>, query: &Query) -> Result<Vec<Offered>> {
+    let score = "-bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score";
+    let found = format!(
+        "SELECT number, seq, max(score) AS score
+           FROM (SELECT *
+                   FROM (SELECT {} AS number, {} AS seq, {score}
+                           FROM cf_agents_search
+                          WHERE cf_agents_search MATCH ?1
+                            AND rowid < {FIRST_PART}
+                          ORDER BY score DESC
+                          LIMIT ?5)
+                  UNION ALL
+                 SELECT *
+                   FROM (SELECT part.number, part.seq, max(found.score) AS score
+                           FROM (SELECT rowid AS id, {score}
+                                   FROM cf_agents_search
+                                  WHERE cf_agents_search MATCH ?1
+                                    AND rowid >= {FIRST_PART}
+                                  ORDER BY score DESC
+                                  LIMIT {MAX_PARTS}) AS found
+                          CROSS JOIN cf_agents_search_parts AS part
+                             ON part.rowid_ = found.id
+                          GROUP BY part.number, part.seq
+                          ORDER BY 3 DESC
+                          LIMIT ?5))
+          GROUP BY number, seq",
+        session_number_sql("rowid"),
+        seq_sql("rowid"),
+    );
+    filtered(db, search, &found, vec![query.to_fts().into()], Vec::new())
+}
+
+/// By the rarity of the words that each holds, the later first among equals.
+fn of_session(db: &dyn Database, search: &Search<'_>, query: &Query, number: i64) -> Result<Offer> {
+    let (first, last) = (place(number, 0), place(number, MAX_SEQ));
+    let terms = query.terms();
+    let wanted: Vec<String> = terms.iter().map(|term| find_word(term)).collect();
+    let counts = count_in(db, &wanted, first, last)?;
+    let all = count_events(db, number)?;
+    let terms: Vec<Term> = terms
+        .into_iter()
+        .zip(&counts)
+        .map(|(stem, (count, _))| Term {
+            rarity: rarity(*count, all),
+            stem,
+        })
+        .collect();
+    let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
+        let by_stem: HashMap<&str, (&Term, i64)> = terms
+            .iter()
+            .zip(&counts)
+            .map(|(term, (_, least))| (term.stem.as_str(), (term, *least)))
+            .collect();
+        let stems = query.stems.iter().filter_map(|stem| {
+            let (term, least) = by_stem.get(stem.as_str())?;
+            Some(json!([find_word(stem), term.rarity, least]))
+        });
+        let prefixes = query
+            .prefixes_to_fts()
+            .map(|asked| json!([asked, 1.0, first]));
+        stems.chain(prefixes).collect()
+    } else {
+        vec![json!([query.to_fts(), 1.0, first])]
+    };
+    let found = format!(
+        "SELECT {number} AS number, seq, sum(weight) AS score
+           FROM (SELECT wanted.key, wanted.value ->> 1 AS weight,
+                        {seq} AS seq
+                   FROM json_each(?1) AS wanted
+                  CROSS JOIN cf_agents_search AS found
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid BETWEEN wanted.value ->> 2 AND ?6
+                  UNION
+                 SELECT wanted.key, wanted.value ->> 1, part.seq
+                   FROM json_each(?1) AS wanted
+                  CROSS JOIN cf_agents_search AS found
+                  CROSS JOIN cf_agents_search_parts AS part
+                     ON part.rowid_ = found.rowid
+                    AND part.number = {number}
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid >= {FIRST_PART})
+          GROUP BY seq
+          ORDER BY score DESC, seq DESC
+          LIMIT ?5",
+        seq = seq_sql("found.rowid"),
+    );
+    let asked = json!(asked).to_string();
+    let events = filtered(db, search, &found, vec![asked.into()], vec![last.into()])?;
+    Ok(Offer { events, terms })
+}
+
+/// About how many events a session has, by its first and its last: two seeks, whatever
+/// its length.
+fn count_events(db: &dyn Database, number: i64) -> Result<i64> {
+    let end = |order: &str| {
+        format!(
+            "(SELECT e.seq
+                FROM cf_agents_events AS e
+               WHERE e.session_id = s.id
+               ORDER BY e.seq {order}
+               LIMIT 1)"
+        )
+    };
+    let sql = format!(
+        "SELECT coalesce({} - {} + 1, 0)
+           FROM cf_agents_sessions AS s
+          WHERE s.number = ?1",
+        end("DESC"),
+        end("ASC"),
+    );
+    find_row(db, &sql, &[number.into()])?
+        .unwrap_or_default()
+        .integer(0)
+}
+
+/// In how many rows of a range each stands, counted from the newest to a bound, and
+/// the number of the oldest that was counted.
+fn count_in(
+    db: &dyn Database,
+    wanted: &[String],
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, i64)>> {
+    let sql = format!(
+        "SELECT count(*), coalesce(min(id), ?2)
+           FROM (SELECT rowid AS id
+                   FROM cf_agents_search
+                  WHERE cf_agents_search MATCH ?1
+                    AND rowid BETWEEN ?2 AND ?3
+                  ORDER BY rowid DESC
+                  LIMIT {MAX_COUNTED})"
+    );
+    wanted
+        .iter()
+        .map(|word| {
+            let params = [word.as_str().into(), first.into(), last.into()];
+            let rows = db.rows(&sql, &params)?;
+            let row = rows.into_iter().next().unwrap_or_default();
+            let (count, least) = (row.integer(0)?, row.integer(1)?);
+            // All were counted: what comes later is older than none of them.
+            Ok((count, if count < MAX_COUNTED { first } else { least }))
+        })
+        .collect()
+}
+
+/// Those of what was found that the filters let through. `found` gives number, seq
+/// and score; ?1 is its own, ?2 to ?4 are the filters', ?5 the limit, then `more`.
+fn filtered(
+    db: &dyn Database,
+    search: &Search<'_>,
+    found: &str,
+    mut params: Vec<Value>,
+    more: Vec<Value>,
+) -> Result<Vec<Offered>> {
+    let is_filtered = search.is_filtered();
+    // An event's row is read only where a filter asks.
+    let filters = if is_filtered {
+        format!(
+            "CROSS JOIN cf_agents_sessions AS s
+                ON s.number = found.number
+             CROSS JOIN cf_agents_events AS e
+                ON e.session_id = s.id
+               AND e.seq = found.seq
+             WHERE {FILTERS}"
+        )
+    } else {
+        "WHERE ?2 IS NULL AND ?3 IS NULL AND ?4 IS NULL".to_owned()
+    };
+    let sql = format!(
+        "SELECT found.number, found.seq, found.score
+           FROM ({found}) AS found
+          {filters}
+          ORDER BY found.score DESC, found.number DESC, found.seq DESC
+          LIMIT {MAX_CANDIDATES}"
+    );
+    params.extend(search.filters());
+    let limit = if is_filtered {
+        MAX_FILTERED
+    } else {
+        MAX_CANDIDATES
+    };
+    params.push(limit.into());
+    params.extend(more);
+    db.rows(&sql, &params)?.iter().map(to_offered).collect()
+}
+
+fn to_offered(row: &Row) -> Result<Offered> {
+    Ok(Offered {
+        place: (row.integer(0)?, row.integer(1)?),
+        score: match row.0.get(2) {
+            Some(Value::Real(score)) => *score,
+            _ => 0.0,
+        },
+    })
+}

@@ -1,0 +1,123 @@
+//! How far the index has come. It is built from the newest event of the newest
+//! session backwards, in bites, each a transaction; between any two of them the
+//! object may die, and everything may be written. So of each session one number
+//! says which of its events are in: those from it on, to its newest.
+//!
+//! Three places say that number. The cursor: sessions above its own are whole, its
+//! own is in from so far on, and nothing is in of those below. A row of a session,
+//! before the cursor: of one that is ahead, since it was written to or searched by
+//! itself, or behind, since it is new and long. And the newest writes, which tell
+//! the index themselves.
+
+use serde::{Deserialize, Serialize};
+
+use crate::database::{Database, Value, find_row};
+use crate::error::{Error, Result};
+
+const KEY: &str = "search";
+
+/// Above any `seq`: nothing of a session is in.
+pub const NOTHING: i64 = 1 << 32;
+
+/// What the configuration says under [`KEY`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum State {
+    /// `true`: every event is in.
+    Whole(bool),
+    /// Everything is on its way in.
+    Building(Cursor),
+    /// Only sessions that were searched by callers who may see no other: nobody
+    /// has asked for the rest.
+    Asked { asked: bool },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Cursor {
+    pub number: i64,
+    pub from: i64,
+}
+
+pub const WHOLE: State = State::Whole(true);
+pub const ASKED: State = State::Asked { asked: true };
+
+/// `None`: the agent has never searched, and pays nothing. One row read.
+pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
+    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
+    find_row(db, sql, &[KEY.into()])?
+        .map(|row| {
+            serde_json::from_str(row.text(0)?)
+                .map_err(|_| Error::storage("the index's state can't be read"))
+        })
+        .transpose()
+}
+
+pub fn set_state(db: &dyn Database, state: State) -> Result<()> {
+    let value = serde_json::to_string(&state).map_err(|error| Error::storage(error.to_string()))?;
+    db.run(
+        "INSERT INTO cf_agents_config (key, value)
+         VALUES (?1, ?2)
+             ON CONFLICT (key) DO UPDATE
+            SET value = excluded.value",
+        &[KEY.into(), value.into()],
+    )
+}
+
+impl State {
+    /// Where a session without a row of its own is in from.
+    pub fn usual_from(self, number: i64) -> i64 {
+        match self {
+            State::Whole(_) => 0,
+            State::Asked { .. } => NOTHING,
+            State::Building(cursor) if number > cursor.number => 0,
+            State::Building(cursor) if number == cursor.number => cursor.from,
+            State::Building(_) => NOTHING,
+        }
+    }
+
+    /// From where on a session is in.
+    pub fn find_from(self, db: &dyn Database, number: i64) -> Result<i64> {
+        if self == WHOLE {
+            return Ok(0);
+        }
+        let own = find_own(db, number)?;
+        Ok(own.unwrap_or_else(|| self.usual_from(number)))
+    }
+
+    /// Keeps where a session is in from. Part of the transaction that puts it there.
+    pub fn keep(self, db: &dyn Database, number: i64, from: i64) -> Result<()> {
+        if from == self.usual_from(number) {
+            return match self {
+                State::Whole(_) => Ok(()),
+                _ => forget(db, number),
+            };
+        }
+        if self == WHOLE {
+            // Whole but for this session.
+            set_state(db, State::Building(Cursor { number: 0, from: 0 }))?;
+        }
+        db.run(
+            "INSERT INTO cf_agents_search_progress (number, indexed_from)
+             VALUES (?1, ?2)
+                 ON CONFLICT (number) DO UPDATE
+                SET indexed_from = excluded.indexed_from",
+            &[number.into(), from.into()],
+        )
+    }
+}
+
+/// What a session's own row says.
+pub fn find_own(db: &dyn Database, number: i64) -> Result<Option<i64>> {
+    let sql = "SELECT indexed_from FROM cf_agents_search_progress WHERE number = ?1";
+    find_row(db, sql, &[number.into()])?
+        .map(|row| row.integer(0))
+        .transpose()
+}
+
+/// Forgets a session's own row.
+pub fn forget(db: &dyn Database, number: i64) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_search_progress WHERE number = ?1",
+        &[Value::from(number)],
+    )
+}
