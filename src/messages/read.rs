@@ -64,11 +64,6 @@ pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Eve
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
 }
 
-pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
-    find_event_text(db, session_id, seq)?
-        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
-}
-
 /// The message of this id. An event in the middle of a run is no message's.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
     let found = find_seqs(db, session_id, std::iter::once(id))?;
