@@ -98,6 +98,15 @@ const USAGE_JSON: &str = r#"
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
 
+/// A session's metadata, `null` where it is none or is damaged.
+const METADATA_JSON: &str =
+    "iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')";
+
+/// A page of 500 sessions with metadata up to so much is 4 MiB, which a page may
+/// have; of longer ones fewer fit.
+const SHORT_METADATA_BYTES: usize = 8 << 10;
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
 pub struct NewSession {
     pub id: Option<Id>,
     pub name: Option<String>,
@@ -238,11 +247,12 @@ pub fn list_sessions(
     before: Option<SessionCursor>,
     only: Option<&Id>,
 ) -> Result<String> {
+    // A long metadata is read by itself, if the page has room for it.
     let sql = format!(
         r#"SELECT s.active_at, s.number,
-                  {HEAD_JSON}
-                  || ',"metadata":' || iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')
-                  || {USAGE_JSON}
+                  {HEAD_JSON} || ',"metadata":',
+                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
+                  {USAGE_JSON}
                   || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
                   || '}}'
              FROM (SELECT s.*, {ACTIVE_AT} AS active_at
@@ -258,11 +268,22 @@ pub fn list_sessions(
         before.map(|cursor| cursor.active_at).into(),
         before.map(|cursor| cursor.number).into(),
     ];
-    let mut rows = db.rows(&sql, &params)?;
-    let has_more = rows.len() as i64 > limit;
-    rows.truncate(usize::try_from(limit).unwrap_or(0));
-    let cursor = match rows.last() {
-        Some(last) if has_more => {
+    let rows = db.rows(&sql, &params)?;
+    let mut sessions = String::new();
+    let mut shown = 0;
+    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
+        let session = session_of(db, row)?;
+        if shown > 0 && sessions.len() + session.len() > MAX_PAGE_BYTES {
+            break;
+        }
+        if shown > 0 {
+            sessions.push(',');
+        }
+        sessions.push_str(&session);
+        shown += 1;
+    }
+    let cursor = match rows.get(..shown).and_then(<[_]>::last) {
+        Some(last) if rows.len() > shown => {
             let cursor = SessionCursor {
                 active_at: last.integer(0)?,
                 number: last.integer(1)?,
@@ -271,12 +292,19 @@ pub fn list_sessions(
         }
         _ => "null".to_owned(),
     };
-    let sessions = rows
-        .iter()
-        .map(|row| row.text(2))
-        .collect::<Result<Vec<_>>>()?
-        .join(",");
     Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
+}
+
+/// A session's JSON from a row of a page.
+fn session_of(db: &dyn Database, row: &Row) -> Result<String> {
+    let (head, usage) = (row.text(2)?, row.text(4)?);
+    if let Some(metadata) = row.find_text(3) {
+        return Ok(format!("{head}{metadata}{usage}"));
+    }
+    let sql = format!("SELECT {METADATA_JSON} FROM cf_agents_sessions AS s WHERE s.number = ?1");
+    let read = find_row(db, &sql, &[row.integer(1)?.into()])?;
+    let metadata = read.as_ref().and_then(|row| row.find_text(0));
+    Ok(format!("{head}{}{usage}", metadata.unwrap_or("null")))
 }
 
 /// A change to what a session says of itself. An outer `None` leaves a field
@@ -347,6 +375,7 @@ pub fn delete_rows(db: &dyn Database, id: &Id) -> Result<()> {
         "cf_agents_compactions",
         "cf_agents_media",
         "cf_agents_media_uses",
+        "cf_agents_early_answers",
     ] {
         let sql = format!("DELETE FROM {table} WHERE session_id = ?1");
         db.run(&sql, &[id.as_str().into()])?;

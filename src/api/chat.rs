@@ -9,10 +9,12 @@ use serde_json::value::RawValue;
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
 use crate::access::{Caller, Needs, Reach, Rule, Touches, permit};
+use crate::budget::Hold;
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::client_tools::check_name;
 use crate::chat::drive::{self, Room, TakenUp};
+use crate::chat::early::{Early, find_oldest, forget, load_sessions_left};
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
 use crate::chat::live::{ClientReply, Running};
 use crate::chat::recount::recount;
@@ -20,8 +22,9 @@ use crate::chat::registered::{
     At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
 };
 use crate::chat::request::{ChatRequest, parse_chat_request};
-use crate::chat::store::{has_turn, load_sessions_with_turns};
+use crate::chat::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use crate::chat::turn::Turn;
+use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::json::JsonObject;
@@ -89,9 +92,23 @@ impl Listening {
         };
         let Some(chunk) = chunk else {
             self.is_over = true;
-            return Some(SSE_DONE.to_owned());
+            let running = self.running.take();
+            let mut events = SSE_DONE.to_owned();
+            if running.is_some_and(|running| running.is_cut_short()) {
+                events.insert_str(
+                    0,
+                    &sse(&Chunk::Error {
+                        error_text: TOO_SLOW.to_owned(),
+                    }
+                    .json()),
+                );
+            }
+            return Some(events);
         };
         self.next += 1;
+        if let Some(running) = &self.running {
+            running.was_read();
+        }
         let mut events = sse(&chunk);
         // What else is there already goes along.
         while let Some(chunk) = self
@@ -109,6 +126,10 @@ impl Listening {
 
 /// Bytes of one write of a stream, about.
 const MAX_EVENTS_BYTES: usize = 64 << 10;
+
+/// What a client hears that took nothing for too long after the turn's end.
+const TOO_SLOW: &str =
+    "This answer was not read in time. It is whole in the session's history: load that.";
 
 pub struct Begun {
     pub listening: Listening,
@@ -159,11 +180,11 @@ pub fn start(
     if agent.desk.find(session_id).is_some() {
         return Err(turn_in_progress());
     }
-    agent.desk.check_room()?;
+    let room = agent.desk.find_room(request.kept_bytes())?;
     let accepting = accepting(agent, session_id, agent.caller.reach());
     let started = accepting.accept(request, turn_id)?;
     // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started.turn.map(|turn| begin(agent, turn));
+    let work = started.turn.map(|turn| begin(agent, turn, room));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(turn_id));
     }
@@ -216,8 +237,8 @@ fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: Reach) -> Accepti
     }
 }
 
-fn begin(agent: &Agent<'_>, turn: Turn) -> Work {
-    Work::Begin(agent.desk.begin(&turn), Box::new(turn))
+fn begin(agent: &Agent<'_>, turn: Turn, room: Hold) -> Work {
+    Work::Begin(agent.desk.begin(&turn, room, false), Box::new(turn))
 }
 
 /// A stream that says that nothing is said yet.
@@ -274,22 +295,53 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
     Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
 }
 
-/// All turns that were cut off. One that can't be taken up doesn't keep the others;
-/// while they run, the next look finds it again.
-pub fn take_up_all(agent: &Agent<'_>) -> Result<Vec<Work>> {
-    let mut works = Vec::new();
-    let mut failed = None;
-    for session_id in load_sessions_with_turns(agent.db)? {
-        match take_up(agent, &session_id) {
-            Ok(work) => works.extend(work),
-            Err(error) if error.code == Code::CorruptRow => {}
-            Err(error) => failed = Some(error),
+/// What a look for turns that were cut off came to.
+#[derive(Default)]
+pub struct Look {
+    pub works: Vec<Work>,
+    /// Why some could not be taken up: each is its own, and keeps no other.
+    pub failures: Vec<Error>,
+    /// More is to be done once these have ended, or at the next look.
+    pub is_more_left: bool,
+}
+
+impl Look {
+    fn take(&mut self, outcome: Result<Option<Work>>) {
+        match outcome {
+            Ok(work) => self.works.extend(work),
+            // It was closed.
+            Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
+            Err(error) => {
+                self.failures.push(error);
+                self.is_more_left = true;
+            }
         }
     }
-    match failed {
-        Some(error) if works.is_empty() => Err(error),
-        _ => Ok(works),
+}
+
+/// Takes up turns that were cut off, a few at a time, and answers that a turn's end
+/// left behind.
+pub fn take_up_some(agent: &Agent<'_>) -> Look {
+    let mut look = Look::default();
+    let free = MAX_TAKEN_UP.saturating_sub(agent.desk.count_taken_up());
+    match load_sessions_cut_off(agent.db, &agent.desk.sessions(), free + 1) {
+        Ok(sessions) => {
+            look.is_more_left = sessions.len() > free;
+            for session_id in sessions.iter().take(free) {
+                look.take(take_up(agent, session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
     }
+    match load_sessions_left(agent.db) {
+        Ok(sessions) => {
+            for session_id in sessions {
+                look.take(take_early_answers(agent, &session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
+    }
+    look
 }
 
 /// Runs a turn to its end; gives the session that grew.
@@ -298,9 +350,10 @@ pub async fn run(agent: &Agent<'_>, work: Work) -> Id {
     loop {
         let running = Rc::clone(work.running());
         run_one(agent, work).await;
-        match answer_early(agent, &running) {
-            Some(next) => work = next,
-            None => return running.session_id.clone(),
+        match take_early_answers(agent, &running.session_id) {
+            Ok(Some(next)) => work = next,
+            // What failed for now is tried again by the next look.
+            Ok(None) | Err(_) => return running.session_id.clone(),
         }
     }
 }
@@ -311,38 +364,69 @@ async fn run_one(agent: &Agent<'_>, work: Work) {
         Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
         Work::TakeUp(taken) => drive::go_on(room(agent), *taken).await,
     }
+    agent.desk.outlast(&running);
     let except = (!running.is_continuation).then_some(running.request_id.as_str());
     show_if_watched(agent, &running.session_id, except);
 }
 
-/// Takes the answers that came while the turn ran; gives the turn that goes on.
-fn answer_early(agent: &Agent<'_>, running: &Running) -> Option<Work> {
-    let session_id = &running.session_id;
-    let mut work = None;
-    for early in running.take_answers() {
-        // One that fails leaves its call waiting, as if it had not come.
-        if let Ok(Some(next)) = take_answer(agent, session_id, early) {
-            work = Some(next);
+/// Takes the answers that came while a turn ran, in their order, until a turn goes
+/// on: what is left waits for that one's end. One that nothing asks for any more,
+/// or that the log can't take, is let go.
+fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
+    while let Some(Early { number, reply }) = find_oldest(agent.db, session_id)? {
+        let Some(reply) = reply else {
+            forget(agent.db, session_id, number)?;
+            continue;
+        };
+        match take_reply(agent, session_id, reply, Some(number)) {
+            Ok(None) => {}
+            Ok(work) => return Ok(work),
+            Err(error) if is_for_later(error.code) => return Err(error),
+            Err(_) => forget(agent.db, session_id, number)?,
         }
     }
-    work
+    Ok(None)
+}
+
+/// Whether what failed may succeed when it is tried again.
+fn is_for_later(code: Code) -> bool {
+    matches!(
+        code,
+        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
+    )
 }
 
 /// Writes an answer to a call; gives the turn that goes on, if one does.
 pub fn take_answer(agent: &Agent<'_>, session_id: &Id, given: ClientReply) -> Result<Option<Work>> {
+    take_reply(agent, session_id, given, None)
+}
+
+/// `early`: the number under which it was kept until now.
+fn take_reply(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    given: ClientReply,
+    early: Option<i64>,
+) -> Result<Option<Work>> {
+    let room = agent.desk.find_room(0)?;
     let accepting = accepting(agent, session_id, given.reach);
     let turn_id = Id::mint_turn(agent.host);
-    let Some(started) = accepting.accept_answer(
-        given.answer,
-        given.continues,
-        &given.client_tools,
-        turn_id.as_str(),
-    )?
-    else {
+    let started = atomically(agent.db, || {
+        if let Some(number) = early {
+            forget(agent.db, session_id, number)?;
+        }
+        accepting.accept_answer(
+            given.answer,
+            given.continues,
+            &given.client_tools,
+            turn_id.as_str(),
+        )
+    })?;
+    let Some(started) = started else {
         return Ok(None);
     };
     // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started.turn.map(|turn| begin(agent, turn));
+    let work = started.turn.map(|turn| begin(agent, turn, room));
     show_updated(agent, session_id, &started.message_id);
     Ok(work)
 }
@@ -404,17 +488,20 @@ impl Operation for CancelTurn {
     }
 
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let running = agent.desk.find(&self.session_id);
-        if running.is_none() && has_turn(agent.db, &self.session_id)? {
-            // It was cut off and is about to be taken up: stopping it waits for that.
-            return Err(turn_in_progress());
-        }
-        if let Some(running) = &running {
-            running.cancel();
-        }
-        Reply::json(&Cancelled {
-            cancelled: running.is_some(),
-        })
+        let cancelled = match agent.desk.find(&self.session_id) {
+            Some(running) => {
+                running.cancel();
+                true
+            }
+            None => {
+                let was_there = drive::stop_cut_off(room(agent), &self.session_id)?;
+                if was_there {
+                    show_if_watched(agent, &self.session_id, None);
+                }
+                was_there
+            }
+        };
+        Reply::json(&Cancelled { cancelled })
     }
 }
 

@@ -91,7 +91,8 @@ impl Operation for AppendEvents {
 /// Reads a session's events in the order of their writing.
 ///
 /// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
-/// `beforeSeq` page through the rest.
+/// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
+/// error says which `limit` fits.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -18,7 +18,7 @@ use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
 use crate::memory::label::Label;
-use crate::memory::view::read_blocks;
+use crate::memory::view::read_whole_blocks;
 #[cfg(test)]
 use crate::memory::write::Versions;
 use crate::memory::write::{Placement, Text, clear, read_versions, revert, write};
@@ -118,6 +118,8 @@ impl WaitingOperation for GetBlock {
 }
 
 /// Shows all blocks of the agent, or of one session, in the order of their definition.
+///
+/// More than 4 MiB of them are refused: `getBlock` reads each by itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -147,7 +149,7 @@ impl WaitingOperation for GetBlocks {
         {
             return Err(mistake);
         }
-        let blocks = read_blocks(&memory, &load_definitions(&memory, scope)?).await?;
+        let blocks = read_whole_blocks(&memory, &load_definitions(&memory, scope)?).await?;
         Reply::json(&blocks)
     }
 }

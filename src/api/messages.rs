@@ -253,6 +253,9 @@ fn or_null(message: Option<Message>) -> Reply {
 }
 
 /// Shows a message, or `null`.
+///
+/// One that is made from events of more than 4 MiB is refused: `loadEvents` reads
+/// those, and the error says from where to where.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -293,7 +296,8 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 /// Reads a branch as messages in root→leaf order: the newest that fit into
 /// `limit` and `maxBytes`.
 ///
-/// `before`, the `cursor` of a page, reads the page above it.
+/// `before`, the `cursor` of a page, reads the page above it. A page has at most
+/// 4 MiB, or one message that is longer.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -395,6 +399,8 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
 }
 
 /// Reads the messages that directly follow one: its branches.
+///
+/// More than 4 MiB of them are refused: `getMessage` reads each by itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -9,6 +9,7 @@ use super::operation::{Agent, Operation};
 use super::{dispatch, is_operation, parse_session_id};
 use crate::access::{Caller, Scope, permit};
 use crate::chat::answers::Answer;
+use crate::chat::early;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
@@ -16,6 +17,7 @@ use crate::chat::frames::outgoing::{
 };
 use crate::chat::live::ClientReply;
 use crate::chat::request::ChatRequest;
+use crate::chat::store::has_turn;
 use crate::error::{Code, Result};
 use crate::ids::Id;
 use crate::messages::change::clear_messages;
@@ -74,7 +76,7 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     let session_id = parse_session_id(&session_id)?;
     permit(agent.caller, chat::CHAT_RULE, Some(&session_id))?;
     Ok(Seat {
-        opened_in_turn: agent.desk.find(&session_id).is_some(),
+        opened_in_turn: has_turn(agent.db, &session_id)?,
         ..Seat::new(session_id, agent.caller)
     })
 }
@@ -219,8 +221,10 @@ fn take_answer(
         client_tools,
         reach: agent.caller.reach(),
     };
-    if let Some(running) = agent.desk.find(session_id) {
-        running.keep_answer(given);
+    if has_turn(agent.db, session_id)? {
+        // Durable before anything more is sent; what the client hears of it is the
+        // message, once the turn is over.
+        early::keep(agent.db, session_id, &given)?;
         return Ok(Heard::default());
     }
     let Some(work) = chat::take_answer(agent, session_id, given)? else {

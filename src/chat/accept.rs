@@ -19,13 +19,12 @@ use crate::ids::Id;
 use crate::log::append::{Parent, append};
 use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
-use crate::log::note::{Approval, Note};
+use crate::log::note::{Approval, Note, get_note};
 use crate::log::tip::get_tip;
 use crate::messages::append::append_message;
 use crate::messages::change::{change_note, update_message};
 use crate::messages::parse::{Source, parse_message};
-use crate::messages::read::{get_event_row, load_message_rows};
-use crate::messages::view::EventRow;
+use crate::messages::run::{RunEvent, get_run_event, load_run_around};
 use crate::models::{ToolDefinition, Usage};
 use crate::sessions::{NewSession, create_session, session_exists};
 
@@ -48,7 +47,8 @@ pub struct Start {
 /// The log's side of what a request names.
 struct Known {
     stored: Stored,
-    rows: Vec<EventRow>,
+    /// Without their contents.
+    rows: Vec<RunEvent>,
     /// Events up to this one came with a file or a fork.
     copied_seq: i64,
 }
@@ -191,7 +191,7 @@ impl Accepting<'_> {
     }
 
     fn load_message(&self, seq: i64, copied_seq: i64) -> Result<Option<Known>> {
-        let rows = load_message_rows(self.db, self.session_id, seq)?;
+        let rows = load_run_around(self.db, self.session_id, seq)?.events;
         let Some(first) = rows.first() else {
             return Ok(None);
         };
@@ -283,7 +283,7 @@ impl Accepting<'_> {
             _ => None,
         };
         let continued =
-            continued.filter(|known| known.rows.last().is_some_and(EventRow::is_run_member));
+            continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member));
         if let Some(known) = continued {
             parent = self.last_id(&known.stored.id)?;
         }
@@ -388,7 +388,7 @@ impl Accepting<'_> {
         let Some(seq) = found.get(message_id) else {
             return self.leaf_id();
         };
-        let rows = load_message_rows(self.db, self.session_id, *seq)?;
+        let rows = load_run_around(self.db, self.session_id, *seq)?.events;
         let last = rows.last().map(|row| Id::parse(row.id.clone()));
         last.transpose().map_err(Error::storage)
     }
@@ -399,7 +399,7 @@ impl Accepting<'_> {
         let Some(first) = first.filter(|first| first.parent_seq != 0) else {
             return Ok(None);
         };
-        let parent = get_event_row(self.db, self.session_id, first.parent_seq)?;
+        let parent = get_run_event(self.db, self.session_id, first.parent_seq)?;
         Id::parse(parent.id).map(Some).map_err(Error::storage)
     }
 
@@ -413,7 +413,13 @@ impl Accepting<'_> {
                 continue;
             };
             let call_id = answer.answer.tool_call_id.as_str();
-            let call = find_client_call(&known.rows, known.copied_seq, call_id)?;
+            let call = find_client_call(
+                self.db,
+                self.session_id,
+                &known.rows,
+                known.copied_seq,
+                call_id,
+            )?;
             let (content, is_error, is_json) = match &answer.answer.outcome {
                 Outcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
                     Ok(text) => (text, false, false),
@@ -465,10 +471,9 @@ impl Accepting<'_> {
 
     fn take_approval(&self, known: &Known, answer: &super::answers::ApprovalAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        for row in own_rows(&known.rows, known.copied_seq) {
+        for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             // As it stands now: an answer before this one may have changed it.
-            let row = get_event_row(self.db, self.session_id, row.seq)?;
-            let mut note = row.note()?;
+            let mut note = get_note(self.db, self.session_id, row.seq)?;
             let Some(approval_id) = note.approvals.get(call_id).cloned() else {
                 continue;
             };
@@ -489,7 +494,7 @@ impl Accepting<'_> {
                     &note,
                 );
             }
-            let call = call_of(&row, call_id)?;
+            let call = call_of(self.db, self.session_id, row, call_id)?;
             let content = match &answer.reason {
                 Some(reason) => format!("{DECLINED} They said: {reason}"),
                 None => DECLINED.to_owned(),
@@ -507,15 +512,15 @@ impl Accepting<'_> {
     /// The approved calls of a message whose results are still to come.
     fn load_approved(&self, known: &Known) -> Result<Vec<Call>> {
         let mut calls = Vec::new();
-        for row in own_rows(&known.rows, known.copied_seq) {
-            let row = get_event_row(self.db, self.session_id, row.seq)?;
-            let note = row.note()?;
+        let answered = answered_calls(&known.rows, known.copied_seq);
+        for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
+            let note = get_note(self.db, self.session_id, row.seq)?;
             for (call_id, approval) in note.decided {
-                // Nobody was asked for it.
-                if !note.approvals.contains_key(&call_id) {
+                // Nobody was asked for it, or it has its result.
+                if !note.approvals.contains_key(&call_id) || answered.contains(call_id.as_str()) {
                     continue;
                 }
-                let call = call_of(&row, &call_id)?;
+                let call = call_of(self.db, self.session_id, row, &call_id)?;
                 calls.push(Call {
                     id: call.id,
                     name: call.name,
@@ -527,8 +532,6 @@ impl Accepting<'_> {
                 });
             }
         }
-        let answered = answered_calls(&known.rows, known.copied_seq)?;
-        calls.retain(|call| !answered.contains(call.id.as_str()));
         Ok(calls)
     }
 }

@@ -5,7 +5,7 @@
 //! Whether the call waits for such an answer is not known here: see
 //! [`super::plan`].
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::ids::Id;
@@ -18,13 +18,15 @@ pub const DECLINED: &str = "The user declined this call.";
 /// What the model reads when a client reported an error without a text.
 const FAILED: &str = "The client reported that the tool failed.";
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClientAnswer {
     pub tool_call_id: Id,
     pub outcome: Outcome,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Outcome {
     /// Any JSON value, as it was sent.
     Output(Box<RawValue>),
@@ -49,7 +51,8 @@ fn null() -> Box<RawValue> {
     RawValue::NULL.to_owned()
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ApprovalAnswer {
     pub tool_call_id: Id,
     /// Which asking it answers, where the client says so: a socket's frame doesn't.
@@ -58,7 +61,8 @@ pub struct ApprovalAnswer {
     pub reason: Option<String>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum Answer {
     Tool(ClientAnswer),
     Approval(ApprovalAnswer),

@@ -15,8 +15,9 @@ use super::kit::{Kit, MAX_OUTPUT_BYTES};
 use super::live::{Audience, Desk, Running};
 use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
-use super::store::{StoredTurn, delete_turn, save_turn, take_turn};
+use super::store::{count_recovery, delete_turn, find_turn, save_turn, state_bytes};
 use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
+use crate::budget::{Hold, TURNS};
 use crate::calibration;
 use crate::compaction::fixed::tools_tokens;
 use crate::config::{Config, load_config};
@@ -26,16 +27,28 @@ use crate::ids::Id;
 use crate::log::append::{Parent, append};
 use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
+use crate::log::slices::MAX_EVENT_BYTES;
 use crate::memory::frozen::{find_reminder, freeze};
 use crate::memory::{Memory, Scope};
 use crate::models::call::{choose_model, open};
 use crate::models::{FinishReason, ModelRequest, Part, Usage};
 use crate::tools::{Toolbox, is_ours};
 use crate::usage::{UsageIncrease, count_usage};
-use crate::working_context::build::{Window, build_working_context};
+use crate::working_context::build::{Window, WorkingContext, build_working_context};
 
 /// Events that a turn's context is built from, at most.
 const CONTEXT_EVENTS: usize = 1_000;
+
+/// Bytes of one answer of a model's: an event's, less what else an event holds.
+const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
+
+/// Bytes of what a model is sent: twice that is two thirds of what all turns may hold.
+const MAX_SENT_BYTES: usize = 8 << 20;
+
+/// How often, and how long each time, a turn waits for room for what it sends to
+/// its model: half a minute in all.
+const MAX_WAITS: usize = 30;
+const WAIT_MS: i64 = 1_000;
 
 /// Times that a turn is taken up again before it is closed with an error.
 const MAX_RECOVERIES: i64 = 2;
@@ -83,27 +96,29 @@ pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
 }
 
 /// Takes up a turn that was cut off; gives its running end, to be driven by
-/// [`go_on`]. `None`: there is no such turn.
+/// [`go_on`] once it is durable that it was counted. `None`: there is no such turn.
 pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
     if room.desk.find(session_id).is_some() {
         return Ok(None);
     }
-    let taken = match take_turn(room.memory.db, session_id) {
-        Err(error) if error.code == Code::CorruptRow => {
+    // Before it is counted: to wait for room is no recovery.
+    let held = room.desk.find_room(0)?;
+    let Some(recoveries) = count_recovery(room.memory.db, session_id)? else {
+        return Ok(None);
+    };
+    let found = match find_turn(room.memory.db, session_id) {
+        Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
             close_unreadable(room, session_id)?;
             return Err(error);
         }
-        taken => taken?,
+        found => found?,
     };
-    let Some(StoredTurn {
-        mut turn,
-        recoveries,
-    }) = taken
-    else {
+    let Some(mut turn) = found else {
         return Ok(None);
     };
     turn.resume();
-    let running = room.desk.begin(&turn);
+    let running = room.desk.begin(&turn, held, true);
+    running.keeps(state_bytes(&turn));
     let (speaker, chunks) = retell(&turn);
     for chunk in &chunks {
         running.push(chunk.json().into());
@@ -128,6 +143,20 @@ fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
         append(db, host, session_id, &[said], &Parent::Leaf, None)?;
         delete_turn(db, session_id)
     })
+}
+
+/// Stops a turn that was cut off and is not taken up; `false`: there is none.
+pub fn stop_cut_off(room: Room<'_>, session_id: &Id) -> Result<bool> {
+    if room.desk.find(session_id).is_some() {
+        return Ok(false);
+    }
+    let Some(mut turn) = find_turn(room.memory.db, session_id)? else {
+        return Ok(false);
+    };
+    turn.resume();
+    turn.cancel();
+    write(&room.memory, &turn, true)?;
+    Ok(true)
 }
 
 pub struct TakenUp {
@@ -261,23 +290,22 @@ impl Drive<'_> {
             }
             None => None,
         };
-        let window = Window {
-            leaf_seq,
-            limit: CONTEXT_EVENTS,
-            system_instructions: instructions,
-            added: turn.messages(),
-        };
-        let context = build_working_context(memory.db, &turn.session_id, window)?;
-        let request = ModelRequest {
-            system: &context.system_instructions,
-            messages: &context.messages,
-            tools: &kit.definitions,
-            max_output_tokens: None,
-        };
         let named = turn.model.as_deref().or(config.model.as_deref());
         let choice = choose_model(memory.outside, named)?;
-        heard.estimated = context.tokens_estimate + tools_tokens(&kit.definitions);
-        let mut stream = open(memory.outside, &choice, &request, true).await?;
+        let kept_bytes = state_bytes(turn) + kit.bytes();
+        self.running.keeps(kept_bytes);
+        let mut stream = {
+            // Let go as soon as the model answers.
+            let (context, _held) = self.build_context(turn, &instructions, leaf_seq).await?;
+            let request = ModelRequest {
+                system: &context.system_instructions,
+                messages: &context.messages,
+                tools: &kit.definitions,
+                max_output_tokens: None,
+            };
+            heard.estimated = context.tokens_estimate + tools_tokens(&kit.definitions);
+            open(memory.outside, &choice, &request, true).await?
+        };
         while let Some(part) = stream.next().await? {
             if let Part::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
@@ -285,7 +313,11 @@ impl Drive<'_> {
             let chunks = self.speaker.borrow_mut().say(&part);
             self.tell(chunks);
             heard.take(part);
-            if self.room.desk.is_full(self.running) {
+            self.running.keeps(kept_bytes + heard.bytes());
+            if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
+                // What is kept of it has to fit an event.
+                let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
+                heard.text.truncate(end);
                 return Err(Error::new(
                     Code::ModelFailed,
                     "The answer grew beyond what one turn may say and was stopped.",
@@ -293,6 +325,40 @@ impl Drive<'_> {
             }
         }
         Ok(())
+    }
+
+    /// What the model is sent, and room for it. Where there is none it is let go
+    /// and built anew when others may have been answered.
+    async fn build_context(
+        &self,
+        turn: &Turn,
+        instructions: &[String],
+        leaf_seq: Option<i64>,
+    ) -> Result<(WorkingContext, Hold)> {
+        let memory = &self.room.memory;
+        let mut tries = 0;
+        loop {
+            let window = Window {
+                leaf_seq,
+                limit: CONTEXT_EVENTS,
+                system_instructions: instructions.to_vec(),
+                added: turn.messages(),
+            };
+            let context = build_working_context(memory.db, &turn.session_id, window)?;
+            let bytes = context.bytes();
+            if bytes > MAX_SENT_BYTES {
+                let what = "What the model would be sent";
+                return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
+            }
+            // Itself, and once more as the provider takes it.
+            match Hold::take(&TURNS, 2 * bytes, "The turns that run") {
+                Ok(held) => return Ok((context, held)),
+                Err(error) if tries == MAX_WAITS => return Err(error),
+                Err(_) => tries += 1,
+            }
+            drop(context);
+            memory.outside.sleep(WAIT_MS).await;
+        }
     }
 
     /// Makes calls side by side. Each result is stored before the next step.
@@ -395,7 +461,11 @@ impl Drive<'_> {
             Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
             Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
-        let written = self.write();
+        let written = write(
+            &self.room.memory,
+            &self.turn.borrow(),
+            self.running.is_cancelled(),
+        );
         let mut speaker = self.speaker.borrow_mut();
         let (chunks, told) = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
@@ -438,52 +508,51 @@ impl Drive<'_> {
             };
             self.room.audience.tell(session_id, &frame, None);
         }
+        self.running.keeps(0);
         self.room.desk.end(self.running, told);
     }
+}
 
-    /// The assistant's events, the usage and the end of the turn, in one
-    /// transaction. Where the log has no place for the answer any more, the turn
-    /// ends all the same.
-    fn write(&self) -> Result<()> {
-        let memory = &self.room.memory;
-        let turn = self.turn.borrow();
-        let events = turn.events()?;
-        let outcome = atomically(memory.db, || {
-            if !events.is_empty() {
-                let parent = match &turn.parent_id {
-                    Some(id) => Parent::After(id.clone()),
-                    None => Parent::Root,
-                };
-                append(
-                    memory.db,
-                    memory.host,
-                    &turn.session_id,
-                    &events,
-                    &parent,
-                    None,
-                )?;
-            }
-            if turn.usage != Usage::default() {
-                let more = UsageIncrease {
-                    input_tokens: turn.usage.input_tokens,
-                    output_tokens: turn.usage.output_tokens,
-                    ..UsageIncrease::default()
-                };
-                count_usage(memory.db, memory.host, &turn.session_id, &more)?;
-            }
-            delete_turn(memory.db, &turn.session_id)
-        });
-        match outcome {
-            Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
-                delete_turn(memory.db, &turn.session_id)?;
-                // Who stopped it knows, and what it cost is lost with what it answered.
-                if self.running.is_cancelled() {
-                    return Ok(());
-                }
-                Err(gone())
-            }
-            outcome => outcome,
+/// The assistant's events, the usage and the end of the turn, in one
+/// transaction. Where the log has no place for the answer any more, the turn
+/// ends all the same.
+fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
+    let events = turn.events()?;
+    let outcome = atomically(memory.db, || {
+        if !events.is_empty() {
+            let parent = match &turn.parent_id {
+                Some(id) => Parent::After(id.clone()),
+                None => Parent::Root,
+            };
+            append(
+                memory.db,
+                memory.host,
+                &turn.session_id,
+                &events,
+                &parent,
+                None,
+            )?;
         }
+        if turn.usage != Usage::default() {
+            let more = UsageIncrease {
+                input_tokens: turn.usage.input_tokens,
+                output_tokens: turn.usage.output_tokens,
+                ..UsageIncrease::default()
+            };
+            count_usage(memory.db, memory.host, &turn.session_id, &more)?;
+        }
+        delete_turn(memory.db, &turn.session_id)
+    });
+    match outcome {
+        Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+            delete_turn(memory.db, &turn.session_id)?;
+            // Who stopped it knows, and what it cost is lost with what it answered.
+            if is_cancelled {
+                return Ok(());
+            }
+            Err(gone())
+        }
+        outcome => outcome,
     }
 }
 
@@ -507,6 +576,11 @@ struct Heard {
 }
 
 impl Heard {
+    fn bytes(&self) -> usize {
+        let calls = self.calls.iter().map(|call| call.arguments.len());
+        self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+    }
+
     fn take(&mut self, part: Part) {
         match part {
             Part::Text(text) => self.text.push_str(&text),

@@ -48,6 +48,14 @@ impl<'a> Kit<'a> {
         })
     }
 
+    /// Bytes of what the model is told of the tools.
+    pub fn bytes(&self) -> usize {
+        let tools = self.definitions.iter();
+        tools
+            .map(|tool| tool.description.len() + tool.parameters.get().len())
+            .sum()
+    }
+
     pub fn runner(&self, name: &str) -> Runner {
         if !self.definitions.iter().any(|tool| tool.name == name) {
             let names: Vec<&str> = self

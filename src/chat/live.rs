@@ -7,29 +7,43 @@
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::future::poll_fn;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::task::{Poll, Waker};
+
+use serde::{Deserialize, Serialize};
 
 use super::answers::Answer;
 use super::frames::outgoing::{Telling, TurnOutcome};
-use super::turn::{MAX_CALLS, Turn};
+use super::turn::Turn;
 use crate::access::Reach;
+use crate::budget::{Hold, TURNS};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
-use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 
 /// Turns of one agent at a time.
 pub const MAX_TURNS: usize = 256;
 
-/// Bytes of chunks that one turn may tell, and all running turns together: an
-/// isolate has 128 MB.
-pub const MAX_TURN_BYTES: usize = MAX_EVENT_BYTES;
-pub const MAX_DESK_BYTES: usize = 48 << 20;
+/// What one turn may hold: what it said, and the chunks that tell it, which are
+/// as many bytes again and more.
+pub const MAX_TURN_BYTES: usize = 16 << 20;
+
+/// What every turn is given room for, so that a short one is never cut off by
+/// long ones: 256 of them are 8 MiB, a third of what all turns may hold.
+const MIN_TURN_BYTES: usize = 32 << 10;
+
+/// What a chunk takes beside its text: a pointer to it, and its counts.
+const CHUNK_BYTES: usize = 32;
+
+/// Looks in a row that find a listener of a turn that is over where it was: then
+/// it is cut off. The object looks every ten seconds.
+const MAX_SILENT_LOOKS: u32 = 3;
 
 #[derive(Default)]
 pub struct Desk {
     running: RefCell<HashMap<String, Rc<Running>>>,
+    /// Turns that are over and have listeners that still read.
+    outlasted: RefCell<Vec<Weak<Running>>>,
 }
 
 impl Desk {
@@ -49,8 +63,31 @@ impl Desk {
         self.running.borrow().len()
     }
 
+    /// Whether there is anything to look after.
     pub fn is_busy(&self) -> bool {
-        !self.running.borrow().is_empty()
+        self.outlasted
+            .borrow_mut()
+            .retain(|turn| turn.strong_count() > 0);
+        !self.running.borrow().is_empty() || !self.outlasted.borrow().is_empty()
+    }
+
+    /// Sessions whose turn runs.
+    pub fn sessions(&self) -> Vec<String> {
+        self.running.borrow().keys().cloned().collect()
+    }
+
+    /// Turns that run and had been cut off.
+    pub fn count_taken_up(&self) -> usize {
+        let running = self.running.borrow();
+        running.values().filter(|turn| turn.was_cut_off).count()
+    }
+
+    /// Lets go of what was told to listeners that have stopped reading since the
+    /// turn's end.
+    pub fn cut_off_silent(&self) {
+        self.outlasted
+            .borrow_mut()
+            .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.look_at_listeners()));
     }
 
     /// Stops all turns: what they would write has no place any more.
@@ -60,10 +97,11 @@ impl Desk {
         }
     }
 
-    /// Whether another turn may begin.
-    pub fn check_room(&self) -> Result<()> {
+    /// Room for another turn, of which `bytes` are known; to be asked for before
+    /// anything is written.
+    pub fn find_room(&self, bytes: usize) -> Result<Hold> {
         if self.running.borrow().len() < MAX_TURNS {
-            return Ok(());
+            return Hold::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
         }
         Err(Error::new(
             Code::RateLimited,
@@ -73,17 +111,23 @@ impl Desk {
     }
 
     /// Takes the session for a turn. The table of turns has let nobody else in.
-    pub fn begin(&self, turn: &Turn) -> Rc<Running> {
+    pub fn begin(&self, turn: &Turn, room: Hold, was_cut_off: bool) -> Rc<Running> {
         let running = Rc::new(Running {
+            was_cut_off,
             session_id: turn.session_id.clone(),
             request_id: turn.id.clone(),
             message_id: turn.message_id.clone(),
             is_continuation: turn.is_continuation,
             chunks: RefCell::default(),
-            bytes: Cell::new(0),
+            chunk_bytes: Cell::new(0),
+            turn_bytes: Cell::new(0),
+            is_over_limit: Cell::new(false),
+            is_cut_short: Cell::new(false),
+            room,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
-            answers: RefCell::default(),
+            reads: Cell::new(0),
+            silent_looks: Cell::new((0, 0)),
             wakers: RefCell::default(),
         });
         self.running
@@ -101,19 +145,16 @@ impl Desk {
         running.wake();
     }
 
-    fn bytes(&self) -> usize {
-        let running = self.running.borrow();
-        running.values().map(|running| running.bytes.get()).sum()
-    }
-
-    /// Whether a turn has said more than there is room for.
-    pub fn is_full(&self, running: &Running) -> bool {
-        running.bytes.get() > MAX_TURN_BYTES || self.bytes() > MAX_DESK_BYTES
+    /// Looks after a turn that is over as long as somebody reads what it told.
+    pub fn outlast(&self, running: &Rc<Running>) {
+        self.outlasted.borrow_mut().push(Rc::downgrade(running));
     }
 }
 
 /// What a socket answered to a call, perhaps before the turn that asked has ended:
 /// a client runs its tools as soon as it hears of their calls.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct ClientReply {
     pub answer: Answer,
     pub continues: bool,
@@ -129,11 +170,21 @@ pub struct Running {
     pub message_id: String,
     pub is_continuation: bool,
     chunks: RefCell<Vec<Rc<str>>>,
-    bytes: Cell<usize>,
+    chunk_bytes: Cell<usize>,
+    /// Of what the turn keeps beside its chunks.
+    turn_bytes: Cell<usize>,
+    /// Held until the last who listens is gone.
+    room: Hold,
+    is_over_limit: Cell<bool>,
+    is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
-    /// Answers to its calls that came while it still ran.
-    answers: RefCell<Vec<ClientReply>>,
+    /// It was taken up again.
+    was_cut_off: bool,
+    /// Chunks that listeners took, and how many it were, and for how many looks,
+    /// when they were looked at last.
+    reads: Cell<u64>,
+    silent_looks: Cell<(u64, u32)>,
     /// Of all who wait for a chunk, or for the user to change their mind.
     wakers: RefCell<Vec<Waker>>,
 }
@@ -149,13 +200,32 @@ impl Running {
 
     /// Adds a chunk; gives its number.
     pub fn push(&self, chunk: Rc<str>) -> usize {
-        self.bytes.set(self.bytes.get() + chunk.len());
+        self.chunk_bytes
+            .set(self.chunk_bytes.get() + chunk.len() + CHUNK_BYTES);
+        self.measure();
         let mut chunks = self.chunks.borrow_mut();
         chunks.push(chunk);
         let number = chunks.len() - 1;
         drop(chunks);
         self.wake();
         number
+    }
+
+    /// Says what the turn keeps beside its chunks by now.
+    pub fn keeps(&self, bytes: usize) {
+        self.turn_bytes.set(bytes);
+        self.measure();
+    }
+
+    fn measure(&self) {
+        let bytes = self.turn_bytes.get() + self.chunk_bytes.get();
+        let fits = bytes <= MAX_TURN_BYTES && self.room.resize(bytes.max(MIN_TURN_BYTES));
+        self.is_over_limit.set(!fits);
+    }
+
+    /// Whether it holds more than there is room for.
+    pub fn is_over_limit(&self) -> bool {
+        self.is_over_limit.get()
     }
 
     pub fn chunk(&self, index: usize) -> Option<Rc<str>> {
@@ -181,16 +251,29 @@ impl Running {
         .await
     }
 
-    /// Keeps an answer for the turn's end; beyond a limit nobody's calls are left.
-    pub fn keep_answer(&self, answer: ClientReply) {
-        let mut answers = self.answers.borrow_mut();
-        if answers.len() < MAX_CALLS {
-            answers.push(answer);
-        }
+    /// Notes that a listener took a chunk.
+    pub fn was_read(&self) {
+        self.reads.set(self.reads.get() + 1);
     }
 
-    pub fn take_answers(&self) -> Vec<ClientReply> {
-        self.answers.take()
+    /// Whether its listeners were cut off, now or before.
+    fn look_at_listeners(&self) -> bool {
+        let (seen, looks) = self.silent_looks.get();
+        let reads = self.reads.get();
+        let looks = if reads == seen { looks + 1 } else { 0 };
+        self.silent_looks.set((reads, looks));
+        if looks < MAX_SILENT_LOOKS {
+            return false;
+        }
+        self.is_cut_short.set(true);
+        self.chunks.take();
+        self.room.resize(0);
+        true
+    }
+
+    /// Whether chunks that nobody took in time are gone.
+    pub fn is_cut_short(&self) -> bool {
+        self.is_cut_short.get()
     }
 
     pub fn is_cancelled(&self) -> bool {

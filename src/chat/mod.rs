@@ -37,6 +37,7 @@ pub mod answers;
 pub mod chunks;
 pub mod client_tools;
 pub mod drive;
+pub mod early;
 pub mod frames;
 pub mod kit;
 pub mod live;

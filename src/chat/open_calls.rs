@@ -9,22 +9,25 @@
 use std::collections::HashSet;
 
 use super::plan::{Awaits, OpenCall};
+use crate::database::Database;
 use crate::error::{Error, Result};
+use crate::ids::Id;
 use crate::log::event::ToolCall;
-use crate::messages::view::EventRow;
+use crate::messages::read::get_event_text;
+use crate::messages::run::RunEvent;
 
 /// Those of a message's events that turns of this session wrote: `copied_seq` is
 /// that of the newest event that came with a file or a fork.
-pub fn own_rows(rows: &[EventRow], copied_seq: i64) -> impl Iterator<Item = &EventRow> {
+pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl Iterator<Item = &RunEvent> {
     rows.iter()
-        .filter(move |row| row.seq > copied_seq && row.is_run_member())
+        .filter(move |row| row.seq > copied_seq && row.is_run_member)
 }
 
 /// The calls of a message that wait for the client or the user.
-pub fn open_calls(rows: &[EventRow], copied_seq: i64) -> Result<Vec<OpenCall>> {
-    let answered = answered_calls(rows, copied_seq)?;
+pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
+    let answered = answered_calls(rows, copied_seq);
     let mut open = Vec::new();
-    for row in own_rows(rows, copied_seq) {
+    for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         let note = row.note()?;
         let outputs = note.client_calls.iter().map(|id| (id, Awaits::Output));
         let approvals = note
@@ -36,7 +39,7 @@ pub fn open_calls(rows: &[EventRow], copied_seq: i64) -> Result<Vec<OpenCall>> {
                 (id, Awaits::Approval { approval_id })
             });
         open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
-            (!answered.contains(id)).then(|| OpenCall {
+            (!answered.contains(id.as_str())).then(|| OpenCall {
                 tool_call_id: id.clone(),
                 awaits,
             })
@@ -46,35 +49,46 @@ pub fn open_calls(rows: &[EventRow], copied_seq: i64) -> Result<Vec<OpenCall>> {
 }
 
 /// The calls that have their results, in events of this session's own.
-pub fn answered_calls(rows: &[EventRow], copied_seq: i64) -> Result<HashSet<String>> {
+pub fn answered_calls(rows: &[RunEvent], copied_seq: i64) -> HashSet<&str> {
     own_rows(rows, copied_seq)
-        .filter_map(|row| row.answered_call().transpose())
+        .filter_map(|row| row.answered.as_deref())
         .collect()
 }
 
 /// The call that waits for the client's output under this id.
-pub fn find_client_call(rows: &[EventRow], copied_seq: i64, call_id: &str) -> Result<ToolCall> {
-    for row in own_rows(rows, copied_seq) {
+pub fn find_client_call(
+    db: &dyn Database,
+    session_id: &Id,
+    rows: &[RunEvent],
+    copied_seq: i64,
+    call_id: &str,
+) -> Result<ToolCall> {
+    for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         if row.note()?.client_calls.iter().any(|id| id == call_id) {
-            return call_of(row, call_id);
+            return call_of(db, session_id, row, call_id);
         }
     }
     Err(missing())
 }
 
 /// A call of this event, which notes it. Never another event's of the same id:
-/// somebody may have put one beside it.
-pub fn call_of(row: &EventRow, call_id: &str) -> Result<ToolCall> {
+/// somebody may have put one beside it. Only this event is read.
+pub fn call_of(
+    db: &dyn Database,
+    session_id: &Id,
+    row: &RunEvent,
+    call_id: &str,
+) -> Result<ToolCall> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Called {
         tool_calls: Option<Vec<ToolCall>>,
     }
-    let Some(tool) = row.tool.as_deref() else {
+    let Some(tool) = get_event_text(db, session_id, row.seq)?.tool else {
         return Err(missing());
     };
     let called: Called =
-        serde_json::from_str(tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
+        serde_json::from_str(&tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
     let mut calls = called.tool_calls.into_iter().flatten();
     calls
         .find(|call| call.id.as_str() == call_id)

@@ -97,6 +97,16 @@ impl ChatMessage {
 }
 
 impl ChatRequest {
+    /// Bytes of it that its turn keeps.
+    pub fn kept_bytes(&self) -> usize {
+        let instructions = self.system_instructions.iter().map(String::len);
+        let tools = self
+            .client_tools
+            .iter()
+            .map(|tool| tool.description.len() + tool.parameters.get().len());
+        instructions.chain(tools).sum()
+    }
+
     /// The ids by which the log may know the messages.
     pub fn message_ids(&self) -> impl Iterator<Item = &Id> {
         let named = match &self.trigger {

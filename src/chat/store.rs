@@ -5,17 +5,12 @@ use crate::database::{Database, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 
-/// Turns that one look finds.
-pub const MAX_FOUND: i64 = 256;
+/// Turns that were cut off and are gone on with at the same time. Each is read
+/// whole and asks its model at once; the others follow as these end.
+pub const MAX_TAKEN_UP: usize = 4;
 
 /// A turn is one value, and one of SQLite's here holds 2 MB.
 const MAX_STATE_BYTES: usize = 1_900_000;
-
-pub struct StoredTurn {
-    pub turn: Turn,
-    /// Times that it was taken up again.
-    pub recoveries: i64,
-}
 
 pub fn insert_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
     db.run(
@@ -29,6 +24,11 @@ pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
         "UPDATE cf_agents_turns SET state = ?2 WHERE session_id = ?1",
         &[turn.session_id.as_str().into(), render(turn)?.into()],
     )
+}
+
+/// What a turn takes where it is stored.
+pub fn state_bytes(turn: &Turn) -> usize {
+    serde_json::to_string(turn).map_or(0, |json| json.len())
 }
 
 fn render(turn: &Turn) -> Result<String> {
@@ -46,27 +46,43 @@ pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(find_row(db, sql, &[session_id.as_str().into()])?.is_some())
 }
 
-/// A turn to take up again, counted as taken up.
-pub fn take_turn(db: &dyn Database, session_id: &Id) -> Result<Option<StoredTurn>> {
+/// Counts that a turn is taken up again; gives how often it was by now. `None`:
+/// there is none.
+pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>> {
     let sql = "UPDATE cf_agents_turns
                   SET recoveries = recoveries + 1
                 WHERE session_id = ?1
-            RETURNING state, recoveries";
-    let Some(row) = find_row(db, sql, &[session_id.as_str().into()])? else {
-        return Ok(None);
-    };
-    let turn = serde_json::from_str(row.text(0)?)
-        .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))?;
-    Ok(Some(StoredTurn {
-        turn,
-        recoveries: row.integer(1)?,
-    }))
+            RETURNING recoveries";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?;
+    row.map(|row| row.integer(0)).transpose()
 }
 
-/// The sessions that have a turn.
-pub fn load_sessions_with_turns(db: &dyn Database) -> Result<Vec<Id>> {
-    let sql = "SELECT session_id FROM cf_agents_turns ORDER BY session_id LIMIT ?1";
-    let rows = db.rows(sql, &[MAX_FOUND.into()])?;
+pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
+    let sql = "SELECT state FROM cf_agents_turns WHERE session_id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?;
+    row.map(|row| {
+        serde_json::from_str(row.text(0)?)
+            .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
+    })
+    .transpose()
+}
+
+/// Sessions whose turn was cut off, those that were taken up least often first.
+/// `running`: those whose turn runs.
+pub fn load_sessions_cut_off(
+    db: &dyn Database,
+    running: &[String],
+    limit: usize,
+) -> Result<Vec<Id>> {
+    let running = serde_json::json!(running).to_string();
+    let rows = db.rows(
+        "SELECT session_id
+           FROM cf_agents_turns
+          WHERE session_id NOT IN (SELECT value FROM json_each(?1))
+          ORDER BY recoveries, session_id
+          LIMIT ?2",
+        &[running.into(), (limit as i64).into()],
+    )?;
     rows.iter()
         .map(|row| Id::parse(row.text(0)?.to_owned()).map_err(Error::storage))
         .collect()

@@ -7,7 +7,7 @@ use crate::host::Host;
 use crate::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::tip::get_tip;
-use crate::messages::read::{get_event_row, message_from};
+use crate::messages::run::{get_run_event, load_run_from};
 use crate::messages::view::MAX_RUN_EVENTS;
 use crate::tree::leaf::get_seq;
 use crate::tree::overlays::{self, MAX_SUMMARY_BYTES, NewOverlay, Range};
@@ -44,8 +44,8 @@ pub fn add_compaction(
         let range = align(db, session_id, from_seq, to_seq)?;
         let new = NewOverlay {
             range,
-            from_id: &get_event_row(db, session_id, range.from_seq)?.id,
-            to_id: &get_event_row(db, session_id, range.to_seq)?.id,
+            from_id: &get_run_event(db, session_id, range.from_seq)?.id,
+            to_id: &get_run_event(db, session_id, range.to_seq)?.id,
             summary,
             tokens_before: None,
             tokens_after: None,
@@ -92,12 +92,8 @@ fn record(
 }
 
 fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<Range> {
-    let last = get_event_row(db, session_id, to_seq)?;
-    let to_seq = if last.is_run_member() {
-        message_from(db, session_id, last)?.last_seq
-    } else {
-        to_seq
-    };
+    let last = get_run_event(db, session_id, to_seq)?;
+    let to_seq = load_run_from(db, session_id, last)?.last_seq();
     let mut range = Range {
         from_seq,
         to_seq,

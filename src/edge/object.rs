@@ -4,7 +4,7 @@
 //! bytes of Rust's: here an answer made by SQLite stays a JavaScript string all
 //! the way out.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::rc::Rc;
 
 use js_sys::JsString;
@@ -14,10 +14,10 @@ use worker::{Env, web_sys, worker_sys};
 use super::host::Runtime;
 use super::outside::Bindings;
 use super::sockets::{self, Socket, Sockets};
-use super::storage::{Sqlite, Storage, empty, wake_at};
+use super::storage::{Sqlite, Storage, empty, settle, wake_at};
 use super::{http, identify, policy, sharing, site, stream, transfer};
 use crate::access::{self, Caller, Policy};
-use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
+use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_some};
 use crate::api::route::{self, Route};
 use crate::api::{
     Agent, Reply, admit, begin_export, begin_import, check_room, dispatch, follow_up, get_messages,
@@ -45,12 +45,12 @@ const INDEX_PAUSE_MS: i64 = 100;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
-    state: worker::State,
     /// Shared with what goes on after an answer.
     object: Rc<Object>,
 }
 
 struct Object {
+    state: worker::State,
     storage: Storage,
     policy: Policy,
     outside: Bindings,
@@ -61,8 +61,10 @@ struct Object {
     is_migrated: Cell<bool>,
     watch: Watch,
     desk: Desk,
-    /// Turns that were cut off and are to be gone on with.
-    taken_up: RefCell<Vec<Work>>,
+    /// Whether turns that were cut off are to be looked for.
+    is_look_due: Cell<bool>,
+    /// When listeners were looked at last.
+    looked_at_ms: Cell<i64>,
     /// When it is woken next, as far as this life knows.
     wakes_at_ms: Cell<i64>,
 }
@@ -83,11 +85,12 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             watch: Watch::default(),
             desk: Desk::default(),
-            taken_up: RefCell::default(),
+            is_look_due: Cell::new(false),
+            looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
+            state,
         };
         Self {
-            state,
             object: Rc::new(object),
         }
     }
@@ -105,23 +108,20 @@ impl SessionAgent {
         let object = &self.object;
         object.wakes_at_ms.set(0);
         let db = Sqlite::new(&object.storage);
-        let looked = object.get_ready(&db).and_then(|()| object.take_up(&db));
-        self.go_on();
-        match looked {
-            Ok(()) => {
-                // Those that run are looked after, too.
-                if object.desk.is_busy() {
-                    object.look_later().await;
-                }
-                object.go_on_indexing().await;
-                Ok(())
-            }
-            Err(error) => {
-                http::log(&error);
-                // The runtime asks again.
-                Err(JsValue::from_str(error.code.name()))
-            }
+        if let Err(error) = object.get_ready(&db) {
+            http::log(&error);
+            // The runtime asks again.
+            return Err(JsValue::from_str(error.code.name()));
         }
+        object.is_look_due.set(false);
+        object.cut_off_silent();
+        object.look();
+        // Those that run, or are still read, are looked after, too.
+        if object.desk.is_busy() {
+            object.look_later().await;
+        }
+        object.go_on_indexing().await;
+        Ok(())
     }
 
     #[wasm_bindgen(js_name = webSocketMessage)]
@@ -166,11 +166,11 @@ impl SessionAgent {
         let object = &self.object;
         let db = Sqlite::new(&object.storage);
         let handled = object.handle(request, &db).await;
-        self.go_on();
+        object.look_once();
         match handled {
             Ok(Answer::Reply(reply, hold)) => {
                 if let Some(grown) = reply.grown {
-                    self.follow_up(grown);
+                    object.begin_follow_up(grown);
                 }
                 if reply.indexing_goes_on {
                     self.index_soon();
@@ -183,7 +183,7 @@ impl SessionAgent {
             }
             Ok(Answer::Turn(begun)) => {
                 if let Some(work) = begun.work {
-                    self.begin(work);
+                    object.begin(work);
                 }
                 answer_turn(begun.listening, &db)
             }
@@ -193,40 +193,12 @@ impl SessionAgent {
         }
     }
 
-    /// Goes on after the answer, on a meter of its own.
-    fn follow_up(&self, grown: Id) {
-        let object = Rc::clone(&self.object);
-        self.state.wait_until(async move {
-            object.follow_up(&grown).await;
-        });
-    }
-
     /// Goes on with the index by an alarm, which an eviction does not forget.
     fn index_soon(&self) {
         let object = Rc::clone(&self.object);
-        self.state
+        self.object
+            .state
             .wait_until(async move { object.index_later().await });
-    }
-
-    /// Runs a turn, whether or not its client stays.
-    fn begin(&self, work: Work) {
-        // Beside the turn: its model is not kept waiting for the alarm to be set.
-        let object = Rc::clone(&self.object);
-        self.state
-            .wait_until(async move { object.look_later().await });
-        let object = Rc::clone(&self.object);
-        self.state.wait_until(async move {
-            let db = Sqlite::new(&object.storage);
-            let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
-            object.follow_up(&grown).await;
-        });
-    }
-
-    /// Goes on with the turns that were taken up.
-    fn go_on(&self) {
-        for work in self.object.taken_up.take() {
-            self.begin(work);
-        }
     }
 
     async fn hear(&self, socket: &Socket, text: &str) -> Result<()> {
@@ -241,13 +213,14 @@ impl SessionAgent {
         let object = &self.object;
         let db = Sqlite::new(&object.storage);
         object.get_ready(&db)?;
-        self.go_on();
         let caller = seat.caller();
-        let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await?;
+        let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await;
+        object.look_once();
+        let heard = heard?;
         // First, so that a socket that is gone doesn't keep it from running; it says
         // nothing before this function waits.
         if let Some(work) = heard.work {
-            self.begin(work);
+            object.begin(work);
         }
         for reply in heard.replies {
             socket.send(&reply).map_err(sockets::failed)?;
@@ -256,7 +229,7 @@ impl SessionAgent {
             sockets::keep(socket, seat).map_err(sockets::failed)?;
         }
         if let Some(grown) = heard.grown {
-            self.follow_up(grown);
+            object.begin_follow_up(grown);
         }
         if heard.indexing_goes_on {
             self.index_soon();
@@ -286,6 +259,64 @@ fn answer_turn(listening: Listening, db: &Sqlite<'_>) -> Result<web_sys::Respons
 }
 
 impl Object {
+    /// Goes on after the answer, on a meter of its own.
+    fn begin_follow_up(self: &Rc<Self>, grown: Id) {
+        let object = Rc::clone(self);
+        self.state.wait_until(async move {
+            object.follow_up(&grown).await;
+        });
+    }
+
+    /// Runs a turn, whether or not its client stays.
+    fn begin(self: &Rc<Self>, work: Work) {
+        // Beside the turn: its model is not kept waiting for the alarm to be set.
+        self.begin_look_later();
+        let object = Rc::clone(self);
+        self.state.wait_until(async move {
+            if matches!(work, Work::TakeUp(_))
+                && let Err(error) = settle(&object.storage).await
+            {
+                // Whoever waits for the turn hears its end all the same.
+                http::log(&error);
+            }
+            let db = Sqlite::new(&object.storage);
+            let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
+            object.look();
+            object.follow_up(&grown).await;
+        });
+    }
+
+    /// Looks for turns that were cut off, the first time in this life of the
+    /// object: after the request that woke it, which is none of theirs.
+    fn look_once(self: &Rc<Self>) {
+        if self.is_look_due.replace(false) {
+            self.look();
+        }
+    }
+
+    /// Takes up some of the turns that were cut off. What fails is looked for again.
+    fn look(self: &Rc<Self>) {
+        if !self.is_migrated.get() {
+            // It was emptied: there is nothing to look for, and no table to look in.
+            return;
+        }
+        let db = Sqlite::new(&self.storage);
+        let look = take_up_some(&self.agent(&db, &Caller::Owner, &[]));
+        look.failures.iter().for_each(http::log);
+        for work in look.works {
+            self.begin(work);
+        }
+        if look.is_more_left {
+            self.begin_look_later();
+        }
+    }
+
+    fn begin_look_later(self: &Rc<Self>) {
+        let object = Rc::clone(self);
+        self.state
+            .wait_until(async move { object.look_later().await });
+    }
+
     fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {
         Agent {
             name: &self.name,
@@ -403,6 +434,15 @@ impl Object {
         }
     }
 
+    /// An alarm may come sooner for the index's sake: listeners have their time.
+    fn cut_off_silent(&self) {
+        let now_ms = Runtime.now_ms();
+        if now_ms - self.looked_at_ms.get() >= LOOK_AFTER_MS {
+            self.looked_at_ms.set(now_ms);
+            self.desk.cut_off_silent();
+        }
+    }
+
     /// Has the object woken, should it die while a turn runs.
     async fn look_later(&self) {
         let now_ms = Runtime.now_ms();
@@ -450,6 +490,7 @@ impl Object {
 
     async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
+        self.is_look_due.set(false);
         self.desk.cancel_all();
         empty(&self.storage).await?;
         // Its alarm is gone with it.
@@ -457,21 +498,15 @@ impl Object {
         Ok(())
     }
 
-    /// Once in an object's life in memory: brings the tables up to date, and takes
-    /// up the turns that its last life left. Right before its first statement, not
-    /// in the constructor: a request that is refused costs no row.
+    /// Once in an object's life in memory: brings the tables up to date. Right before
+    /// its first statement, not in the constructor: a request that is refused costs
+    /// no row.
     fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() {
             schema::migrate(db, &Runtime)?;
-            self.take_up(db)?;
             self.is_migrated.set(true);
+            self.is_look_due.set(true);
         }
-        Ok(())
-    }
-
-    fn take_up(&self, db: &Sqlite<'_>) -> Result<()> {
-        let works = take_up_all(&self.agent(db, &Caller::Owner, &[]))?;
-        self.taken_up.borrow_mut().extend(works);
         Ok(())
     }
 }

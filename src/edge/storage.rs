@@ -31,6 +31,9 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = setAlarm)]
     async fn set_alarm(this: &Storage, at_ms: f64) -> Result<JsValue, JsValue>;
 
+    #[wasm_bindgen(method, catch)]
+    async fn sync(this: &Storage) -> Result<JsValue, JsValue>;
+
     type Sql;
 
     #[wasm_bindgen(method, catch, variadic)]
@@ -103,6 +106,12 @@ impl<'a> Sqlite<'a> {
 /// Has the object woken at a time; an earlier wish gives way.
 pub async fn wake_at(storage: &Storage, at_ms: i64) -> Result<()> {
     storage.set_alarm(at_ms as f64).await.map_err(failed)?;
+    Ok(())
+}
+
+/// Waits until what was written so far outlives the object.
+pub async fn settle(storage: &Storage) -> Result<()> {
+    storage.sync().await.map_err(failed)?;
     Ok(())
 }
 

@@ -5,13 +5,19 @@ use serde_json::json;
 
 use super::event::{Action, EVENT_COLUMNS, EVENT_JSON, MESSAGE, SLICED_BYTES, StoredEvent};
 use super::slices::load_slices;
+use crate::budget::MAX_ANSWER_BYTES;
 use crate::database::{Database, Row, Text, Value, find_row};
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 
-/// The most that one read answers, in bytes of stored text: a page over it is
-/// refused with advice, not cut. A quarter of what an object may hold in memory.
-pub const MAX_READ_BYTES: usize = 32 << 20;
+/// Bytes that an event `e` shows, at most. Of a message in slices the text is
+/// counted twice, by itself and within the message; it alone is shown.
+const BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
+    + coalesce(octet_length(e.metadata), 0) + iif(e.message IS NULL, e.sliced_bytes, e.sliced_bytes / 2)";
+
+/// An event of at most so many bytes is part of a page that SQLite makes, whatever
+/// the page's length.
+const SHORT_BYTES: i64 = 8 << 10;
 
 /// Which events of a session, and how many.
 pub struct EventQuery<'a> {
@@ -67,13 +73,19 @@ impl EventQuery<'_> {
     }
 }
 
-/// The events as a JSON array in `seq` order.
+/// The events as a JSON array in `seq` order. SQLite holds the whole of a page
+/// while it makes it: so a page is made there if no event takes more than its part
+/// of what an answer may hold.
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
+    let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
+    let max_bytes = share.max(SHORT_BYTES);
     let (inner, params) = query.build(&format!(
-        "e.seq AS seq, e.sliced_bytes AS sliced_bytes, {EVENT_JSON} AS event"
+        "e.seq AS seq,
+         e.sliced_bytes > 0 OR {BYTES} > {max_bytes} AS is_long,
+         iif(e.sliced_bytes > 0 OR {BYTES} > {max_bytes}, NULL, {EVENT_JSON}) AS event"
     ));
     let sql = format!(
-        "SELECT iif(coalesce(max(sliced_bytes), 0) = 0,
+        "SELECT iif(coalesce(max(is_long), 0) = 0,
                     '[' || coalesce(group_concat(event, ',' ORDER BY seq), '') || ']',
                     NULL)
            FROM ({inner})"
@@ -118,33 +130,65 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
 }
 
 fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
-    let (inner, params) = query.build(
-        "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0) + e.sliced_bytes AS bytes",
+    let seqs = find_page(db, query)?;
+    let sql = format!(
+        "SELECT {EVENT_COLUMNS}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2"
     );
-    let row = find_row(
-        db,
-        &format!("SELECT coalesce(sum(bytes), 0) FROM ({inner})"),
-        &params,
-    )?;
-    let bytes = row.and_then(|row| row.find_integer(0)).unwrap_or(0);
-    let bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-    if bytes > MAX_READ_BYTES {
-        return Err(Error::payload_too_large(
-            "The page of events (ask for fewer with `limit`)",
-            MAX_READ_BYTES,
-            bytes,
-        ));
+    let mut page = String::from("[");
+    for seq in seqs {
+        let row = find_row(db, &sql, &[query.session_id.as_str().into(), seq.into()])?;
+        let mut row = row.ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
+        fill_in_slices(db, &mut row)?;
+        let event = serde_json::to_string(&StoredEvent::from_row(&row)?)
+            .map_err(|error| Error::storage(error.to_string()))?;
+        drop(row);
+        if page.len() > 1 {
+            page.push(',');
+        }
+        page.push_str(&event);
     }
-    let (inner, params) = query.build(EVENT_COLUMNS);
-    let mut rows = db.rows(&inner, &params)?;
-    rows.sort_by_key(|row| row.find_integer(2));
-    for row in &mut rows {
-        fill_in_slices(db, row)?;
+    page.push(']');
+    Ok(page.into())
+}
+
+/// The page's events by `seq`, if an answer holds them; a single one always is one.
+fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
+    let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
+    let mut sizes = Vec::new();
+    for row in db.rows(&inner, &params)? {
+        let bytes = usize::try_from(row.integer(1)?).unwrap_or(usize::MAX);
+        sizes.push((row.integer(0)?, bytes));
     }
-    let events = rows
+    let total = sizes.iter().map(|(_, bytes)| bytes).sum::<usize>();
+    if total > MAX_ANSWER_BYTES && sizes.len() > 1 {
+        return Err(page_too_long(&sizes, total));
+    }
+    let mut seqs: Vec<i64> = sizes.into_iter().map(|(seq, _)| seq).collect();
+    seqs.sort_unstable();
+    Ok(seqs)
+}
+
+/// `sizes`: in the order in which a smaller `limit` would keep them.
+fn page_too_long(sizes: &[(i64, usize)], total: usize) -> Error {
+    let mut left = MAX_ANSWER_BYTES;
+    let fitting = sizes
         .iter()
-        .map(StoredEvent::from_row)
-        .collect::<Result<Vec<_>>>()?;
-    let json = serde_json::to_string(&events).map_err(|error| Error::storage(error.to_string()))?;
-    Ok(json.into())
+        .take_while(|(_, bytes)| match left.checked_sub(*bytes) {
+            Some(rest) => {
+                left = rest;
+                true
+            }
+            None => false,
+        })
+        .count()
+        .max(1);
+    Error::payload_too_large(
+        &format!("The page of events (ask for fewer: `limit` {fitting} fits)"),
+        MAX_ANSWER_BYTES,
+        total,
+    )
+    .with("limitThatFits", fitting)
 }

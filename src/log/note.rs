@@ -7,6 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Reach;
+use crate::database::{Database, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
 
 /// Bytes of reasoning that are kept of one step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
@@ -67,5 +70,19 @@ impl Note {
             return None;
         }
         serde_json::to_string(self).ok()
+    }
+}
+
+/// The note of an event as it stands now.
+pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
+    let sql = "SELECT note, id
+                 FROM cf_agents_events
+                WHERE session_id = ?1
+                  AND seq = ?2";
+    let row = find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
+    match Note::parse(row.find_text(0)) {
+        Some(note) => Ok(note),
+        None => Err(Error::corrupt_row(row.text(1)?, "note")),
     }
 }

@@ -17,6 +17,9 @@ use crate::host::Host;
 /// Bytes of an entry's text: a chunk of knowledge, not a file.
 pub const MAX_ENTRY_BYTES: usize = 64 << 10;
 
+/// Bytes of a page of entries: at least 64 of the longest.
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
 /// Entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
 
@@ -346,9 +349,17 @@ fn load_page(
         (limit + 1).into(),
     ];
     let rows = db.rows(&sql, &params)?;
-    let mut entries = rows.iter().map(to_entry).collect::<Result<Vec<_>>>()?;
-    let has_more = entries.len() as i64 > limit;
-    entries.truncate(usize::try_from(limit).unwrap_or(0));
+    let mut entries = Vec::new();
+    let mut bytes = 0;
+    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
+        let entry = to_entry(row)?;
+        bytes += entry.content.len();
+        if bytes > MAX_PAGE_BYTES {
+            break;
+        }
+        entries.push(entry);
+    }
+    let has_more = rows.len() > entries.len();
     let cursor = entries
         .last()
         .filter(|_| has_more)

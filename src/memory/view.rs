@@ -11,7 +11,8 @@ use super::homes::PATIENCE_MS;
 use super::label::Label;
 use super::source::Home;
 use super::{Memory, Scope};
-use crate::error::Result;
+use crate::budget::MAX_ANSWER_BYTES;
+use crate::error::{Code, Error, Result};
 
 /// How long all homes of many blocks together are waited for.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
@@ -36,22 +37,52 @@ pub fn get_in_view(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Resu
     get_definition(memory, Scope::Agent, label)
 }
 
-/// What a scope sees, read from every home.
+/// What a scope sees, read from every home. What is more than one answer holds is
+/// left out, and said to be.
 pub async fn read_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Block>> {
     read_blocks(memory, &load_view(memory, scope)?).await
+}
+
+/// The blocks, if one answer holds them.
+pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
+    let read = read_blocks(memory, blocks).await?;
+    if read.iter().any(is_left_out) {
+        let error = Error::new(
+            Code::PayloadTooLarge,
+            format!(
+                "The blocks together are more than the {MAX_ANSWER_BYTES} bytes that one answer holds. Read each by itself with `getBlock`."
+            ),
+        );
+        return Err(error.with("limit", MAX_ANSWER_BYTES));
+    }
+    Ok(read)
+}
+
+/// What stands for the content of a block that there was no room for.
+const LEFT_OUT: &str = "the blocks before it are all that can be read at once";
+
+fn is_left_out(block: &Block) -> bool {
+    block.unavailable.as_deref() == Some(LEFT_OUT)
 }
 
 /// The blocks, read from their homes. One that is away is left out and said to be.
 pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let begun_ms = memory.host.now_ms();
     let mut read = Vec::with_capacity(blocks.len());
+    let mut bytes = 0;
     for block in blocks {
         let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
-        read.push(if is_late && block.home() != Home::Object {
+        let mut block = if is_late && block.home() != Home::Object {
             Block::new(block, Held::away("other homes took too long".to_owned()))
         } else {
             read_or_omit(memory, block).await?
-        });
+        };
+        if bytes + block.content.len() > MAX_ANSWER_BYTES {
+            block.content = String::new();
+            block.unavailable = Some(LEFT_OUT.to_owned());
+        }
+        bytes += block.content.len();
+        read.push(block);
     }
     Ok(read)
 }

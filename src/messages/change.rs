@@ -1,9 +1,10 @@
 //! Changing messages. What a message's run of events said is replaced as a whole;
 //! the feed learns of it.
 
-use super::delete::{load_rest, tell_begun_below, tell_deleted, tell_updated};
+use super::delete::{tell_begun_below, tell_deleted, tell_updated};
 use super::parse::NewMessage;
-use super::read::find_message;
+use super::read::{get_event_row, message_from};
+use super::run::find_run;
 use super::same::Said;
 use super::view::{EventRow, Gatherer, Message, STARTS_MESSAGE};
 use crate::changes::{self, ChangeType};
@@ -34,23 +35,27 @@ pub fn update_message(
     })?;
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        let Some(mut stored) = find_message(db, session_id, id)? else {
+        let Some(run) = find_run(db, session_id, id)? else {
             return Ok(None);
         };
-        if says_the_same(&stored, message)? {
-            return Ok(Some(stored));
+        let first_seq = run.seqs().next().unwrap_or(0);
+        let first = get_event_row(db, session_id, first_seq)?;
+        let (parent_seq, stored_at) = (first.parent_seq, first.created_at);
+        let (is_run, media) = (first.is_run_member(), first.media.clone());
+        // What no answer holds, nothing that was read can say again. What is the
+        // same is given; what isn't is not held beside what takes its place.
+        if !run.is_too_long() {
+            let stored = message_from(db, session_id, first)?;
+            if says_the_same(&stored, message)? {
+                return Ok(Some(stored));
+            }
         }
-        // What it said is not needed any more, and may be long.
-        stored.json = String::new();
-        let rest = load_rest(db, session_id, &stored)?;
+        let rest: Vec<i64> = run.seqs().skip(1).collect();
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
-        let created_at = match message.created_at {
-            Some(created_at) => created_at,
-            None => load_created_at(db, session_id, stored.first_seq)?,
-        };
+        let created_at = message.created_at.unwrap_or(stored_at);
         let cut = media::cut(&message.text.fields);
         let row = NewRow {
-            seq: stored.first_seq,
+            seq: first_seq,
             id: id.as_str(),
             id_indexed: 0,
             parent_seq: 0,
@@ -72,21 +77,16 @@ pub fn update_message(
             cut_bytes: cut.bytes,
             text: "",
         };
-        rewrite_bodies(
-            db,
-            session_id,
-            &row.fit("message")?,
-            stored.media.as_deref(),
-        )?;
+        rewrite_bodies(db, session_id, &row.fit("message")?, media.as_deref())?;
         tell_updated(db, host, session_id, tip.last_seq(), &[id.as_str()])?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
-        if stored.is_run {
-            tell_begun_below(db, host, session_id, &tip, stored.first_seq, &taken)?;
+        if is_run {
+            tell_begun_below(db, host, session_id, &tip, first_seq, &taken)?;
         }
         // As it was just written: nothing need be read.
         let row = EventRow {
-            seq: stored.first_seq,
-            parent_seq: stored.parent_seq,
+            seq: first_seq,
+            parent_seq,
             id: id.as_str().to_owned(),
             action: message.action.name().to_owned(),
             tool: None,
@@ -104,16 +104,6 @@ pub fn update_message(
             .map(Some)
             .ok_or_else(|| Error::storage("a message without a row"))
     })
-}
-
-fn load_created_at(db: &dyn Database, session_id: &Id, seq: i64) -> Result<i64> {
-    let sql = "SELECT created_at
-                 FROM cf_agents_events
-                WHERE session_id = ?1
-                  AND seq = ?2";
-    find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
-        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?
-        .integer(0)
 }
 
 /// Compared as values, a date of ours aside: a client sends back what it read.

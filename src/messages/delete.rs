@@ -4,13 +4,12 @@
 //!
 //! What a surviving event hangs on is not told: that follows from the deletes.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::json;
 
-use super::read::find_message;
+use super::run::find_run;
 use super::runs::{Place, Runs};
-use super::view::Message;
 use crate::changes::{self, ChangeType};
 use crate::database::{Database, Value, atomically};
 use crate::error::Result;
@@ -21,7 +20,6 @@ use crate::log::find::find_seqs;
 use crate::log::tip::{Tip, get_tip};
 use crate::tree::children::load_children;
 use crate::tree::delete::{Taken, delete_seqs, surviving};
-use crate::tree::path::{Step, walk_path};
 
 /// Deletes those of `ids` that are in the session; gives their number.
 pub fn delete_events(
@@ -52,48 +50,20 @@ pub fn delete_messages(
         let tip = get_tip(db, session_id)?;
         let mut deleted = 0;
         let mut seqs: Vec<i64> = Vec::new();
+        let mut seen = HashSet::new();
         for id in ids {
-            let Some(message) = find_message(db, session_id, id)? else {
+            let Some(run) = find_run(db, session_id, id)? else {
                 continue;
             };
-            if seqs.contains(&message.first_seq) {
-                continue;
+            if run.seqs().next().is_some_and(|first| seen.insert(first)) {
+                deleted += 1;
+                seqs.extend(run.seqs());
             }
-            deleted += 1;
-            seqs.push(message.first_seq);
-            seqs.extend(load_rest(db, session_id, &message)?);
         }
         let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(deleted)
     })
-}
-
-/// The events of a message after its first, oldest first. What stands between
-/// them in the log and on another branch is none of them.
-pub fn load_rest(db: &dyn Database, session_id: &Id, message: &Message) -> Result<Vec<i64>> {
-    let mut rest = Vec::new();
-    if message.first_seq == message.last_seq {
-        return Ok(rest);
-    }
-    let expected = message.last_seq - message.first_seq + 1;
-    walk_path(
-        db,
-        session_id,
-        message.last_seq,
-        "1",
-        expected,
-        &mut |row| {
-            let seq = row.integer(0)?;
-            if seq == message.first_seq {
-                return Ok(Step::Stop);
-            }
-            rest.push(seq);
-            Ok(Step::On)
-        },
-    )?;
-    rest.reverse();
-    Ok(rest)
 }
 
 pub fn tell_updated(

@@ -2,13 +2,15 @@
 //! where the page above begins. Bounded in messages and in bytes, whatever the
 //! path's length.
 
-use super::read::{complete, find_event_text, get_event_row};
-use super::view::{BODY_BYTES, COLUMNS, EventRow, Gatherer, Message, STARTS_MESSAGE};
-use crate::database::{Database, Row, Value, find_row};
+use super::read::{path_columns, read_path_row};
+use super::run::find_run_event;
+use super::view::{EventRow, Gatherer, Message, STARTS_MESSAGE};
+use crate::budget::MAX_ANSWER_BYTES;
+use crate::database::{Database, Value, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::tree::overlays::{Overlay, Overlays, find_covering};
-use crate::tree::path::{INLINE_BYTES, Segment, Step, walk_path};
+use crate::tree::path::{Segment, Step, walk_path};
 
 /// Bytes of a page when nothing else is asked for.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
@@ -51,10 +53,10 @@ impl HistoryCursor {
 
     /// The event that the page above ends with; 0: nothing is above any more.
     pub fn resolve(self, db: &dyn Database, session_id: &Id) -> Result<i64> {
-        if find_event_text(db, session_id, self.parent_seq)?.is_some() {
+        if find_run_event(db, session_id, self.parent_seq)?.is_some() {
             return Ok(self.parent_seq);
         }
-        match find_event_text(db, session_id, self.first_seq)? {
+        match find_run_event(db, session_id, self.first_seq)? {
             Some(row) => Ok(row.parent_seq),
             None => Err(Error::invalid(
                 "before",
@@ -142,12 +144,7 @@ pub fn walk_items(
             above_seq
         }
     };
-    let columns = format!(
-        "{COLUMNS},
-         iif({BODY_BYTES} <= {INLINE_BYTES}, e.content, NULL),
-         iif({BODY_BYTES} <= {INLINE_BYTES}, e.message, NULL),
-         {BODY_BYTES}"
-    );
+    let columns = path_columns();
     let mut overlays = Overlays::below(db, session_id, from_seq)?;
     // What lies below an overlay is not worth reading.
     let before_overlay = from_seq - overlays.next_to_seq() + 1;
@@ -160,11 +157,12 @@ pub fn walk_items(
                 Step::On | Step::Jump(_) => Step::Jump(above_seq),
             });
         }
-        visit(Item::Event(with_body(db, session_id, &row)?))
+        visit(Item::Event(read_path_row(db, session_id, &row)?))
     })
 }
 
-/// The page whose newest message ends where `start` says.
+/// The page whose newest message ends where `start` says. Whatever `max_bytes`
+/// allows, it is no longer than an answer may be.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
@@ -177,7 +175,7 @@ pub fn load_page(
         messages: Vec::new(),
         bytes: 0,
         limit,
-        max_bytes,
+        max_bytes: max_bytes.min(MAX_ANSWER_BYTES),
         is_full: false,
     };
     walk_items(db, session_id, start, limit as i64, &mut |item| {
@@ -221,13 +219,6 @@ impl Filling {
         self.bytes += message.json.len();
         self.messages.push(message);
     }
-}
-
-fn with_body(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    if row.integer(14)? <= INLINE_BYTES as i64 {
-        return complete(db, session_id, EventRow::from_row(row)?);
-    }
-    get_event_row(db, session_id, row.integer(0)?)
 }
 
 /// How many messages a path has. `segments` are the path's.

@@ -9,6 +9,7 @@ pub mod feed;
 pub mod history;
 pub mod parse;
 pub mod read;
+pub mod run;
 pub mod runs;
 mod same;
 pub mod view;

@@ -1,7 +1,9 @@
 //! Single messages, by their id or by their place.
 
-use super::view::{BODY, COLUMNS, EventRow, Gatherer, MAX_RUN_EVENTS, Message};
-use crate::database::{Database, find_row};
+use super::run::{find_run, find_run_event, load_run_from};
+use super::view::{BODY, COLUMNS, EventRow, Gatherer, Message, ROW_BYTES};
+use crate::budget::MAX_ANSWER_BYTES;
+use crate::database::{Database, Row, find_row};
 use crate::error::{Error, Result};
 use crate::ids::Id;
 use crate::log::find::find_seqs;
@@ -9,10 +11,7 @@ use crate::log::media;
 use crate::log::slices::load_slices;
 use crate::tree::children::load_children;
 use crate::tree::leaf::message_not_found;
-use crate::tree::path::{Step, walk_path};
-
-/// Rows of a run that one statement reads.
-const RUN_BITE: i64 = 16;
+use crate::tree::path::{INLINE_BYTES, Step, walk_path};
 
 pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     find_event_text(db, session_id, seq)?
@@ -64,6 +63,11 @@ pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Eve
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
 }
 
+pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_text(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
 /// The message of this id. An event in the middle of a run is no message's.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
     let found = find_seqs(db, session_id, std::iter::once(id))?;
@@ -72,17 +76,29 @@ pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Optio
     };
     let row = get_event_row(db, session_id, *seq)?;
     if row.is_run_member() && row.parent_seq != 0 {
-        let parent = get_event_row(db, session_id, row.parent_seq)?;
-        if parent.is_run_member() {
+        let parent = find_run_event(db, session_id, row.parent_seq)?;
+        if parent.is_some_and(|parent| parent.is_run_member) {
             return Ok(None);
         }
     }
     message_from(db, session_id, row).map(Some)
 }
 
-/// The message that starts with `row`: itself, or the run that it begins.
+/// The message that starts with `row`: itself, or the run that it begins. One that
+/// is more than an answer holds is refused.
 pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Message> {
-    let rows = load_run(db, session_id, row)?;
+    let mut rows = vec![row];
+    if let Some(first) = rows.first().filter(|first| first.is_run_member())
+        && let Some(first) = find_run_event(db, session_id, first.seq)?
+    {
+        let run = load_run_from(db, session_id, first)?;
+        if run.is_too_long() {
+            return Err(run.too_long());
+        }
+        for seq in run.seqs().skip(1) {
+            rows.push(get_event_row(db, session_id, seq)?);
+        }
+    }
     let mut gatherer = Gatherer::default();
     let mut messages = Vec::new();
     for row in rows.into_iter().rev() {
@@ -94,96 +110,62 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
         .ok_or_else(|| Error::storage("a message without rows"))
 }
 
-/// The row, and those that go on with its run, oldest first.
-pub fn load_run(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Vec<EventRow>> {
-    let mut rows = vec![row];
-    let is_run = rows.first().is_some_and(EventRow::is_run_member);
-    while is_run && rows.len() < MAX_RUN_EVENTS {
-        let Some(last_seq) = rows.last().map(|row| row.seq) else {
-            break;
-        };
-        let more = load_run_after(db, session_id, last_seq)?;
-        if !more.is_empty() {
-            rows.extend(more);
-            continue;
-        }
-        // Something else stands right after it: a run that goes on does so as a branch.
-        match find_branch_of_run(db, session_id, last_seq)? {
-            Some(row) => rows.push(row),
-            None => break,
-        }
-    }
-    rows.truncate(MAX_RUN_EVENTS);
-    Ok(rows)
-}
-
-/// The newest child of a run's event that goes on with the run, where it is not
-/// the row right after it.
-fn find_branch_of_run(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
-    for child in load_children(db, session_id, seq)?.into_iter().rev() {
-        let row = get_event_row(db, session_id, child)?;
-        if row.is_run_member() {
-            return Ok(Some(row));
-        }
-    }
-    Ok(None)
-}
-
-/// The rows of the message that the event at `seq` belongs to, oldest first: those
-/// above it on its own path, and those that go on with it.
-pub fn load_message_rows(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<EventRow>> {
-    let row = get_event_row(db, session_id, seq)?;
-    let mut above = Vec::new();
-    let mut parent_seq = row.parent_seq;
-    while row.is_run_member() && parent_seq != 0 && above.len() < MAX_RUN_EVENTS {
-        let parent = get_event_row(db, session_id, parent_seq)?;
-        if !parent.is_run_member() {
-            break;
-        }
-        parent_seq = parent.parent_seq;
-        above.push(parent);
-    }
-    above.reverse();
-    above.extend(load_run(db, session_id, row)?);
-    Ok(above)
-}
-
-/// The rows right after `seq` that go on with its run, at most a bite.
-fn load_run_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<EventRow>> {
-    let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
-           FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq > ?2
-          ORDER BY e.seq
-          LIMIT ?3"
-    );
-    let rows = db.rows(
-        &sql,
-        &[session_id.as_str().into(), seq.into(), RUN_BITE.into()],
-    )?;
-    let mut run = Vec::new();
-    let mut last_seq = seq;
-    for row in &rows {
-        let is_branch = row.integer(2)? == 1;
-        let row = complete(db, session_id, EventRow::from_row(row)?)?;
-        if is_branch || row.parent_seq != last_seq || !row.is_run_member() {
-            break;
-        }
-        last_seq = row.seq;
-        run.push(row);
-    }
-    Ok(run)
-}
-
-/// The messages that follow a message directly.
+/// The messages that follow a message directly; refused where they are more than
+/// one answer holds.
 pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Result<Vec<Message>> {
-    let message = find_message(db, session_id, message_id)?
+    let run = find_run(db, session_id, message_id)?
         .ok_or_else(|| message_not_found("messageId", message_id))?;
-    load_children(db, session_id, message.last_seq)?
-        .into_iter()
-        .map(|seq| message_from(db, session_id, get_event_row(db, session_id, seq)?))
-        .collect()
+    let mut messages: Vec<Message> = Vec::new();
+    let mut bytes = 0;
+    for seq in load_children(db, session_id, run.last_seq())? {
+        let message = message_from(db, session_id, get_event_row(db, session_id, seq)?)?;
+        bytes += message.json.len();
+        messages.push(message);
+        if bytes > MAX_ANSWER_BYTES && messages.len() > 1 {
+            return Err(too_many_branches(&messages, bytes));
+        }
+    }
+    Ok(messages)
+}
+
+/// `some`: as many as were read.
+fn too_many_branches(some: &[Message], bytes: usize) -> Error {
+    let what = format!(
+        "Of the messages that follow this one the first {}",
+        some.len()
+    );
+    let error = Error::payload_too_large(&what, MAX_ANSWER_BYTES, bytes);
+    let advice = format!(
+        "{} Read each by itself with `getMessage`; `loadEvents` with `afterSeq` shows their ids.",
+        error.message
+    );
+    Error {
+        message: advice,
+        ..error
+    }
+}
+
+/// The columns of an event on a path that is walked: those of [`EventRow`], empty
+/// where the event is long, and then its bytes.
+pub fn path_columns() -> String {
+    let short = |column: &str| format!("iif({ROW_BYTES} <= {INLINE_BYTES}, {column}, NULL)");
+    format!(
+        "e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES}",
+        short("e.tool"),
+        short("e.metadata"),
+        short("e.media"),
+        short("e.note"),
+        short("e.content"),
+        short("e.message"),
+    )
+}
+
+/// The event of a walk's row, contents included.
+pub fn read_path_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
+    if row.integer(14)? <= INLINE_BYTES as i64 {
+        return complete(db, session_id, EventRow::from_row(row)?);
+    }
+    get_event_row(db, session_id, row.integer(0)?)
 }
 
 /// The message that a path ends with.
@@ -194,10 +176,9 @@ pub fn message_at_leaf(
 ) -> Result<Option<Message>> {
     let mut gatherer = Gatherer::default();
     let mut found = None;
-    let columns = format!("{COLUMNS}, {BODY}");
-    walk_path(db, session_id, leaf_seq, &columns, 1, &mut |row| {
+    walk_path(db, session_id, leaf_seq, &path_columns(), 1, &mut |row| {
         found = gatherer
-            .take(complete(db, session_id, EventRow::from_row(&row)?)?)?
+            .take(read_path_row(db, session_id, &row)?)?
             .into_iter()
             .flatten()
             .next();

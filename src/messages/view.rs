@@ -8,24 +8,28 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::budget::MAX_ANSWER_BYTES;
 use crate::database::Row;
 use crate::error::{Error, Result};
 use crate::json::JsonObject;
 use crate::log::note::{Approval, Note};
-use crate::log::slices::MAX_EVENT_BYTES;
 use crate::tree::overlays::Overlay;
 
 /// Events that one message is made from, at most: a longer run is cut, as is one
-/// of more bytes than a message may have, so that reading one is bounded.
+/// of more bytes than an answer holds, so that reading one is bounded.
 pub const MAX_RUN_EVENTS: usize = 1000;
 
 /// The columns of [`EventRow`], of a row `e`.
 pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note";
 
-/// The bodies of a row, and how many bytes they have.
+/// The bodies of a row.
 pub const BODY: &str = "e.content, e.message";
-pub const BODY_BYTES: &str =
-    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0) + e.sliced_bytes";
+
+/// Bytes of all that an event `e` holds, less the payloads of its media.
+pub const ROW_BYTES: &str =
+    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
+    + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
+    + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
 /// Whether an event `e` starts a message, in SQL: it is no member of a run, or it
 /// follows none. [`EventRow::is_run_member`] says the same of a row at hand.
@@ -91,8 +95,15 @@ impl EventRow {
     }
 
     pub fn body_bytes(&self) -> usize {
-        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-        self.content.len() + length(&self.tool) + length(&self.message)
+        let texts = [
+            &self.tool,
+            &self.metadata,
+            &self.media,
+            &self.note,
+            &self.message,
+        ];
+        let others = texts.into_iter().flatten().map(String::len);
+        self.content.len() + others.sum::<usize>()
     }
 
     pub fn note(&self) -> Result<Note> {
@@ -132,15 +143,10 @@ impl EventRow {
 pub struct Message {
     pub id: String,
     pub json: String,
-    /// Its first and its last event.
+    /// Its first event.
     pub first_seq: i64,
-    pub last_seq: i64,
     /// The event that the first one follows; 0: none.
     pub parent_seq: i64,
-    /// Where its row had media cut out.
-    pub media: Option<String>,
-    /// Whether it was read from a run of events.
-    pub is_run: bool,
 }
 
 /// Before the id of a message that stands for an overlay, as the stock SDK has it.
@@ -160,10 +166,7 @@ impl Message {
             id,
             json,
             first_seq: overlay.range.from_seq,
-            last_seq: overlay.range.to_seq,
             parent_seq: overlay.range.above_seq,
-            media: None,
-            is_run: false,
         }
     }
 }
@@ -181,7 +184,7 @@ impl Gatherer {
     pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
         if row.is_run_member() {
             self.run_bytes += row.body_bytes();
-            let is_full = self.run.len() >= MAX_RUN_EVENTS || self.run_bytes > MAX_EVENT_BYTES;
+            let is_full = self.run.len() >= MAX_RUN_EVENTS || self.run_bytes > MAX_ANSWER_BYTES;
             let completed = if is_full && !self.run.is_empty() {
                 self.run_bytes = row.body_bytes();
                 self.finish()?
@@ -240,10 +243,7 @@ fn single(row: &EventRow) -> Result<Message> {
         id: row.id.clone(),
         json,
         first_seq: row.seq,
-        last_seq: row.seq,
         parent_seq: row.parent_seq,
-        media: row.media.clone(),
-        is_run: false,
     })
 }
 
@@ -327,7 +327,7 @@ struct Call {
 
 /// One assistant message from a run of events, oldest first.
 fn joined(run: &[EventRow]) -> Result<Message> {
-    let (Some(first), Some(last)) = (run.first(), run.last()) else {
+    let Some(first) = run.first() else {
         return Err(Error::storage("an empty run of events"));
     };
     let mut parts: Vec<Part<'_>> = Vec::new();
@@ -378,10 +378,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         id: first.id.clone(),
         json: render(first, "assistant", &parts, metadata)?,
         first_seq: first.seq,
-        last_seq: last.seq,
         parent_seq: first.parent_seq,
-        media: None,
-        is_run: true,
     })
 }
 

@@ -10,6 +10,8 @@ pub struct Failing<'a> {
     /// Statements left before the one that fails.
     left: Cell<usize>,
     failed: Cell<bool>,
+    /// Instead: statements that are given this text fail, and no others.
+    needle: Option<&'a str>,
 }
 
 impl<'a> Failing<'a> {
@@ -19,6 +21,15 @@ impl<'a> Failing<'a> {
             inner,
             left: Cell::new(passing),
             failed: Cell::new(false),
+            needle: None,
+        }
+    }
+
+    /// Fails the statements that have `needle` among their values.
+    pub fn with(inner: &'a dyn Database, needle: &'a str) -> Self {
+        Self {
+            needle: Some(needle),
+            ..Self::after(inner, usize::MAX)
         }
     }
 
@@ -27,7 +38,13 @@ impl<'a> Failing<'a> {
         self.failed.get()
     }
 
-    fn count(&self) -> Result<()> {
+    fn count(&self, params: &[Value]) -> Result<()> {
+        if let Some(needle) = self.needle
+            && params.contains(&Value::Text(needle.to_owned()))
+        {
+            self.failed.set(true);
+            return Err(Error::storage("injected failure"));
+        }
         match self.left.get() {
             0 => {
                 self.failed.set(true);
@@ -43,17 +60,17 @@ impl<'a> Failing<'a> {
 
 impl Database for Failing<'_> {
     fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
-        self.count()?;
+        self.count(params)?;
         self.inner.run(sql, params)
     }
 
     fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
-        self.count()?;
+        self.count(params)?;
         self.inner.rows(sql, params)
     }
 
     fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
-        self.count()?;
+        self.count(params)?;
         self.inner.find_text(sql, params)
     }
 

@@ -30,6 +30,8 @@ const LIMITS: &[(Limit, i32)] = &[
 pub struct Sqlite {
     connection: Connection,
     depth: Cell<usize>,
+    /// Of all texts that were read from it.
+    text_bytes: Cell<usize>,
     /// Set while a transaction of ours begins or ends: nobody else may do that.
     in_control: Arc<AtomicBool>,
 }
@@ -90,8 +92,14 @@ impl Sqlite {
         Self {
             connection,
             depth: Cell::new(0),
+            text_bytes: Cell::new(0),
             in_control,
         }
+    }
+
+    /// Bytes of the texts that its reader was given so far.
+    pub fn text_bytes(&self) -> usize {
+        self.text_bytes.get()
     }
 
     fn control(&self, sql: &str) -> Result<()> {
@@ -198,6 +206,7 @@ impl Database for Sqlite {
                     ValueRef::Integer(value) => Value::Integer(value),
                     ValueRef::Real(value) => Value::Real(value),
                     ValueRef::Text(value) | ValueRef::Blob(value) => {
+                        self.text_bytes.set(self.text_bytes.get() + value.len());
                         Value::Text(String::from_utf8_lossy(value).into_owned())
                     }
                 })

@@ -45,6 +45,15 @@ pub struct Window {
     pub added: Vec<ContextMessage>,
 }
 
+impl WorkingContext {
+    /// Bytes of what a model would read.
+    pub fn bytes(&self) -> usize {
+        let messages = self.messages.iter().map(ContextMessage::bytes);
+        let instructions = self.system_instructions.iter().map(String::len);
+        messages.chain(instructions).sum()
+    }
+}
+
 /// The context that the newest events up to a leaf make.
 pub fn build_working_context(
     db: &dyn Database,
@@ -83,8 +92,9 @@ pub fn build_working_context(
         None => None,
     };
     let mut placed = Vec::new();
-    for item in items.iter().rev() {
-        let (seq, messages) = match item {
+    // Each is let go as soon as it is read.
+    while let Some(item) = items.pop() {
+        let (seq, messages) = match &item {
             Item::Event(row) => (row.seq, from_row(row)?),
             Item::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
         };

@@ -84,6 +84,15 @@ impl ContextMessage {
         self.tool_calls.as_deref().unwrap_or_default()
     }
 
+    pub fn bytes(&self) -> usize {
+        let calls = self
+            .calls()
+            .iter()
+            .map(|call| call.arguments.as_str().len());
+        let files = self.files.iter().map(|file| file.url.len());
+        self.content.len() + calls.chain(files).sum::<usize>()
+    }
+
     /// The event that records it. `field` names it in the request; `calls` are
     /// those of the messages before it, by which a result may find its tool's name.
     pub fn into_event(self, field: &str, names: &dyn Fn(&Id) -> Option<Id>) -> Result<NewEvent> {

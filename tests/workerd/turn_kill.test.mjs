@@ -7,6 +7,7 @@ import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { Chat } from "@ai-sdk/react";
+import { AgentClient } from "agents/client";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
 import { call, callsIn, startChatServer, textOf, told, until } from "./chat_server.mjs";
 import { startFront } from "./front.mjs";
@@ -178,6 +179,56 @@ for (const name of ["between_chunks_of_text", "while_one_of_two_tools_runs_and_t
   });
 }
 
+test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_its_end", async () => {
+  const agent = "early answer";
+  await prepare(agent);
+  const at = gate();
+  model.next(callTools(["place", {}, "c"], walk("Rome", "a")));
+  tools.run = async () => await reach(at);
+  const client = new AgentClient({ agent: "SessionAgent", name: agent, host: new URL(server.url).host, protocol: "ws", query: { sessionId: "s" } });
+  await client.ready;
+  const place = [{ name: "place", description: "Says where one is.", parameters: { type: "object" } }];
+  const message = { id: "u", role: "user", parts: [{ type: "text", text: "Where am I?" }] };
+  const body = JSON.stringify({ messages: [message], tools: place });
+  client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
+  await at.reached;
+  client.send(JSON.stringify({ type: "cf_agent_tool_result", toolCallId: "c", toolName: "place", output: "Rome", autoContinue: true, clientTools: place }));
+  // Frames are heard in their order: the answer has been taken in.
+  await client.call("listSessions");
+  client.close();
+  await kill({ again: [say("In Rome.")] }).then((goOn) => goOn());
+  await isOver(agent);
+  const events = await call(server, agent, "loadEvents", { sessionId: "s" });
+  const results = events.filter(({ action }) => action === "tool_result");
+  assert.deepEqual(results.map(({ toolCallId }) => toolCallId), ["a", "c"]);
+  assert.equal(results[1].content, "Rome");
+  assert.equal(events.at(-1).content, "In Rome.");
+  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_early_answers"), []);
+});
+
+test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_once", async () => {
+  const agent = "many";
+  await prepare(agent);
+  const never = gate();
+  const count = 10;
+  model.next(...Array.from({ length: count }, () => say("One ", never, "two.")));
+  const before = model.requests.length;
+  for (let n = 0; n < count; n += 1) void post(agent, "Go.", `s${n}`).then((response) => response.text()).catch(() => {});
+  await model.asked(before + count);
+  points += 1;
+  model.forget();
+  await server.kill9();
+  model.next(...Array.from({ length: count }, () => say("One two.")));
+  const { sessions } = await call(server, agent, "listSessions", {});
+  assert.equal(sessions.length, count);
+  for (let n = 0; n < count; n += 1) {
+    await isOver(agent, `s${n}`);
+    const { messages } = await call(server, agent, "getHistory", { sessionId: `s${n}` });
+    assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
+  }
+  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_turns"), []);
+});
+
 test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async () => {
   const { agent, asked, goOn } = await killedAt("alone", POINTS.between_chunks_of_text);
   goOn();
@@ -337,20 +388,20 @@ async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) 
 }
 
 /** Until no turn runs. */
-async function isOver(agent) {
+async function isOver(agent, session = "s") {
   for (;;) {
-    const response = await resume(agent);
+    const response = await resume(agent, session);
     if (response.status === 204) return;
     await response.text();
   }
 }
 
-function resume(agent) {
-  return server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat/s/stream`);
+function resume(agent, session = "s") {
+  return server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat/${session}/stream`);
 }
 
-function post(agent, text) {
-  const body = JSON.stringify({ id: "s", message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+function post(agent, text, session = "s") {
+  const body = JSON.stringify({ id: session, message: { id: text, role: "user", parts: [{ type: "text", text }] } });
   return server.fetch(`/agents/session-agent/${encodeURIComponent(agent)}/chat`, { method: "POST", body });
 }
 

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::{Alice, ids};
 use crate::access::{Caller, Scope};
-use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_all};
+use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_some};
+use crate::budget::{Budget, Hold, TURNS};
 use crate::chat::live::Desk;
 use crate::error::Error;
 use crate::ids::Id;
@@ -99,7 +100,7 @@ pub fn kinds(chunks: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-fn text_of(chunks: &[Value]) -> String {
+pub(super) fn text_of(chunks: &[Value]) -> String {
     let deltas = chunks.iter().filter(|chunk| chunk["type"] == "text-delta");
     deltas
         .map(|chunk| chunk["delta"].as_str().unwrap())
@@ -566,7 +567,7 @@ fn a_turn_that_was_cut_off_is_found_and_finished() {
         .unwrap();
     assert_eq!(busy.code.name(), "turn_in_progress");
     alice.outside.answer(said("Back again."));
-    let works = take_up_all(&alice.agent(&alice.db)).unwrap();
+    let works = take_up_some(&alice.agent(&alice.db)).works;
     assert_eq!(works.len(), 1);
     let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     for work in works {
@@ -588,10 +589,10 @@ fn a_turn_that_is_cut_off_again_and_again_is_closed_with_a_sentence() {
     );
     for _ in 0..2 {
         alice.dies();
-        assert_eq!(take_up_all(&alice.agent(&alice.db)).unwrap().len(), 1);
+        assert_eq!(take_up_some(&alice.agent(&alice.db)).works.len(), 1);
     }
     alice.dies();
-    let works = take_up_all(&alice.agent(&alice.db)).unwrap();
+    let works = take_up_some(&alice.agent(&alice.db)).works;
     let resumed = resume_chat(&alice.agent(&alice.db), "s").unwrap().unwrap();
     for work in works {
         alice.run_work(work);
@@ -620,7 +621,7 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
     alice.dies();
     let sql = "UPDATE cf_agents_turns SET state = '{}'";
     crate::database::Database::run(&alice.db, sql, &[]).unwrap();
-    assert_eq!(take_up_all(&alice.agent(&alice.db)).unwrap().len(), 0);
+    assert_eq!(take_up_some(&alice.agent(&alice.db)).works.len(), 0);
     assert!(!alice.has_turn_rows());
     let said = &alice.shown()[1]["parts"][0]["text"];
     assert!(said.as_str().unwrap().contains("interrupted"));
@@ -664,7 +665,7 @@ fn a_turn_whose_storage_fails_is_finished_later() {
         }
         alice.outside.answer(said("Done."));
         alice.outside.answer(said("Done."));
-        for work in take_up_all(&alice.agent(&alice.db)).unwrap() {
+        for work in take_up_some(&alice.agent(&alice.db)).works {
             alice.run_work(work);
         }
         assert!(!alice.has_turn_rows(), "statement {passing}");
@@ -1030,5 +1031,81 @@ fn an_answer_that_comes_while_the_turn_runs_is_taken_at_its_end() {
     assert_eq!(history.len(), 2);
     assert_eq!(history[1]["parts"][1]["output"], "Rome");
     assert_eq!(history[1]["parts"][2]["text"], "You are in Rome.");
+    assert!(!alice.has_turn_rows());
+}
+
+#[test]
+fn a_turn_without_room_is_refused_before_anything_is_written() {
+    let alice = Alice::with_model();
+    let others = Hold::take(&TURNS, TURNS.with(Budget::max_bytes), "Others").unwrap();
+    let error = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .map(drop)
+        .unwrap_err();
+    assert_eq!(error.code.name(), "rate_limited");
+    assert_eq!(error.details["retryAfter"], 5);
+    assert!(!alice.has_turn_rows());
+    assert_eq!(alice.ok("listSessions", json!({}))["sessions"], json!([]));
+    drop(others);
+    alice.outside.answer(said("Now."));
+    assert_eq!(text_of(&alice.says("Go.")), "Now.");
+}
+
+#[test]
+fn a_turn_that_grows_beyond_the_room_ends_and_keeps_what_it_said() {
+    let alice = Alice::with_model();
+    let free = 100_000;
+    let others = Hold::take(&TURNS, TURNS.with(Budget::max_bytes) - free, "Others").unwrap();
+    alice.outside.answer(said(&"word ".repeat(free)));
+    let chunks = alice.says("Go.");
+    assert_eq!(kinds(&chunks).last(), Some(&"error"));
+    assert_eq!(alice.actions(), ["user_message", "agent_message"]);
+    drop(others);
+}
+
+#[test]
+fn a_short_turn_goes_on_while_long_ones_fill_the_room() {
+    let alice = Alice::with_model();
+    alice.outside.answer(said("Short."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    let free = 1_000;
+    let held = TURNS.with(Budget::held_bytes);
+    let others = Hold::take(
+        &TURNS,
+        TURNS.with(Budget::max_bytes) - held - free,
+        "Others",
+    )
+    .unwrap();
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(text_of(&hear(begun.listening)), "Short.");
+    drop(others);
+}
+
+#[test]
+fn what_a_turn_holds_is_given_back_once_its_last_listener_is_gone() {
+    let alice = Alice::with_model();
+    alice.outside.answer(said(&"word ".repeat(100_000)));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    alice.run_work(begun.work.unwrap());
+    assert!(TURNS.with(Budget::held_bytes) > 500_000);
+    drop(begun.listening);
+    assert_eq!(TURNS.with(Budget::held_bytes), 0);
+}
+
+#[test]
+fn an_answer_that_is_more_than_an_event_holds_is_stopped_and_its_beginning_kept() {
+    let alice = Alice::with_model();
+    let piece = "word ".repeat(200_000);
+    let chunk = json!({"choices": [{"delta": {"content": piece}}]});
+    let many = format!("data: {chunk}\n\n").repeat(6);
+    alice.outside.answer(Ok(Said::stream(&many)));
+    let chunks = alice.says("Go.");
+    assert_eq!(kinds(&chunks).last(), Some(&"error"));
+    let text = &alice.shown()[1]["parts"][0]["text"];
+    assert!(text.as_str().unwrap().len() > 4_000_000);
     assert!(!alice.has_turn_rows());
 }

@@ -10,6 +10,12 @@ use crate::memory::label::Label;
 /// Documents that a session may have loaded at once.
 pub const MAX_LOADED: i64 = 32;
 
+/// Documents of one session that are known, unloaded ones too.
+const MAX_KNOWN: i64 = 1_000;
+
+/// Bytes that they may have together: they go with every model call.
+pub const MAX_LOADED_BYTES: i64 = 4 << 20;
+
 /// A document that a session has loaded, or had.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedSkill {
@@ -24,13 +30,25 @@ fn place(session_id: &Id, label: &Label, key: &str) -> [Value; 3] {
 }
 
 /// All documents that a session has loaded or unloaded, the longest there first.
+/// Of more than a session may have, those loaded last count as unloaded.
 pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<LoadedSkill>> {
     let rows = db.rows(
-        "SELECT label, key, content
-           FROM cf_agents_loaded_skills
-          WHERE session_id = ?1
-          ORDER BY loaded_at, block, key",
-        &[session_id.as_str().into()],
+        "SELECT skill.label, skill.key, iif(size.total <= ?2, skill.content, NULL)
+           FROM (SELECT block, key, loaded_at,
+                        sum(octet_length(content)) OVER (ORDER BY loaded_at, block, key) AS total
+                   FROM cf_agents_loaded_skills
+                  WHERE session_id = ?1) AS size
+          CROSS JOIN cf_agents_loaded_skills AS skill
+             ON skill.session_id = ?1
+            AND skill.block = size.block
+            AND skill.key = size.key
+          ORDER BY size.loaded_at, size.block, size.key
+          LIMIT ?3",
+        &[
+            session_id.as_str().into(),
+            MAX_LOADED_BYTES.into(),
+            MAX_KNOWN.into(),
+        ],
     )?;
     let to_skill = |row: &Row| {
         Ok(LoadedSkill {
@@ -56,7 +74,8 @@ pub fn load(
         let row = find_row(
             db,
             "SELECT count(content),
-                    sum(block = ?2 AND key = ?3 AND content = ?4)
+                    sum(block = ?2 AND key = ?3 AND content = ?4),
+                    sum(iif(block = ?2 AND key = ?3, 0, octet_length(content)))
                FROM cf_agents_loaded_skills
               WHERE session_id = ?1",
             &[session, block, skill, content.into()],
@@ -74,6 +93,15 @@ pub fn load(
                 "key",
                 format!(
                     "This session has {MAX_LOADED} documents loaded. Unload one that is done with first."
+                ),
+            ));
+        }
+        let bytes = count(2) + content.len() as i64;
+        if bytes > MAX_LOADED_BYTES {
+            return Err(Error::invalid(
+                "key",
+                format!(
+                    "With this document the session would have {bytes} bytes of documents loaded; the limit is {MAX_LOADED_BYTES}. Unload one that is done with first."
                 ),
             ));
         }

@@ -9,9 +9,14 @@ use super::super::Alice;
 use super::super::carry_over::DOCUMENTS_DDL;
 use super::super::chat::{calls, define, said, user};
 use super::super::random_play::{Dice, Naive, Rules};
+use crate::access::Reach;
 use crate::api::begin_import;
-use crate::api::chat::{run, take_up_all};
+use crate::api::chat::{run, take_up_some};
+use crate::chat::answers::{Answer, ClientAnswer, Outcome};
+use crate::chat::early;
+use crate::chat::live::ClientReply;
 use crate::database::Database;
+use crate::ids::Id;
 use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};
 use crate::{outside, schema};
 
@@ -366,7 +371,7 @@ fn cut_turns_off(alice: &mut Alice) {
     drop(alice.begin(&body("cut-again")).unwrap());
     alice.dies();
     // Taken up once, which is counted, and cut off once more.
-    drop(take_up_all(&alice.agent(&alice.db)).unwrap());
+    drop(take_up_some(&alice.agent(&alice.db)).works);
     alice.dies();
 
     drop(alice.begin(&body("cut-before-the-answer")).unwrap());
@@ -402,7 +407,24 @@ fn cut_turns_off(alice: &mut Alice) {
     message["parts"][1]["output"] = json!({"place": "Rome"});
     let session = "cut-after-a-clients-answer";
     cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
+    answer_early(alice, session);
     alice.dies();
+}
+
+/// An answer that came while the turn ran, to a call that it has not made.
+fn answer_early(alice: &Alice, session: &str) {
+    let id = |id: &str| Id::parse(id.to_owned()).unwrap();
+    let answer = ClientAnswer {
+        tool_call_id: id("c9"),
+        outcome: Outcome::error(None),
+    };
+    let reply = ClientReply {
+        answer: Answer::Tool(answer),
+        continues: true,
+        client_tools: Vec::new(),
+        reach: Reach::Agent,
+    };
+    early::keep(&alice.db, &id(session), &reply).unwrap();
 }
 
 fn import_half(alice: &Alice) {

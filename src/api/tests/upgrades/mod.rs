@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::random_play::{Dice, Naive, Rules};
 use super::{Alice, ids};
-use crate::api::chat::{run, take_up_all};
+use crate::api::chat::{run, take_up_some};
 use crate::database::Database;
 use crate::outside::Place;
 use crate::schema;
@@ -245,7 +245,7 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
         while alice.has_turn_rows() {
             looks += 1;
             assert!(looks <= CUT_OFF.len(), "{}: turns stay", fixture.name);
-            for work in take_up_all(&alice.agent(&alice.db)).unwrap() {
+            for work in take_up_some(&alice.agent(&alice.db)).works {
                 wait_for(run(&alice.agent(&alice.db), work));
             }
         }
@@ -405,8 +405,10 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
         for _ in CUT_OFF {
             alice.outside.answer(make::last_words());
         }
-        for work in take_up_all(&alice.agent(&alice.db)).unwrap() {
-            wait_for(run(&alice.agent(&alice.db), work));
+        while alice.has_turn_rows() {
+            for work in take_up_some(&alice.agent(&alice.db)).works {
+                wait_for(run(&alice.agent(&alice.db), work));
+            }
         }
         let listed = alice.ok("listSessions", json!({}));
         for session in ids(&listed["sessions"]) {

@@ -1,0 +1,126 @@
+//! Answers to calls that came while the turn that asked still ran. Each is stored
+//! before the socket that sent it is told anything more, and taken in the
+//! transaction that writes it into the log, once the turn is over: an object that
+//! dies in between loses none and takes none twice.
+
+use crate::budget::MAX_ANSWER_BYTES;
+use crate::database::{Database, atomically, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::log::slices::cut;
+
+use super::live::ClientReply;
+use super::turn::MAX_CALLS;
+
+/// Sessions whose answers wait for no turn that one look finds.
+const MAX_FOUND: i64 = 4;
+
+/// An answer that waits to be taken.
+pub struct Early {
+    pub number: i64,
+    /// `None`: it can't be read.
+    pub reply: Option<ClientReply>,
+}
+
+/// Keeps an answer for the turn's end. The first to a call counts: a client that
+/// has lost its socket sends it again.
+pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
+    let text = serde_json::to_string(reply).map_err(|error| Error::storage(error.to_string()))?;
+    let call_id = reply.answer.tool_call_id();
+    atomically(db, || {
+        let row = find_row(
+            db,
+            "SELECT count(DISTINCT number),
+                    coalesce(sum(octet_length(text)), 0),
+                    coalesce(max(number), 0),
+                    coalesce(sum(tool_call_id = ?2), 0)
+               FROM cf_agents_early_answers
+              WHERE session_id = ?1",
+            &[session_id.as_str().into(), call_id.into()],
+        )?;
+        let count = |column| row.as_ref().and_then(|row| row.find_integer(column));
+        let [calls, bytes, newest, of_call] = [0, 1, 2, 3].map(|column| count(column).unwrap_or(0));
+        if of_call > 0 {
+            return Ok(());
+        }
+        if calls >= MAX_CALLS as i64 {
+            return Err(Error::invalid(
+                "toolCallId",
+                format!(
+                    "More than {MAX_CALLS} calls were answered while the turn runs. Send this answer again when it is over."
+                ),
+            ));
+        }
+        let total = usize::try_from(bytes)
+            .unwrap_or(usize::MAX)
+            .saturating_add(text.len());
+        if total > MAX_ANSWER_BYTES {
+            let what =
+                "What was answered while the turn runs (send this answer again when it is over)";
+            return Err(Error::payload_too_large(what, MAX_ANSWER_BYTES, total));
+        }
+        for (part, piece) in cut(&text).into_iter().enumerate() {
+            db.run(
+                "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
+                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &[
+                    session_id.as_str().into(),
+                    (newest + 1).into(),
+                    (part as i64 + 1).into(),
+                    call_id.into(),
+                    piece.into(),
+                ],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// The answer that came first of those that wait.
+pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<Early>> {
+    let rows = db.rows(
+        "SELECT number, text
+           FROM cf_agents_early_answers
+          WHERE session_id = ?1
+            AND number = (SELECT min(number)
+                            FROM cf_agents_early_answers
+                           WHERE session_id = ?1)
+          ORDER BY part",
+        &[session_id.as_str().into()],
+    )?;
+    let Some(first) = rows.first() else {
+        return Ok(None);
+    };
+    let parts = rows
+        .iter()
+        .map(|row| row.text(1))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(Some(Early {
+        number: first.integer(0)?,
+        reply: serde_json::from_str(&parts.concat()).ok(),
+    }))
+}
+
+/// Part of the transaction that takes the answer.
+pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
+    let sql = "DELETE FROM cf_agents_early_answers WHERE session_id = ?1 AND number = ?2";
+    db.run(sql, &[session_id.as_str().into(), number.into()])
+}
+
+/// Sessions whose answers were left over when the object died after their turn's
+/// end, at most a few.
+pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
+    let rows = db.rows(
+        "SELECT DISTINCT early.session_id
+           FROM cf_agents_early_answers AS early
+          WHERE NOT EXISTS (SELECT 1
+                              FROM cf_agents_turns AS turn
+                             WHERE turn.session_id = early.session_id)
+          ORDER BY early.session_id
+          LIMIT ?1",
+        &[MAX_FOUND.into()],
+    )?;
+    rows.iter()
+        .map(|row| Id::parse(row.text(0)?.to_owned()).map_err(Error::storage))
+        .collect()
+}

@@ -1,0 +1,272 @@
+//! The events that are read together as one message, without their contents: their
+//! numbers, how long they are, and what became of their calls. A run of a thousand
+//! long results is followed in a few small reads.
+
+use serde_json::Value as Json;
+
+use super::read::get_event_text;
+use super::view::{MAX_RUN_EVENTS, ROW_BYTES};
+use crate::budget::MAX_ANSWER_BYTES;
+use crate::database::{Database, Row, find_row};
+use crate::error::{Error, Result};
+use crate::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::find::find_seqs;
+use crate::log::note::Note;
+use crate::tree::children::load_children;
+
+/// Rows that one statement reads.
+const BITE: i64 = 64;
+
+/// Bytes of the notes of one run that are kept at once. Honest notes name a few
+/// dozen calls, in some kilobytes.
+const MAX_NOTES_BYTES: usize = 4 << 20;
+
+/// An event of a message.
+#[derive(Clone, Debug)]
+pub struct RunEvent {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub action: String,
+    /// Whether it is read together with its neighbours of the same kind.
+    pub is_run_member: bool,
+    /// Of all that it holds.
+    pub bytes: usize,
+    /// The call whose result it is.
+    pub answered: Option<String>,
+    /// Without what the model thought and without arguments.
+    note: Option<String>,
+}
+
+/// A result's call is read from its row; where that is in slices or no JSON, the
+/// last column says so.
+fn columns() -> String {
+    format!(
+        "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
+         iif(json_valid(coalesce(e.note, '{{}}')),
+             json_remove(e.note, '$.reasoning', '$.badArguments', '$.approval', '$.isJson'),
+             substr(e.note, 1, 100)),
+         iif(e.action = 'tool_result' AND json_valid(e.tool), e.tool ->> '$.toolCallId', NULL),
+         CASE
+           WHEN e.action <> 'tool_result' THEN 0
+           WHEN e.tool IS NULL THEN e.sliced_bytes > 0
+           ELSE NOT json_valid(e.tool)
+         END"
+    )
+}
+
+impl RunEvent {
+    fn from_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        let seq = row.integer(0)?;
+        let answered = match row.integer(9)? {
+            0 => text(8),
+            _ => get_event_text(db, session_id, seq)?.answered_call()?,
+        };
+        Ok(Self {
+            seq,
+            parent_seq: row.integer(1)?,
+            id: row.text(3)?.to_owned(),
+            action: row.text(4)?.to_owned(),
+            is_run_member: row.integer(5)? == 1,
+            bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
+            note: text(7).filter(|note| note != "{}"),
+            answered,
+        })
+    }
+
+    /// What a turn noted of its calls.
+    pub fn note(&self) -> Result<Note> {
+        Note::parse(self.note.as_deref()).ok_or_else(|| Error::corrupt_row(&self.id, "note"))
+    }
+
+    pub fn has_note(&self) -> bool {
+        self.note.is_some()
+    }
+}
+
+/// A message's events, oldest first.
+pub struct Run {
+    pub events: Vec<RunEvent>,
+}
+
+impl Run {
+    pub fn bytes(&self) -> usize {
+        self.events.iter().map(|event| event.bytes).sum()
+    }
+
+    pub fn seqs(&self) -> impl Iterator<Item = i64> {
+        self.events.iter().map(|event| event.seq)
+    }
+
+    pub fn last_seq(&self) -> i64 {
+        self.events.last().map_or(0, |event| event.seq)
+    }
+
+    /// Whether it is more than one answer holds. A single event always is one.
+    pub fn is_too_long(&self) -> bool {
+        self.events.len() > 1 && self.bytes() > MAX_ANSWER_BYTES
+    }
+
+    /// Says how else it is read.
+    pub fn too_long(&self) -> Error {
+        let (first, last) = (self.events.first(), self.last_seq());
+        let after_seq = first.map_or(0, |first| first.seq - 1);
+        let error = Error::payload_too_large(
+            "A message that is made from many events",
+            MAX_ANSWER_BYTES,
+            self.bytes(),
+        );
+        let advice = format!(
+            "{} Read its events with `loadEvents`, `afterSeq` {after_seq} and `beforeSeq` {}, a few at a time.",
+            error.message,
+            last + 1
+        );
+        Error {
+            message: advice,
+            ..error
+        }
+        .with("afterSeq", Json::from(after_seq))
+        .with("beforeSeq", Json::from(last + 1))
+    }
+}
+
+pub fn find_run_event(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2",
+        columns()
+    );
+    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row| RunEvent::from_row(db, session_id, &row))
+        .transpose()
+}
+
+pub fn get_run_event(db: &dyn Database, session_id: &Id, seq: i64) -> Result<RunEvent> {
+    find_run_event(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+/// The message of this id. An event in the middle of a run is no message's.
+pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Run>> {
+    let found = find_seqs(db, session_id, std::iter::once(id))?;
+    let Some(seq) = found.get(id.as_str()) else {
+        return Ok(None);
+    };
+    let first = get_run_event(db, session_id, *seq)?;
+    if first.is_run_member
+        && first.parent_seq != 0
+        && get_run_event(db, session_id, first.parent_seq)?.is_run_member
+    {
+        return Ok(None);
+    }
+    load_run_from(db, session_id, first).map(Some)
+}
+
+/// The event, and those that go on with its run.
+pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Result<Run> {
+    let goes_on = first.is_run_member;
+    let mut run = Filling::default();
+    run.add(first)?;
+    while goes_on && run.events.len() < MAX_RUN_EVENTS {
+        let last_seq = run.events.last().map_or(0, |last| last.seq);
+        let more = load_after(db, session_id, last_seq)?;
+        if more.is_empty() {
+            // Something else stands right after it: a run that goes on does so as a branch.
+            match find_branch(db, session_id, last_seq)? {
+                Some(event) => run.add(event)?,
+                None => break,
+            }
+        }
+        for event in more {
+            run.add(event)?;
+        }
+    }
+    run.events.truncate(MAX_RUN_EVENTS);
+    Ok(Run { events: run.events })
+}
+
+/// The message that the event at `seq` belongs to: those above it on its own path,
+/// and those that go on with it.
+pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Run> {
+    let event = get_run_event(db, session_id, seq)?;
+    let mut above = Filling::default();
+    let mut parent_seq = event.parent_seq;
+    while event.is_run_member && parent_seq != 0 && above.events.len() < MAX_RUN_EVENTS {
+        let parent = get_run_event(db, session_id, parent_seq)?;
+        if !parent.is_run_member {
+            break;
+        }
+        parent_seq = parent.parent_seq;
+        above.add(parent)?;
+    }
+    above.events.reverse();
+    let run = load_run_from(db, session_id, event)?;
+    above.events.extend(run.events);
+    Ok(Run {
+        events: above.events,
+    })
+}
+
+/// Events as they are found, their notes within [`MAX_NOTES_BYTES`].
+#[derive(Default)]
+struct Filling {
+    events: Vec<RunEvent>,
+    notes_bytes: usize,
+}
+
+impl Filling {
+    fn add(&mut self, event: RunEvent) -> Result<()> {
+        self.notes_bytes += event.note.as_ref().map_or(0, String::len);
+        if self.notes_bytes > MAX_NOTES_BYTES {
+            let what = "What is noted of one message's calls";
+            return Err(Error::payload_too_large(
+                what,
+                MAX_NOTES_BYTES,
+                self.notes_bytes,
+            ));
+        }
+        self.events.push(event);
+        Ok(())
+    }
+}
+
+/// The events right after `seq` that go on with its run, at most a bite.
+fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEvent>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq > ?2
+          ORDER BY e.seq
+          LIMIT ?3",
+        columns()
+    );
+    let rows = db.rows(&sql, &[session_id.as_str().into(), seq.into(), BITE.into()])?;
+    let mut run = Vec::new();
+    let mut last_seq = seq;
+    for row in &rows {
+        if row.integer(2)? == 1 || row.integer(1)? != last_seq || row.integer(5)? != 1 {
+            break;
+        }
+        let event = RunEvent::from_row(db, session_id, row)?;
+        last_seq = event.seq;
+        run.push(event);
+    }
+    Ok(run)
+}
+
+/// The newest child of a run's event that goes on with the run, where it is not
+/// the row right after it.
+fn find_branch(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
+    for child in load_children(db, session_id, seq)?.into_iter().rev() {
+        let event = get_run_event(db, session_id, child)?;
+        if event.is_run_member {
+            return Ok(Some(event));
+        }
+    }
+    Ok(None)
+}
