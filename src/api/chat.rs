@@ -4,7 +4,6 @@
 use std::rc::Rc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
 
 use super::operation::{Agent, Operation, Reply};
 use super::parse_session_id;
@@ -12,27 +11,21 @@ use crate::access::{Caller, Needs, Reach, Rule, Touches, permit};
 use crate::budget::Hold;
 use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
-use crate::chat::client_tools::check_name;
-use crate::chat::drive::{self, Room, TakenUp};
+use crate::chat::drive::{self, Room};
 use crate::chat::early::{Early, find_oldest, forget, load_sessions_left};
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
 use crate::chat::live::{ClientReply, Running};
 use crate::chat::recount::recount;
-use crate::chat::registered::{
-    At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
-};
+use crate::chat::recover::{self, TakenUp};
 use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::chat::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use crate::chat::turn::Turn;
 use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
-use crate::json::JsonObject;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
-use crate::outside::Failure;
-use crate::tools::is_ours;
 
 /// The name by which a token allows chat turns.
 pub const CHAT: &str = "chat";
@@ -291,7 +284,7 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
     if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
     }
-    let taken = drive::take_up(room(agent), session_id)?;
+    let taken = recover::take_up(room(agent), session_id)?;
     Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
 }
 
@@ -494,7 +487,7 @@ impl Operation for CancelTurn {
                 true
             }
             None => {
-                let was_there = drive::stop_cut_off(room(agent), &self.session_id)?;
+                let was_there = recover::stop_cut_off(room(agent), &self.session_id)?;
                 if was_there {
                     show_if_watched(agent, &self.session_id, None);
                 }
@@ -502,149 +495,5 @@ impl Operation for CancelTurn {
             }
         };
         Reply::json(&Cancelled { cancelled })
-    }
-}
-
-/// Bytes of a tool's description and of its schema: they go with every model call.
-const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
-const MAX_SCHEMA_BYTES: usize = 64 << 10;
-
-/// Registers a tool that this agent's models may call in a chat turn: behind a
-/// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
-///
-/// It is called with a POST of `{name, arguments, agent, sessionId}`; what it
-/// answers, the model reads. The header `idempotency-key` names the call.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct DefineTool {
-    /// 1 to 64 letters, digits, `_` or `-`.
-    name: String,
-    description: String,
-    /// JSON Schema of an object. Left out: any object.
-    parameters: Option<JsonObject>,
-    /// The service binding's name. Either this or `url`.
-    service: Option<Id>,
-    url: Option<String>,
-    /// Whether the user is asked before it is called.
-    #[serde(default)]
-    needs_approval: bool,
-}
-
-impl Operation for DefineTool {
-    const NAME: &'static str = "defineTool";
-    const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
-    #[cfg(test)]
-    type Output = ShownTool;
-
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        check_name("name", &self.name)?;
-        if is_ours(&self.name) {
-            return Err(Error::invalid(
-                "name",
-                "`name` is one of the memory's own tools. Choose another.",
-            ));
-        }
-        let too_long = |field: &str, max: usize, actual: usize| {
-            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
-        };
-        if self.description.len() > MAX_DESCRIPTION_BYTES {
-            let actual = self.description.len();
-            return Err(too_long("description", MAX_DESCRIPTION_BYTES, actual));
-        }
-        let parameters = match self.parameters {
-            Some(schema) if schema.as_str().len() > MAX_SCHEMA_BYTES => {
-                let actual = schema.as_str().len();
-                return Err(too_long("parameters", MAX_SCHEMA_BYTES, actual));
-            }
-            Some(schema) => schema.into_raw(),
-            None => RawValue::from_string(r#"{"type":"object"}"#.to_owned())
-                .map_err(|error| Error::storage(error.to_string()))?,
-        };
-        let at = match (self.service, self.url) {
-            (Some(binding), None) => {
-                if !agent.outside.is_bound(binding.as_str()) {
-                    return Err(Failure::not_configured(binding.as_str()));
-                }
-                At::Service(binding.as_str().to_owned())
-            }
-            (None, Some(url)) => {
-                check_url(agent.outside, &url)?;
-                At::Url(url)
-            }
-            _ => {
-                return Err(Error::invalid(
-                    "service",
-                    "A tool is either behind a `service` binding or at a `url`: give one of them.",
-                ));
-            }
-        };
-        let tool = RegisteredTool {
-            definition: ToolDefinition {
-                name: self.name,
-                description: self.description,
-                parameters,
-            },
-            at,
-            needs_approval: self.needs_approval,
-        };
-        define_tool(agent.db, agent.host, &tool)?;
-        Reply::json(&tool.show())
-    }
-}
-
-/// Removes a registered tool.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RemoveTool {
-    name: String,
-}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RemovedTool {
-    removed: bool,
-}
-
-impl Operation for RemoveTool {
-    const NAME: &'static str = "removeTool";
-    const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
-    #[cfg(test)]
-    type Output = RemovedTool;
-
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Reply::json(&RemovedTool {
-            removed: remove_tool(agent.db, &self.name)?,
-        })
-    }
-}
-
-/// Lists the registered tools, by name.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ListTools {}
-
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct RegisteredTools {
-    tools: Vec<ShownTool>,
-}
-
-impl Operation for ListTools {
-    const NAME: &'static str = "listTools";
-    const NEEDS: Needs = Needs::WholeAgent;
-    const TOUCHES: Touches = Touches::Nothing;
-    #[cfg(test)]
-    type Output = RegisteredTools;
-
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let tools = load_tools(agent.db)?;
-        Reply::json(&RegisteredTools {
-            tools: tools.into_iter().map(RegisteredTool::show).collect(),
-        })
     }
 }

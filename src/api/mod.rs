@@ -3,6 +3,7 @@
 
 mod agent;
 pub mod chat;
+mod chat_tools;
 mod compaction;
 mod door;
 mod events;

@@ -2,7 +2,8 @@
 //! tokens' scopes are made from.
 
 use super::agent::{ConfigureAgent, Destroy, GetConfig};
-use super::chat::{CancelTurn, DefineTool, ListTools, RemoveTool};
+use super::chat::CancelTurn;
+use super::chat_tools::{DefineTool, ListTools, RemoveTool};
 use super::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };

@@ -10,22 +10,21 @@ use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt as _, future};
 
 use super::chunks::Chunk;
+use super::ending::{gone, write};
 use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::kit::{Kit, MAX_OUTPUT_BYTES};
 use super::live::{Audience, Desk, Running};
+use super::recover::{MAX_RECOVERIES, TakenUp};
 use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
-use super::store::{count_recovery, delete_turn, find_turn, save_turn, state_bytes};
+use super::store::{save_turn, state_bytes};
 use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
 use crate::budget::{Hold, TURNS};
 use crate::calibration;
 use crate::compaction::fixed::tools_tokens;
 use crate::config::{Config, load_config};
-use crate::database::atomically;
 use crate::error::{Code, Error, Result};
 use crate::ids::Id;
-use crate::log::append::{Parent, append};
-use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::memory::frozen::{find_reminder, freeze};
@@ -33,7 +32,6 @@ use crate::memory::{Memory, Scope};
 use crate::models::call::{choose_model, open};
 use crate::models::{FinishReason, ModelRequest, Part, Usage};
 use crate::tools::{Toolbox, is_ours};
-use crate::usage::{UsageIncrease, count_usage};
 use crate::working_context::build::{Window, WorkingContext, build_working_context};
 
 /// Events that a turn's context is built from, at most.
@@ -49,9 +47,6 @@ const MAX_SENT_BYTES: usize = 8 << 20;
 /// its model: half a minute in all.
 const MAX_WAITS: usize = 30;
 const WAIT_MS: i64 = 1_000;
-
-/// Times that a turn is taken up again before it is closed with an error.
-const MAX_RECOVERIES: i64 = 2;
 
 /// What a turn needs of the agent.
 #[derive(Clone, Copy)]
@@ -93,77 +88,6 @@ pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
     drive.tell(begun);
     let outcome = drive.go().await;
     drive.finish(outcome).await;
-}
-
-/// Takes up a turn that was cut off; gives its running end, to be driven by
-/// [`go_on`] once it is durable that it was counted. `None`: there is no such turn.
-pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
-    if room.desk.find(session_id).is_some() {
-        return Ok(None);
-    }
-    // Before it is counted: to wait for room is no recovery.
-    let held = room.desk.find_room(0)?;
-    let Some(recoveries) = count_recovery(room.memory.db, session_id)? else {
-        return Ok(None);
-    };
-    let found = match find_turn(room.memory.db, session_id) {
-        Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
-            close_unreadable(room, session_id)?;
-            return Err(error);
-        }
-        found => found?,
-    };
-    let Some(mut turn) = found else {
-        return Ok(None);
-    };
-    turn.resume();
-    let running = room.desk.begin(&turn, held, true);
-    running.keeps(state_bytes(&turn));
-    let (speaker, chunks) = retell(&turn);
-    for chunk in &chunks {
-        running.push(chunk.json().into());
-    }
-    Ok(Some(TakenUp {
-        running,
-        turn,
-        recoveries,
-        speaker,
-    }))
-}
-
-/// Ends a turn that another build of this Worker began in a form unknown to this
-/// one: its session must not wait for it for ever.
-fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
-    let (db, host) = (room.memory.db, room.memory.host);
-    atomically(db, || {
-        let said = NewEvent {
-            content: Some("This answer was interrupted and could not be finished.".to_owned()),
-            ..NewEvent::new(Action::AgentMessage)
-        };
-        append(db, host, session_id, &[said], &Parent::Leaf, None)?;
-        delete_turn(db, session_id)
-    })
-}
-
-/// Stops a turn that was cut off and is not taken up; `false`: there is none.
-pub fn stop_cut_off(room: Room<'_>, session_id: &Id) -> Result<bool> {
-    if room.desk.find(session_id).is_some() {
-        return Ok(false);
-    }
-    let Some(mut turn) = find_turn(room.memory.db, session_id)? else {
-        return Ok(false);
-    };
-    turn.resume();
-    turn.cancel();
-    write(&room.memory, &turn, true)?;
-    Ok(true)
-}
-
-pub struct TakenUp {
-    pub running: Rc<Running>,
-    turn: Turn,
-    recoveries: i64,
-    speaker: Speaker,
 }
 
 /// Goes on with a turn that was taken up, or closes it.
@@ -511,56 +435,6 @@ impl Drive<'_> {
         self.running.keeps(0);
         self.room.desk.end(self.running, told);
     }
-}
-
-/// The assistant's events, the usage and the end of the turn, in one
-/// transaction. Where the log has no place for the answer any more, the turn
-/// ends all the same.
-fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
-    let events = turn.events()?;
-    let outcome = atomically(memory.db, || {
-        if !events.is_empty() {
-            let parent = match &turn.parent_id {
-                Some(id) => Parent::After(id.clone()),
-                None => Parent::Root,
-            };
-            append(
-                memory.db,
-                memory.host,
-                &turn.session_id,
-                &events,
-                &parent,
-                None,
-            )?;
-        }
-        if turn.usage != Usage::default() {
-            let more = UsageIncrease {
-                input_tokens: turn.usage.input_tokens,
-                output_tokens: turn.usage.output_tokens,
-                ..UsageIncrease::default()
-            };
-            count_usage(memory.db, memory.host, &turn.session_id, &more)?;
-        }
-        delete_turn(memory.db, &turn.session_id)
-    });
-    match outcome {
-        Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
-            delete_turn(memory.db, &turn.session_id)?;
-            // Who stopped it knows, and what it cost is lost with what it answered.
-            if is_cancelled {
-                return Ok(());
-            }
-            Err(gone())
-        }
-        outcome => outcome,
-    }
-}
-
-fn gone() -> Error {
-    Error::new(
-        Code::MessageNotFound,
-        "The message that was to be answered was deleted while it was being answered.",
-    )
 }
 
 /// What a model has said so far in one answer.

@@ -1,0 +1,60 @@
+//! The end of a turn in the log.
+
+use super::store::delete_turn;
+use super::turn::Turn;
+use crate::database::atomically;
+use crate::error::{Code, Error, Result};
+use crate::log::append::{Parent, append};
+use crate::memory::Memory;
+use crate::models::Usage;
+use crate::usage::{UsageIncrease, count_usage};
+
+/// The assistant's events, the usage and the end of the turn, in one
+/// transaction. Where the log has no place for the answer any more, the turn
+/// ends all the same.
+pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
+    let events = turn.events()?;
+    let outcome = atomically(memory.db, || {
+        if !events.is_empty() {
+            let parent = match &turn.parent_id {
+                Some(id) => Parent::After(id.clone()),
+                None => Parent::Root,
+            };
+            append(
+                memory.db,
+                memory.host,
+                &turn.session_id,
+                &events,
+                &parent,
+                None,
+            )?;
+        }
+        if turn.usage != Usage::default() {
+            let more = UsageIncrease {
+                input_tokens: turn.usage.input_tokens,
+                output_tokens: turn.usage.output_tokens,
+                ..UsageIncrease::default()
+            };
+            count_usage(memory.db, memory.host, &turn.session_id, &more)?;
+        }
+        delete_turn(memory.db, &turn.session_id)
+    });
+    match outcome {
+        Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
+            delete_turn(memory.db, &turn.session_id)?;
+            // Who stopped it knows, and what it cost is lost with what it answered.
+            if is_cancelled {
+                return Ok(());
+            }
+            Err(gone())
+        }
+        outcome => outcome,
+    }
+}
+
+pub fn gone() -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        "The message that was to be answered was deleted while it was being answered.",
+    )
+}

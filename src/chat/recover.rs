@@ -1,0 +1,91 @@
+//! Taking up turns that the object's death cut off: each is counted before it is
+//! tried, and one that can't be gone on with is closed.
+
+use std::rc::Rc;
+
+use super::drive::Room;
+use super::ending::write;
+use super::live::Running;
+use super::retell::retell;
+use super::speaker::Speaker;
+use super::store::{count_recovery, delete_turn, find_turn, state_bytes};
+use super::turn::Turn;
+use crate::database::atomically;
+use crate::error::{Code, Result};
+use crate::ids::Id;
+use crate::log::append::{Parent, append};
+use crate::log::event::{Action, NewEvent};
+
+/// Times that a turn is taken up again before it is closed with an error.
+pub const MAX_RECOVERIES: i64 = 2;
+
+/// Takes up a turn that was cut off; gives its running end, to be driven by
+/// [`go_on`] once it is durable that it was counted. `None`: there is no such turn.
+pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
+    if room.desk.find(session_id).is_some() {
+        return Ok(None);
+    }
+    // Before it is counted: to wait for room is no recovery.
+    let held = room.desk.find_room(0)?;
+    let Some(recoveries) = count_recovery(room.memory.db, session_id)? else {
+        return Ok(None);
+    };
+    let found = match find_turn(room.memory.db, session_id) {
+        Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
+            close_unreadable(room, session_id)?;
+            return Err(error);
+        }
+        found => found?,
+    };
+    let Some(mut turn) = found else {
+        return Ok(None);
+    };
+    turn.resume();
+    let running = room.desk.begin(&turn, held, true);
+    running.keeps(state_bytes(&turn));
+    let (speaker, chunks) = retell(&turn);
+    for chunk in &chunks {
+        running.push(chunk.json().into());
+    }
+    Ok(Some(TakenUp {
+        running,
+        turn,
+        recoveries,
+        speaker,
+    }))
+}
+
+/// Ends a turn that another build of this Worker began in a form unknown to this
+/// one: its session must not wait for it for ever.
+fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
+    let (db, host) = (room.memory.db, room.memory.host);
+    atomically(db, || {
+        let said = NewEvent {
+            content: Some("This answer was interrupted and could not be finished.".to_owned()),
+            ..NewEvent::new(Action::AgentMessage)
+        };
+        append(db, host, session_id, &[said], &Parent::Leaf, None)?;
+        delete_turn(db, session_id)
+    })
+}
+
+/// Stops a turn that was cut off and is not taken up; `false`: there is none.
+pub fn stop_cut_off(room: Room<'_>, session_id: &Id) -> Result<bool> {
+    if room.desk.find(session_id).is_some() {
+        return Ok(false);
+    }
+    let Some(mut turn) = find_turn(room.memory.db, session_id)? else {
+        return Ok(false);
+    };
+    turn.resume();
+    turn.cancel();
+    write(&room.memory, &turn, true)?;
+    Ok(true)
+}
+
+pub struct TakenUp {
+    pub running: Rc<Running>,
+    pub(super) turn: Turn,
+    pub(super) recoveries: i64,
+    pub(super) speaker: Speaker,
+}
