@@ -18,7 +18,7 @@ use crate::chat::frames::outgoing::{
 use crate::chat::live::ClientReply;
 use crate::chat::request::ChatRequest;
 use crate::chat::store::has_turn;
-use crate::error::{Code, Result};
+use crate::error::{Code, Error, Result};
 use crate::ids::Id;
 use crate::messages::change::clear_messages;
 use crate::models::ToolDefinition;
@@ -79,6 +79,22 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
         opened_in_turn: has_turn(agent.db, &session_id)?,
         ..Seat::new(session_id, agent.caller)
     })
+}
+
+/// Sockets that one session has open at once. Each is sent the session's newest
+/// messages when it opens, and nobody sees how much of that its page has read.
+pub const MAX_SESSION_SOCKETS: usize = 64;
+
+/// Whether a session that has so many sockets open may have one more.
+pub fn check_sockets(open: usize) -> Result<()> {
+    if open < MAX_SESSION_SOCKETS {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::RateLimited,
+        format!("This session has {MAX_SESSION_SOCKETS} sockets open, which is the limit. Close one, then open this one again."),
+    )
+    .with("retryAfter", 5))
 }
 
 /// What a socket is told first: whom it reached, and how the session stands. A

@@ -12,7 +12,6 @@ use worker::{Delay, console_error, web_sys};
 use super::storage::Meter;
 use super::stream;
 use crate::budget::{Hold, REQUESTS};
-use crate::chat::request::MAX_CHAT_BODY_BYTES;
 use crate::database::Text;
 use crate::error::{Code, Error, Result};
 
@@ -169,8 +168,9 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
 
 /// How much of a body that nobody wants is taken off the wire and thrown away: a
 /// client that is still sending when the answer comes sees a broken pipe instead
-/// of the answer. Twice the largest body there may be.
-const MAX_DISCARDED_BYTES: usize = 2 * MAX_CHAT_BODY_BYTES;
+/// of the answer. A file that is refused at an early line may have much more to
+/// send. The bytes pass through one buffer, so they cost time and no memory.
+const MAX_DISCARDED_BYTES: usize = 128 << 20;
 
 /// And for how long.
 const MAX_DISCARDING_MS: u64 = 2_000;
@@ -178,6 +178,10 @@ const MAX_DISCARDING_MS: u64 = 2_000;
 /// Bytes that are read at a time, into a buffer that is used again and again: a
 /// buffer a piece would leave the whole body behind as garbage.
 const PIECE_BYTES: u32 = 64 << 10;
+
+/// The first buffer of a body. Whoever sends one byte and waits holds no more than
+/// this. A buffer that was filled is followed by one of twice its length.
+const FIRST_PIECE_BYTES: u32 = 4 << 10;
 
 /// A large body is there within a minute, or gives its room to others.
 const MAX_READING_MS: u64 = 60_000;
@@ -194,10 +198,14 @@ impl Body {
             Some(stream) => Some(ByteReader::new(&stream).map_err(|_| lost())?),
             None => None,
         };
-        let pieces = if reader.is_some() { PIECE_BYTES } else { 0 };
+        let first = if reader.is_some() {
+            FIRST_PIECE_BYTES
+        } else {
+            0
+        };
         Ok(Self {
             reader,
-            buffer: ArrayBuffer::new(pieces),
+            buffer: ArrayBuffer::new(first),
         })
     }
 
@@ -217,6 +225,10 @@ impl Body {
         let bytes = piece.to_vec();
         // The stream has taken the buffer and gives it back under the piece.
         self.buffer = piece.buffer();
+        let length = self.buffer.byte_length();
+        if piece.length() == length && length < PIECE_BYTES {
+            self.buffer = ArrayBuffer::new(length * 2);
+        }
         Ok(Some(bytes))
     }
 

@@ -419,6 +419,7 @@ impl Object {
             return Err(route::nothing_here());
         }
         let seat = socket::open(agent, session_id)?;
+        socket::check_sockets(self.sockets.count(&seat.session_id))?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
         let greeting = socket::greet(agent, &seat)?;

@@ -87,6 +87,11 @@ impl Sockets {
         Ok(Reflect::construct(&class, &args)?.unchecked_into())
     }
 
+    /// How many a session has open.
+    pub fn count(&self, session_id: &Id) -> usize {
+        usize::try_from(self.of_session(session_id).length()).unwrap_or(usize::MAX)
+    }
+
     fn of_session(&self, session_id: &Id) -> Array {
         self.state
             .get_web_sockets(&tag(session_id))

@@ -24,9 +24,10 @@ use crate::transfer::import::Import;
 /// Bytes of a page that are sent at a time: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Room that there is to be for a page before it is made: one that is a single long
-/// line is there twice meanwhile.
-const PAGE_ROOM_BYTES: usize = PAGE_BYTES + MAX_EVENT_BYTES + (2 << 20);
+/// Room that there is to be for a page before it is made. One that is a single long
+/// line is there three times meanwhile: as its row, as its line, and as what is sent.
+/// So no two such pages are made or sent at once.
+const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 
 /// How long a page waits for room, and how long it is until it looks again.
 const MAX_WAITING_MS: u64 = 30_000;

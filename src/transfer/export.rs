@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::lines::{
     ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, Kind, SessionLine, SettingsPart, Usage,
-    count, render,
+    count, render, render_within,
 };
 use super::memory::export::MemoryExport;
 use crate::compaction::journal::load_journal;
@@ -30,6 +30,9 @@ use crate::tree::path::INLINE_BYTES;
 
 /// A page ends with the line that makes it this long.
 pub const PAGE_BYTES: usize = 1 << 20;
+
+/// What a line says beside its bodies: its ids, its times and its fields' names.
+const LINE_ROOM_BYTES: usize = 2 << 10;
 
 /// Rows that one statement reads. With bodies of at most [`INLINE_BYTES`] each, 8 MiB.
 const MAX_BITE: i64 = 128;
@@ -209,7 +212,7 @@ impl Export {
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
         let seq = row.integer(0)?;
-        let event = match row.integer(14)? <= INLINE_BYTES as i64 {
+        let mut event = match row.integer(14)? <= INLINE_BYTES as i64 {
             true => complete(db, &self.session_id, EventRow::from_row(row)?)?,
             false => get_event_row(db, &self.session_id, seq)?,
         };
@@ -217,9 +220,17 @@ impl Export {
             let id = event.id.clone();
             move |_: serde_json::Error| Error::corrupt_row(&id, what)
         };
-        let message = event.message.as_ref().map(|fields| format!("{{{fields}}}"));
         let has_content = row.integer(17)? == 0 || !event.content.is_empty();
-        render(&EventOut {
+        let message = event.message.take().map(object_of);
+        if message.is_some() {
+            // The message says it again: a long text is not held twice.
+            event.content = String::new();
+        }
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let bodies = [&message, &event.tool, &event.metadata, &event.note];
+        let bytes =
+            LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
+        let out = EventOut {
             kind: Kind::Event,
             seq,
             id: &event.id,
@@ -235,7 +246,8 @@ impl Export {
             note: raw(event.note.as_deref()).map_err(damaged("note"))?,
             created_at: event.created_at,
             written_at: row.integer(16)?,
-        })
+        };
+        render_within(&out, bytes)
     }
 
     /// All of them: a session has few.
@@ -323,6 +335,14 @@ pub fn render_failure(error: &Error) -> String {
         "{{\"type\":\"error\",{}\n",
         body.strip_prefix('{').unwrap_or("}")
     )
+}
+
+/// The object whose inside this is, without a second copy of a long one.
+fn object_of(mut fields: String) -> String {
+    fields.reserve_exact(2);
+    fields.insert(0, '{');
+    fields.push('}');
+    fields
 }
 
 fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {

@@ -336,13 +336,21 @@ pub struct EndLine {
 /// A line's JSON with its end. A line break outside a string says no more than a
 /// space, and inside one there is none.
 pub fn render(line: &impl Serialize) -> Result<String> {
-    let mut json =
-        serde_json::to_string(line).map_err(|error| Error::storage(error.to_string()))?;
-    if json.contains(['\n', '\r']) {
-        json = json.replace(['\n', '\r'], " ");
+    render_within(line, 0)
+}
+
+/// The same for a line that is known to have about so many bytes: a text that grows
+/// by doubling is there three times while it grows.
+pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
+    let mut json = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut json, line).map_err(|error| Error::storage(error.to_string()))?;
+    for byte in &mut json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
     }
-    json.push('\n');
-    Ok(json)
+    json.push(b'\n');
+    String::from_utf8(json).map_err(|error| Error::storage(error.to_string()))
 }
 
 /// A stored number as a line has it.

@@ -48,5 +48,5 @@ test("the_longest_text_does_not_break_the_searches_after_it", async () => {
   const found = async (query) => (await ok("honest", "search", { query })).results.map(({ id }) => id);
   assert.deepEqual(await found("medlars"), ["short"]);
   assert.deepEqual(await found("quinces"), ["long"]);
-  assert.deepEqual(await found("medlar w5"), ["long", "short"]);
+  assert.deepEqual((await found("medlar w5")).sort(), ["long", "short"]);
 });

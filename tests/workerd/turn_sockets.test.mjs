@@ -148,3 +148,26 @@ test("a_sockets_calls_are_held_against_its_token", async () => {
   await assert.rejects(client.call("mintToken", [{ expiresIn: 60 }]), /secret|token/);
   await assert.rejects(client.call("destroy", [{ confirm: "scoped" }]), /secret|token/);
 });
+
+test("a_session_has_64_sockets_open_and_one_more_waits_until_one_is_closed", async () => {
+  const { server } = open;
+  const address = `${server.url.replace("http", "ws")}/agents/session-agent/crowded`;
+  const dial = async () => {
+    const socket = new WebSocket(address);
+    const outcome = await Promise.race([
+      once(socket, "open").then(() => "open"),
+      once(socket, "error").then(() => "refused"),
+    ]);
+    return { socket, outcome };
+  };
+  const sockets = [];
+  for (let n = 0; n < 64; n += 1) sockets.push(await dial());
+  assert.ok(sockets.every(({ outcome }) => outcome === "open"));
+  assert.equal((await dial()).outcome, "refused");
+  const first = sockets.shift().socket;
+  first.close();
+  await once(first, "close");
+  const again = await dial();
+  assert.equal(again.outcome, "open");
+  for (const { socket } of [...sockets, again]) socket.close();
+});
