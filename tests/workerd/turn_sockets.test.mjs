@@ -151,7 +151,7 @@ test("a_sockets_calls_are_held_against_its_token", async () => {
 
 test("a_session_has_64_sockets_open_and_one_more_waits_until_one_is_closed", async () => {
   const { server } = open;
-  const address = `${server.url.replace("http", "ws")}/agents/session-agent/crowded`;
+  const address = `${server.url.href.replace(/^http/, "ws")}agents/session-agent/crowded`;
   const dial = async () => {
     const socket = new WebSocket(address);
     const outcome = await Promise.race([
