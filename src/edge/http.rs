@@ -211,20 +211,23 @@ impl Body {
 
     /// `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        let Some(reader) = &self.reader else {
+        // Taken until a piece is there. A body that broke off has kept the buffer: who
+        // reads on is told that it is over. To make a view of the lost buffer would
+        // throw, and end every request of this instance.
+        let Some(reader) = self.reader.take() else {
             return Ok(None);
         };
         let reading = reader.read(&Uint8Array::new(&self.buffer));
         let read = JsFuture::from(reading).await.map_err(|_| lost())?;
         let field = |name: &str| Reflect::get(&read, &name.into()).map_err(|_| lost());
         if field("done")?.is_truthy() {
-            self.reader = None;
             return Ok(None);
         }
         let piece: Uint8Array = field("value")?.dyn_into().map_err(|_| lost())?;
         let bytes = piece.to_vec();
         // The stream has taken the buffer and gives it back under the piece.
         self.buffer = piece.buffer();
+        self.reader = Some(reader);
         let length = self.buffer.byte_length();
         if piece.length() == length && length < PIECE_BYTES {
             self.buffer = ArrayBuffer::new(length * 2);
