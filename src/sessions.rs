@@ -36,8 +36,10 @@ pub struct Session {
     pub metadata: Option<JsonObject>,
     pub usage: Usage,
     /// There while the last attempt to compact is one that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub corrupt: Option<bool>,
 }
 
@@ -49,6 +51,7 @@ pub struct Usage {
     pub output_tokens: i64,
     pub cost: f64,
     /// Of the input's, those that the provider had in its cache; absent where none were reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<i64>,
 }
 

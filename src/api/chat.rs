@@ -132,7 +132,13 @@ pub struct Begun {
 /// Begins a turn. `session_id` is the one that the address names; the body's own
 /// goes first.
 pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: impl Into<Vec<u8>>) -> Result<Begun> {
-    let body = body.into();
+    let begun = parse_and_begin(agent, session_id, body.into());
+    #[cfg(test)]
+    super::answers::hold_refusal(CHAT, &begun);
+    begun
+}
+
+fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<Begun> {
     let request = parse_chat_request(&body)?;
     drop(body);
     let session_id = match &request.session_id {
@@ -430,6 +436,8 @@ fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
         && let Ok(id) = Id::parse(message_id.to_owned())
         && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
     {
+        #[cfg(test)]
+        super::answers::hold_message(&message.json);
         let frame = render_message_updated(&message.json);
         agent.audience.tell(session_id, &frame, None);
     }

@@ -35,19 +35,23 @@ const MAX_PAGE_BYTES: i64 = 32 << 20;
 /// And the longest that there is: a page that is cut says so.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
-/// A message of the AI SDK, as it was appended, with `createdAt`.
+/// A message of the AI SDK, as it was appended, with `createdAt`. Fields of an
+/// application's own are kept.
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = true))]
 #[allow(dead_code)]
 pub struct UiMessage {
     id: Id,
-    /// `user`, `assistant` or `system`.
+    #[schemars(extend("enum" = ["user", "assistant", "system"]))]
     role: String,
     parts: Vec<JsonObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<serde_json::Value>,
-    /// Milliseconds since the epoch.
-    created_at: i64,
+    /// Milliseconds since the epoch. Where the message brought a `createdAt` of
+    /// another form, such as a text, it stands here as it was appended.
+    created_at: serde_json::Value,
 }
 
 #[cfg(test)]
@@ -395,7 +399,10 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
         .into_iter()
         .map(|message| message.json)
         .collect();
-    Ok(format!("[{}]", messages.join(",")))
+    let messages = format!("[{}]", messages.join(","));
+    #[cfg(test)]
+    super::answers::hold_json("getMessages", &messages);
+    Ok(messages)
 }
 
 /// Reads the messages that directly follow one: its branches.

@@ -26,6 +26,8 @@ mod tree;
 mod working_context;
 
 #[cfg(test)]
+mod answers;
+#[cfg(test)]
 mod openapi;
 #[cfg(test)]
 mod tests;
@@ -45,11 +47,18 @@ use crate::json;
 /// The API document, generated from the table of operations and held to it by a test.
 pub const OPENAPI_JSON: &str = include_str!("openapi.json");
 
-/// Runs one operation. The body is let go as soon as it is parsed.
+/// Runs one operation. In tests, its answer is held to openapi.json.
 pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
+    let answer = run(agent, name, body.into()).await;
+    #[cfg(test)]
+    answers::hold(name, &answer);
+    answer
+}
+
+/// The body is let go as soon as it is parsed.
+async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     let entry = door::find_entry(name)?;
     permit_by_name(agent.caller, entry.rule)?;
-    let body = body.into();
     door::check_length(entry.max_body_bytes, body.len())?;
     match entry.run {
         Run::AtOnce(run) => run(agent, body),
@@ -60,7 +69,10 @@ pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -
 /// A session's newest messages as a JSON array, as `get-messages` answers; a
 /// session that isn't there has none yet.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
-    messages::get_messages(agent, session_id)
+    let answer = messages::get_messages(agent, session_id);
+    #[cfg(test)]
+    answers::hold_refusal("getMessages", &answer);
+    answer
 }
 
 /// Whether a token may be minted for what goes by this name.

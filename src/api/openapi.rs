@@ -2,11 +2,14 @@
 //! is what the Worker serves; this test holds it to the code.
 //! `UPDATE=1 cargo test openapi` writes it anew.
 
+use std::collections::BTreeSet;
+
 use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::OPENAPI_JSON;
+use super::messages::UiMessage;
 use super::operation::Entry;
 use super::table::OPERATIONS;
 use super::tokens::Preset;
@@ -14,10 +17,92 @@ use crate::access::{Needs, Touches};
 use crate::error::Code;
 use crate::transfer::import::Imported;
 
+/// Inputs say what a caller may leave out; answers say what is always there. One
+/// type can be both, so each has a generator of its own.
+struct Schemas {
+    inputs: SchemaGenerator,
+    answers: SchemaGenerator,
+}
+
+/// Where inputs and answers refer to, until [`merge`] brings them together.
+const INPUTS: &str = "/components/inputs";
+const SCHEMAS: &str = "/components/schemas";
+
+impl Schemas {
+    fn new() -> Self {
+        let at = |path: &str, settings: SchemaSettings| {
+            let settings =
+                settings.with(|settings| settings.definitions_path = path.to_owned().into());
+            settings.into_generator()
+        };
+        Self {
+            inputs: at(INPUTS, SchemaSettings::draft2020_12().for_deserialize()),
+            answers: at(SCHEMAS, SchemaSettings::draft2020_12().for_serialize()),
+        }
+    }
+}
+
+/// Puts the inputs' schemas beside those of the answers. An input's schema that is
+/// another one than the answer's of the same name is called `{name}Input`.
+fn merge(
+    document: &mut Value,
+    inputs: Map<String, Value>,
+    mut answers: Map<String, Value>,
+) -> Map<String, Value> {
+    let mut others: BTreeSet<String> = BTreeSet::new();
+    loop {
+        let differs = |(name, schema): (&String, &Value)| {
+            let mut schema = schema.clone();
+            refer(&mut schema, &others);
+            answers.get(name).is_some_and(|answer| *answer != schema)
+        };
+        let found: BTreeSet<String> = inputs
+            .iter()
+            .filter(|field| differs(*field))
+            .map(|(name, _)| name.clone())
+            .collect();
+        if found.is_subset(&others) {
+            break;
+        }
+        others.extend(found);
+    }
+    for (name, mut schema) in inputs {
+        refer(&mut schema, &others);
+        answers.insert(input_name(&name, &others), schema);
+    }
+    refer(document, &others);
+    answers
+}
+
+fn input_name(name: &str, others: &BTreeSet<String>) -> String {
+    match others.contains(name) {
+        true => format!("{name}Input"),
+        false => name.to_owned(),
+    }
+}
+
+/// Points every reference to an input's schema to where [`merge`] puts the schema.
+fn refer(value: &mut Value, others: &BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (key, field) in fields {
+                let name = field.as_str().and_then(|text| text.strip_prefix('#'));
+                let name = name.and_then(|text| text.strip_prefix(INPUTS));
+                match name.and_then(|text| text.strip_prefix('/')) {
+                    Some(name) if key == "$ref" => {
+                        *field = json!(format!("#{SCHEMAS}/{}", input_name(name, others)));
+                    }
+                    _ => refer(field, others),
+                }
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| refer(item, others)),
+        _ => {}
+    }
+}
+
 fn document() -> Value {
-    let mut schemas = SchemaSettings::draft2020_12()
-        .with(|settings| settings.definitions_path = "/components/schemas".into())
-        .into_generator();
+    let mut schemas = Schemas::new();
     let mut paths = Map::new();
     for entry in OPERATIONS {
         paths.insert(
@@ -35,14 +120,16 @@ fn document() -> Value {
         }}),
     );
     let session = "/agents/session-agent/{agent}/sessions/{sessionId}";
+    paths.insert(
+        "/agents/session-agent/{agent}/get-messages".to_owned(),
+        json!({"get": get_messages(&mut schemas.answers)}),
+    );
     paths.insert(format!("{session}/export"), json!({"get": export()}));
     paths.insert(
         format!("{session}/import"),
-        json!({"post": import(&mut schemas)}),
+        json!({"post": import(&mut schemas.answers)}),
     );
-    let mut components = schemas.take_definitions(true);
-    components.insert("Error".to_owned(), error_schema());
-    json!({
+    let mut document = json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Session Agent",
@@ -62,13 +149,18 @@ fn document() -> Value {
                     "read": Preset::Read.operations()
                 }
             }},
-            "schemas": components,
         }
-    })
+    });
+    let inputs = schemas.inputs.take_definitions(true);
+    let answers = schemas.answers.take_definitions(true);
+    let mut components = merge(&mut document, inputs, answers);
+    components.insert("Error".to_owned(), error_schema());
+    document["components"]["schemas"] = components.into();
+    document
 }
 
-fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
-    let mut input = (entry.input)(schemas);
+fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
+    let mut input = (entry.input)(&mut schemas.inputs);
     // Where the generator puts them for a document of their own.
     for key in ["$schema", "$defs", "components", "title"] {
         input.remove(key);
@@ -104,11 +196,7 @@ fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
         "x-presets": presets,
         "summary": summary.replace('\n', " "),
         "description": description,
-        "parameters": [{
-            "name": "agent", "in": "path", "required": true,
-            "description": "The agent's name, `%`-encoded.",
-            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
-        }],
+        "parameters": [agent_parameter()],
         "requestBody": {"content": {"application/json": {"schema": input}}},
         "x-max-body-bytes": entry.max_body_bytes,
         "responses": {
@@ -118,10 +206,46 @@ fn operation(entry: &Entry, schemas: &mut SchemaGenerator) -> Value {
                     "x-rows-read": {"description": "Rows that the request read.", "schema": {"type": "integer"}},
                     "x-rows-written": {"description": "Rows that the request wrote.", "schema": {"type": "integer"}}
                 },
-                "content": {"application/json": {"schema": (entry.output)(schemas)}}
+                "content": {"application/json": {"schema": (entry.output)(&mut schemas.answers)}}
             },
             "default": refusal()
         }
+    })
+}
+
+fn get_messages(schemas: &mut SchemaGenerator) -> Value {
+    json!({
+        "operationId": "getMessages",
+        "summary": "The newest messages of a session, as the stock clients ask for them.",
+        "description": "The messages stand in order from root to leaf, with overlays applied. A session that does not exist has none. Needs what `getHistory` needs.",
+        "parameters": [
+            agent_parameter(),
+            {
+                "name": "sessionId", "in": "query", "required": false,
+                "description": "The session; by default the one that is called `default`.",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "default": "default"}
+            },
+            {
+                "name": "token", "in": "query", "required": false,
+                "description": "A token from `mintToken`, for clients that can send no header.",
+                "schema": {"type": "string"}
+            }
+        ],
+        "responses": {
+            "200": {
+                "description": "The messages.",
+                "content": {"application/json": {"schema": schemas.subschema_for::<Vec<UiMessage>>()}}
+            },
+            "default": refusal()
+        }
+    })
+}
+
+fn agent_parameter() -> Value {
+    json!({
+        "name": "agent", "in": "path", "required": true,
+        "description": "The agent's name, `%`-encoded.",
+        "schema": {"type": "string", "minLength": 1, "maxLength": 200}
     })
 }
 
@@ -171,16 +295,13 @@ fn import_parameters() -> Value {
 }
 
 fn session_parameters() -> Value {
-    let parameter = |name: &str, what: &str| {
-        json!({
-            "name": name, "in": "path", "required": true,
-            "description": what,
-            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
-        })
-    };
     json!([
-        parameter("agent", "The agent's name, `%`-encoded."),
-        parameter("sessionId", "The session's id, `%`-encoded.")
+        agent_parameter(),
+        {
+            "name": "sessionId", "in": "path", "required": true,
+            "description": "The session's id, `%`-encoded.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+        }
     ])
 }
 
@@ -193,6 +314,29 @@ fn refusal() -> Value {
 
 fn error_schema() -> Value {
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let mut kinds: Vec<Value> = DETAILS
+        .iter()
+        .map(|(code, details)| {
+            let fields = details
+                .iter()
+                .map(|detail| (detail.name.to_owned(), json!({ "type": detail.kind })));
+            let always = details.iter().filter(|detail| detail.is_always_there);
+            let names: Vec<&str> = always.map(|detail| detail.name).collect();
+            json!({"properties": {
+                "code": {"const": code.name()},
+                "details": {
+                    "type": "object",
+                    "required": names,
+                    "properties": fields.collect::<Map<String, Value>>(),
+                    "additionalProperties": true
+                }
+            }})
+        })
+        .collect();
+    let is_detailed = |code: &Code| DETAILS.iter().any(|(detailed, _)| detailed == code);
+    let others = Code::ALL.iter().filter(|code| !is_detailed(code));
+    let others: Vec<&str> = others.map(|code| code.name()).collect();
+    kinds.push(json!({"properties": {"code": {"enum": others}}}));
     json!({
         "type": "object",
         "required": ["error"],
@@ -202,11 +346,50 @@ fn error_schema() -> Value {
             "properties": {
                 "code": {"type": "string", "enum": codes},
                 "message": {"type": "string"},
-                "details": {"type": "object"}
-            }
+                "details": {"type": "object", "additionalProperties": true}
+            },
+            "oneOf": kinds
         }}
     })
 }
+
+/// A field of an error's `details`.
+struct Detail {
+    name: &'static str,
+    kind: &'static str,
+    is_always_there: bool,
+}
+
+const fn detail(name: &'static str, kind: &'static str) -> Detail {
+    Detail {
+        name,
+        kind,
+        is_always_there: true,
+    }
+}
+
+/// What a caller can rely on in the details of an error, by its code. Other details
+/// may stand beside them.
+const DETAILS: &[(Code, &[Detail])] = &[
+    (Code::InvalidRequest, &[detail("field", "string")]),
+    (
+        Code::PayloadTooLarge,
+        &[
+            detail("limit", "integer"),
+            // Reading stops at the limit where nobody says how long the whole is.
+            Detail {
+                is_always_there: false,
+                ..detail("actual", "integer")
+            },
+        ],
+    ),
+    (
+        Code::BlockOverBudget,
+        &[detail("tokens", "integer"), detail("maxTokens", "integer")],
+    ),
+    (Code::RateLimited, &[detail("retryAfter", "integer")]),
+    (Code::NotConfigured, &[detail("binding", "string")]),
+];
 
 #[test]
 fn the_document_in_the_tree_is_the_codes() {

@@ -13,7 +13,14 @@ use crate::transfer::import::{Import, Target, check_repeat};
 use crate::transfer::rights::{Sender, permit_export};
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
-    let session_id = parse_session_id(&session_id)?;
+    let export = permit_and_export(agent, &session_id);
+    #[cfg(test)]
+    super::answers::hold_refusal("exportSession", &export);
+    export
+}
+
+fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
+    let session_id = parse_session_id(session_id)?;
     permit_export(agent.db, agent.caller, &session_id)?;
     Export::begin(agent.db, &session_id)
 }
@@ -22,7 +29,14 @@ pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
 /// read it, before a line of the file is looked at. What else a line writes is
 /// asked for when it comes.
 pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
-    let session_id = parse_session_id(&session_id)?;
+    let import = permit_and_import(agent, &session_id, allows_sources);
+    #[cfg(test)]
+    super::answers::hold_refusal("importSession", &import);
+    import
+}
+
+fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) -> Result<Import> {
+    let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CreateSession::RULE, Some(&session_id))?;
     permit(agent.caller, AppendEvents::RULE, Some(&session_id))?;
     let sender = Sender {

@@ -228,10 +228,15 @@ pub struct Event {
     pub parent_id: Option<Id>,
     pub action: Action,
     pub content: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_calls: Option<Vec<ToolCall>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<JsonObject>,
     pub created_at: i64,
 }

@@ -15,7 +15,7 @@ use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
 /// Who sent a message. A client may not write what only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "MessageSource"))]
 #[serde(rename_all = "lowercase")]
 pub enum Source {
     Client,

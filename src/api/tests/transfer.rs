@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Alice;
 use crate::access::{Allow, Caller, Scope};
-use crate::api::{begin_export, begin_import};
+use crate::api::{answers, begin_export, begin_import};
 use crate::database::Database;
 use crate::error::Error;
 use crate::host::Host as _;
@@ -30,17 +30,23 @@ impl Alice {
         bytes: usize,
     ) -> Result<Imported, Error> {
         let mut import = begin_import(&self.agent(db), session_id.to_owned(), true)?;
-        for piece in file.as_bytes().chunks(bytes) {
-            import.push(db, &self.host, piece)?;
-        }
-        import.finish(db, &self.host)
+        let imported = file
+            .as_bytes()
+            .chunks(bytes)
+            .try_for_each(|piece| import.push(db, &self.host, piece))
+            .and_then(|()| import.finish(db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
     }
 
     /// As somebody sends it who doesn't say that they trust it.
     pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
         let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
-        import.push(&self.db, &self.host, file.as_bytes())?;
-        import.finish(&self.db, &self.host)
+        let imported = import
+            .push(&self.db, &self.host, file.as_bytes())
+            .and_then(|()| import.finish(&self.db, &self.host));
+        answers::hold_output("importSession", &imported);
+        imported
     }
 
     /// As somebody sends it who trusts it.

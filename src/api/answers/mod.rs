@@ -1,0 +1,151 @@
+//! In tests, every answer is held to openapi.json.
+//!
+//! The doors in [`super`] call this module for each answer that a test gets, so no
+//! test can forget it: a field that the document does not name, a field that is
+//! missing or of the wrong type, and an error that is not as documented make the
+//! test fail. `tests/workerd/answers.mjs` holds the Worker's answers in the same way.
+
+mod shape;
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use super::{OPENAPI_JSON, Reply};
+use crate::error::{Error, Result};
+use shape::{Components, Schema};
+
+/// What openapi.json says of answers.
+struct Document {
+    components: Components,
+    /// The answer of each operation, by its `operationId`.
+    answers: HashMap<String, Schema>,
+}
+
+impl Document {
+    fn read() -> Self {
+        let mut document: Value = serde_json::from_str(OPENAPI_JSON).unwrap();
+        let components = document["components"]["schemas"].take();
+        let components = Components::deserialize(components)
+            .unwrap_or_else(|error| panic!("a schema of openapi.json: {error}"));
+        let mut answers = HashMap::new();
+        for path in document["paths"].as_object().unwrap().values() {
+            for operation in path.as_object().unwrap().values() {
+                let name = operation["operationId"].as_str().unwrap();
+                let answer =
+                    &operation["responses"]["200"]["content"]["application/json"]["schema"];
+                if !answer.is_null() {
+                    let answer = Schema::deserialize(answer)
+                        .unwrap_or_else(|error| panic!("the answer of {name}: {error}"));
+                    answers.insert(name.to_owned(), answer);
+                }
+            }
+        }
+        Self {
+            components,
+            answers,
+        }
+    }
+
+    #[track_caller]
+    fn hold(&self, operation: &str, schema: &Schema, json: &str) {
+        let json: &RawValue = serde_json::from_str(json)
+            .unwrap_or_else(|error| panic!("{operation} did not answer JSON: {error}"));
+        if let Err(wrong) = schema.hold(json, &self.components) {
+            panic!("{operation} answered what openapi.json does not say. {wrong}");
+        }
+    }
+}
+
+thread_local! {
+    static DOCUMENT: Document = Document::read();
+}
+
+/// Fails the test where `operation` answers otherwise than openapi.json says.
+pub fn hold(operation: &str, answer: &Result<Reply>) {
+    match answer {
+        Ok(reply) => hold_json(operation, &reply.body.0),
+        Err(error) => hold_error(operation, error),
+    }
+}
+
+/// The same for an answer that is rendered after the door has given it.
+pub fn hold_output(operation: &str, answer: &Result<impl Serialize>) {
+    match answer {
+        Ok(output) => hold_json(operation, &serde_json::to_string(output).unwrap()),
+        Err(error) => hold_error(operation, error),
+    }
+}
+
+/// The same for a door whose answer is a stream: only its refusals are held.
+pub fn hold_refusal<T>(operation: &str, answer: &Result<T>) {
+    if let Err(error) = answer {
+        hold_error(operation, error);
+    }
+}
+
+/// The same for one message of a frame.
+pub fn hold_message(json: &str) {
+    hold_json("getMessages", &format!("[{json}]"));
+}
+
+/// The same for a successful answer as the text that is sent.
+pub fn hold_json(operation: &str, json: &str) {
+    DOCUMENT.with(|document| match document.answers.get(operation) {
+        Some(schema) => document.hold(operation, schema, json),
+        None => panic!("openapi.json has no answer of {operation}"),
+    });
+}
+
+fn hold_error(operation: &str, error: &Error) {
+    DOCUMENT.with(|document| {
+        let schema = &document.components["Error"];
+        document.hold(operation, schema, &error.body());
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::api::table::OPERATIONS;
+    use crate::error::Code;
+
+    #[test]
+    fn the_document_has_an_answer_of_every_operation() {
+        DOCUMENT.with(|document| {
+            for entry in OPERATIONS {
+                assert!(document.answers.contains_key(entry.name), "{}", entry.name);
+            }
+        });
+    }
+
+    #[test]
+    #[should_panic(
+        expected = "getPathLength answered what openapi.json does not say. .length: is required and missing"
+    )]
+    fn an_answer_without_a_field_fails_its_test() {
+        hold("getPathLength", &Ok(Reply::text("{}".to_owned())));
+    }
+
+    #[test]
+    #[should_panic(expected = ".size: the schema names no such field")]
+    fn an_answer_with_a_field_too_many_fails_its_test() {
+        let answer = r#"{"length":1,"size":1}"#.to_owned();
+        hold("getPathLength", &Ok(Reply::text(answer)));
+    }
+
+    #[test]
+    #[should_panic(expected = ".error.details.field: is required and missing")]
+    fn an_error_without_a_documented_detail_fails_its_test() {
+        let error = Error::new(Code::InvalidRequest, "No.");
+        hold("getPathLength", &Err(error));
+    }
+
+    #[test]
+    fn an_error_may_say_more_than_is_documented() {
+        let error = Error::invalid("a", "No.").with("b", 1);
+        hold("getPathLength", &Err(error));
+    }
+}
