@@ -10,7 +10,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-const MIGRATIONS: &str = "src/schema/migrations";
+const MIGRATIONS: &str = "src/store/schema/migrations";
 
 /// What workerd refuses in SQL, by first word or by name.
 const REFUSED: &[&str] = &[

@@ -14,7 +14,7 @@ import { wasmBindgen, workerBuild } from "./setup/tools.mjs";
 import { Stop } from "./stop.mjs";
 import { withLock } from "./lock.mjs";
 
-const SOURCES = ["src", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build.mjs"];
+const SOURCES = ["src", "console", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build.mjs"];
 const STAMP = join(BUILD, "sources.sha256");
 
 export async function main() {

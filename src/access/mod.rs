@@ -4,271 +4,35 @@
 //! It knows nothing of HTTP beyond the headers in which a credential may stand or a
 //! browser says where a request comes from, and no message of it ever repeats one.
 
+mod identify;
+mod policy;
 mod reach;
+mod rules;
 mod scope;
 mod token;
 mod visit;
 
+#[cfg(any(test, target_arch = "wasm32"))]
+pub use identify::identify;
+#[cfg(target_arch = "wasm32")]
+pub use identify::{find_bearer, find_subprotocol, identify_page};
+pub use policy::Policy;
 pub use reach::Reach;
+pub use rules::{Needs, Rule, Touches, permit, permit_by_name, permit_voice};
 pub use scope::{Allow, Caller, Scope};
-pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, MIN_SECRET_CHARS, Secret};
+#[cfg(test)]
+pub use token::Secret;
+pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS};
 #[cfg(target_arch = "wasm32")]
 pub use visit::{Sharing, Visit};
 
-use crate::error::{Code, Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-
-/// How this Worker is configured to let callers in.
-#[derive(Clone, Default)]
-pub struct Policy {
-    secret: Held,
-    auth: Auth,
-    /// `ALLOWED_ORIGINS`: pages elsewhere that may read answers.
-    origins: Vec<String>,
-}
-
-/// `SESSION_AGENT_TOKEN`.
-#[derive(Clone, Default)]
-enum Held {
-    #[default]
-    Nothing,
-    /// It could be guessed: nobody gets in, whatever `AUTH` says.
-    TooShort,
-    Secret(Secret),
-}
-
-/// `AUTH`, where there is no secret. A secret, where there is one, holds all the same.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Auth {
-    /// Nobody gets in.
-    #[default]
-    Secret,
-    /// Everybody does who reaches it: for a Worker that bindings alone reach.
-    Open,
-    /// Everybody on this machine, and no page that they visit.
-    Local,
-}
-
-impl Policy {
-    pub fn new(secret: Option<String>, auth: Option<&str>) -> Self {
-        let secret = match secret.map(Secret::new) {
-            None => Held::Nothing,
-            Some(None) => Held::TooShort,
-            Some(Some(secret)) => Held::Secret(secret),
-        };
-        let auth = match auth {
-            Some("open") => Auth::Open,
-            Some("local") => Auth::Local,
-            _ => Auth::Secret,
-        };
-        Self {
-            secret,
-            auth,
-            origins: Vec::new(),
-        }
-    }
-
-    /// Lets pages of these origins in; gives the places of entries that are none.
-    pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
-        let (origins, wrong) = visit::parse_origins(origins);
-        self.origins = origins;
-        wrong
-    }
-
-    /// What tokens are signed with.
-    pub fn secret(&self) -> Option<&Secret> {
-        match &self.secret {
-            Held::Secret(secret) => Some(secret),
-            Held::Nothing | Held::TooShort => None,
-        }
-    }
-}
-
-/// What an operation asks of its caller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Needs {
-    /// It reaches beyond the agent, or changes what the agent may reach: the secret.
-    Secret,
-    /// It speaks of the whole agent: not for a token that is narrowed to a session.
-    WholeAgent,
-    /// It speaks of one session, which must be the token's own.
-    Session,
-    /// It lists what it finds, and narrows itself to the caller's session.
-    Narrowed,
-}
-
-/// What an operation changes. It decides what of it a minted token must say.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touches {
-    /// Nothing that anybody can read.
-    Nothing,
-    /// A session: what it is, what was spent on it, what goes and where it goes on.
-    Session,
-    /// What was said. With a minted token that is what a user says; for more it
-    /// must allow `agentMessages`. The operation holds each message against that.
-    Messages,
-    /// What stands in prompts. A minted token runs it only if it names it.
-    Prompts,
-    /// What the agent is, or may reach.
-    Agent,
-}
-
-/// What is asked of who runs an operation, or does by another door what it does.
-#[derive(Clone, Copy, Debug)]
-pub struct Rule {
-    /// The operation's name.
-    pub operation: &'static str,
-    pub needs: Needs,
-    pub touches: Touches,
-}
-
-/// Finds out who is calling `agent` with this bearer token. `None`: what they
-/// ask for is no agent's, and any agent's token will do.
-pub fn identify(
-    policy: &Policy,
-    host: &dyn Host,
-    agent: Option<&str>,
-    bearer: Option<&str>,
-) -> Result<Caller> {
-    let secret = match &policy.secret {
-        Held::Secret(secret) => secret,
-        Held::TooShort => {
-            return Err(unauthorized(format!(
-                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
-            )));
-        }
-        Held::Nothing if policy.auth == Auth::Secret => {
-            return Err(unauthorized(
-                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
-            ));
-        }
-        Held::Nothing => return Ok(Caller::Owner),
-    };
-    let Some(bearer) = bearer else {
-        return Err(unauthorized(
-            "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
-        ));
-    };
-    if secret.is(bearer) {
-        return Ok(Caller::Owner);
-    }
-    let claims = secret.verify(bearer, host.now_ms()).map_err(unauthorized)?;
-    if agent.is_some_and(|agent| claims.agent != agent) {
-        return Err(unauthorized("This token is for another agent."));
-    }
-    Ok(Caller::Scoped(claims.scope))
-}
-
-/// Finds out who opens a socket, or reads the history that goes with it. The
-/// stock client can't set headers there, so a minted token may come in the
-/// subprotocol or in the address; the secret may not, since both are logged.
-pub fn identify_page(
-    policy: &Policy,
-    host: &dyn Host,
-    agent: &str,
-    bearer: Option<&str>,
-    token: Option<&str>,
-) -> Result<Caller> {
-    let Some(token) = token.filter(|_| bearer.is_none() && policy.secret().is_some()) else {
-        return identify(policy, host, Some(agent), bearer);
-    };
-    match identify(policy, host, Some(agent), Some(token))? {
-        Caller::Scoped(scope) => Ok(Caller::Scoped(scope)),
-        Caller::Owner => Err(unauthorized(
-            "The secret must not stand in an address or a subprotocol. Mint a token with `mintToken`, or send the secret in the `Authorization` header.",
-        )),
-    }
-}
-
-/// The token among a socket's subprotocols, and the one to answer with.
-pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
-    let offered: Vec<&str> = offered
-        .unwrap_or_default()
-        .split(',')
-        .map(str::trim)
-        .filter(|name| !name.is_empty())
-        .collect();
-    let token = offered.iter().find(|name| token::is_token(name)).copied();
-    let other = offered.iter().find(|name| !token::is_token(name)).copied();
-    (token, other.or(token))
-}
-
-/// Whether `caller` may do what `rule` is about to `session_id` (`None`: it names none).
-pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()> {
-    permit_by_name(caller, rule)?;
-    match caller.only_session() {
-        Some(only) if rule.needs == Needs::Session && session_id != Some(only) => {
-            Err(forbidden("This token is for another session."))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Whether `caller` may do what `rule` is about to any session at all: what can be
-/// known before a request is read.
-pub fn permit_by_name(caller: &Caller, rule: Rule) -> Result<()> {
-    let Rule {
-        operation, needs, ..
-    } = rule;
-    let Caller::Scoped(scope) = caller else {
-        return Ok(());
-    };
-    if needs == Needs::Secret {
-        return Err(forbidden(format!(
-            "`{operation}` needs the Worker's secret; a minted token is not enough."
-        )));
-    }
-    match &scope.operations {
-        Some(names) if !names.iter().any(|name| name == operation) => {
-            return Err(forbidden(format!(
-                "This token does not allow `{operation}`."
-            )));
-        }
-        None if rule.touches == Touches::Prompts => {
-            return Err(forbidden(format!(
-                "`{operation}` changes what stands in prompts: a token runs it only if its `operations` name it."
-            )));
-        }
-        _ => {}
-    }
-    if scope.session_id.is_some() && needs == Needs::WholeAgent {
-        return Err(forbidden(format!(
-            "`{operation}` speaks of the whole agent; this token is for one session."
-        )));
-    }
-    Ok(())
-}
-
-/// Whether `caller` may write this as it was said: by a user, or by the agent, its
-/// tools or the system. `field` says who, in the request.
-pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
-    if is_users || caller.may_write_agent_messages() {
-        return Ok(());
-    }
-    Err(forbidden(
-        "A minted token writes a user's messages only. What the agent, its tools or the system said is written with the secret, or with a token that allows `agentMessages`.",
-    )
-    .with("field", field))
-}
-
-/// The token in an `Authorization` header.
-pub fn find_bearer(authorization: Option<&str>) -> Option<&str> {
-    let (scheme, token) = authorization?.split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
-}
-
-fn unauthorized(message: impl Into<String>) -> Error {
-    Error::new(Code::Unauthorized, message)
-}
-
-fn forbidden(message: impl Into<String>) -> Error {
-    Error::new(Code::Forbidden, message)
-}
-
 #[cfg(test)]
 mod tests {
+    use super::identify::{find_bearer, find_subprotocol, identify_page};
     use super::*;
+    use crate::base::error::{Code, Result};
+    use crate::base::host::Host as _;
+    use crate::base::ids::Id;
     use crate::testing::FixedHost;
 
     const SECRET: &str = "a secret of exactly 32 characters";

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Caller;
+use super::scope::Caller;
 
 /// The narrowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]

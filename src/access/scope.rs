@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::ids::Id;
-use crate::json::list;
+use crate::base::ids::Id;
+use crate::base::json::list;
 
 /// Names that one list of an [`Allow`] holds.
 pub const MAX_ALLOWED_NAMES: usize = 32;

@@ -5,8 +5,8 @@
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-use super::{Auth, Policy, forbidden};
-use crate::error::Result;
+use super::policy::{Auth, Policy, forbidden};
+use crate::base::error::Result;
 
 /// The headers of a request that say where it comes from.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,6 +64,13 @@ impl Sharing {
 }
 
 impl Policy {
+    /// Lets pages of these origins in; gives the places of entries that are none.
+    pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
+        let (origins, wrong) = parse_origins(origins);
+        self.origins = origins;
+        wrong
+    }
+
     /// Turns away what a page of another site sends to an agent of this machine, and
     /// what comes under a name that somebody else may have given this machine.
     pub fn admit(&self, visit: &Visit<'_>) -> Result<()> {

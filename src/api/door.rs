@@ -1,28 +1,13 @@
 //! What is asked of a request before its body is read: whether there is such an
 //! operation, whether its caller may ever run it, and how much it may send.
 
-use super::chat::CHAT_RULE;
-use super::operation::Entry;
 use super::route::Route;
-use super::{table, unknown_operation};
+use super::table::find_entry;
+use super::turns::CHAT_RULE;
 use crate::access::{Caller, Touches, permit_by_name};
-use crate::budget::{Hold, MAX_ANSWER_BYTES};
+use crate::base::budget::{Hold, MAX_ANSWER_BYTES};
+use crate::base::error::Result;
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
-use crate::error::{Error, Result};
-use crate::log::slices::MAX_EVENT_BYTES;
-
-/// What most operations may send: their fields are short, and lists of names.
-pub const DEFAULT_BODY_BYTES: usize = 1 << 20;
-
-/// What an operation may send that writes events: the largest there may be, and
-/// room for what stands around it.
-pub const EVENTS_BODY_BYTES: usize = MAX_EVENT_BYTES + DEFAULT_BODY_BYTES;
-
-/// What an operation may send that takes a text of so many bytes. JSON may spell
-/// a byte in six (`\u0001`); the rest is for the other fields.
-pub const fn body_with_text(bytes: usize) -> usize {
-    6 * bytes + (64 << 10)
-}
 
 /// How many bytes the body of this request may have. Refuses a caller whom no body
 /// would let in; which session the request speaks of is asked once it is parsed.
@@ -65,19 +50,5 @@ pub fn may_be_repeated(route: &Route) -> bool {
         }
         Route::Messages { .. } => true,
         _ => false,
-    }
-}
-
-pub fn find_entry(operation: &str) -> Result<&'static Entry> {
-    table::OPERATIONS
-        .iter()
-        .find(|entry| entry.name == operation)
-        .ok_or_else(|| unknown_operation(operation))
-}
-
-pub fn check_length(limit: usize, actual: usize) -> Result<()> {
-    match actual > limit {
-        true => Err(Error::payload_too_large("The body", limit, actual)),
-        false => Ok(()),
     }
 }

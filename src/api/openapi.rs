@@ -9,13 +9,13 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::OPENAPI_JSON;
-use super::messages::UiMessage;
 use super::operation::Entry;
+use super::operations::messages::UiMessage;
+use super::operations::tokens::Preset;
 use super::table::OPERATIONS;
-use super::tokens::Preset;
 use crate::access::{Needs, Touches};
-use crate::error::Code;
-use crate::transfer::import::Imported;
+use crate::base::error::Code;
+use crate::lifecycle::transfer::import::Imported;
 
 /// Inputs say what a caller may leave out; answers say what is always there. One
 /// type can be both, so each has a generator of its own.
@@ -145,8 +145,8 @@ fn document() -> Value {
                 "scheme": "bearer",
                 "description": "The Worker's secret, or a token from `mintToken`.",
                 "x-presets": {
-                    "chat": Preset::Chat.operations(),
-                    "read": Preset::Read.operations()
+                    "chat": Preset::Chat.operations(OPERATIONS),
+                    "read": Preset::Read.operations(OPERATIONS)
                 }
             }},
         }
@@ -186,7 +186,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
     };
     let presets: Vec<&str> = [("chat", Preset::Chat), ("read", Preset::Read)]
         .into_iter()
-        .filter(|(_, preset)| preset.operations().contains(&entry.name))
+        .filter(|(_, preset)| preset.operations(OPERATIONS).contains(&entry.name))
         .map(|(name, _)| name)
         .collect();
     let description = format!("{}\n\n{access}{named}", description.replace('\n', " "));
@@ -395,11 +395,11 @@ const DETAILS: &[(Code, &[Detail])] = &[
 fn the_document_in_the_tree_is_the_codes() {
     let expected = serde_json::to_string_pretty(&document()).unwrap() + "\n";
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write("src/api/openapi.json", &expected).unwrap();
+        std::fs::write("generated/openapi.json", &expected).unwrap();
         return;
     }
     assert!(
         OPENAPI_JSON == expected,
-        "src/api/openapi.json is behind the code: `UPDATE=1 cargo test openapi` writes it anew"
+        "generated/openapi.json is behind the code: `UPDATE=1 cargo test openapi` writes it anew"
     );
 }

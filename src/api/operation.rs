@@ -4,20 +4,22 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use super::door::DEFAULT_BODY_BYTES;
+use super::limits::DEFAULT_BODY_BYTES;
 use crate::access::{self, Caller, Needs, Policy, Rule, Touches};
+use crate::base::database::{Database, Text};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json;
+use crate::base::outside::{Later, Outside};
 use crate::chat::live::{Audience, Desk};
-use crate::compaction::auto::Watch;
-use crate::database::{Database, Text};
-use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-use crate::json;
+use crate::context::compaction::auto::Watch;
 use crate::memory::Memory;
-use crate::outside::{Later, Outside};
 
 /// The agent that a request reached, and on whose behalf it came.
 pub struct Agent<'a> {
+    /// The table of operations: what minted tokens may name.
+    pub operations: &'static [Entry],
     pub name: &'a str,
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
@@ -49,7 +51,7 @@ pub struct Reply {
     /// The tables are gone: the storage under them is to be emptied too, before
     /// the answer is sent.
     pub empties_storage: bool,
-    /// The session whose conversation grew: see [`super::follow_up`].
+    /// The session whose conversation grew: see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// Searches have asked for an index that is not whole yet: see
     /// [`crate::search::build::bite`].
@@ -206,4 +208,12 @@ fn run_waiting<'a, O: WaitingOperation>(
         access::permit(agent.caller, O::RULE, operation.session_id())?;
         operation.run(agent).await
     })
+}
+
+/// The name by which a token allows chat turns.
+pub const CHAT: &str = "chat";
+
+/// Whether a token may be minted for what goes by this name.
+pub fn names_one(table: &[Entry], name: &str) -> bool {
+    name == CHAT || table.iter().any(|entry| entry.name == name)
 }

@@ -1,7 +1,8 @@
 //! From a method and a path to what is asked for. Pure, and strict: what it
 //! does not know is refused by name.
 
-use crate::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 
 /// Characters that an agent's name may have.
 const MAX_AGENT_CHARS: usize = 200;
@@ -252,6 +253,12 @@ pub fn nothing_here() -> Error {
         Code::UnknownOperation,
         "There is nothing at this address. Operations are at `POST /agents/session-agent/{agent}/rpc/{operation}`.",
     )
+}
+
+/// The session that an address names.
+pub fn parse_session_id(text: &str) -> Result<Id> {
+    Id::parse(text.to_owned())
+        .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))
 }
 
 #[cfg(test)]

@@ -3,11 +3,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::chat::{self, CancelTurn, Started, Work, start, take_up};
-use super::messages::ClearMessages;
-use super::operation::{Agent, Operation};
-use super::{dispatch, is_operation, parse_session_id};
+use super::dispatch::dispatch;
+use super::operation::{Agent, CHAT, Operation};
+use super::operations::chat::CancelTurn;
+use super::operations::messages::ClearMessages;
+use super::route::parse_session_id;
+use super::shown::load_shown;
+use super::table::{is_operation, unknown_operation};
+use super::turns::{self, Started, Work, start, take_up};
 use crate::access::{Caller, Scope, permit};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 use crate::chat::answers::Answer;
 use crate::chat::early;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
@@ -18,9 +24,7 @@ use crate::chat::frames::outgoing::{
 use crate::chat::live::ClientReply;
 use crate::chat::request::ChatRequest;
 use crate::chat::store::has_turn;
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
-use crate::messages::change::clear_messages;
+use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
 
 /// What is kept with a socket.
@@ -74,7 +78,7 @@ impl Seat {
 /// Takes a seat: for who may chat in the session.
 pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
     let session_id = parse_session_id(&session_id)?;
-    permit(agent.caller, chat::CHAT_RULE, Some(&session_id))?;
+    permit(agent.caller, turns::CHAT_RULE, Some(&session_id))?;
     Ok(Seat {
         opened_in_turn: has_turn(agent.db, &session_id)?,
         ..Seat::new(session_id, agent.caller)
@@ -101,7 +105,7 @@ pub fn check_sockets(open: usize) -> Result<()> {
 /// page that lost its socket while a turn ended hears of the answer by this alone.
 pub fn greet(agent: &Agent<'_>, seat: &Seat) -> Result<Vec<String>> {
     let mut frames = vec![render_identity(agent.name)];
-    let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+    let messages = load_shown(agent.db, &seat.session_id)?;
     // What a page has begun to say in an empty session is its own.
     if messages != "[]" {
         frames.push(render_first_messages(&messages));
@@ -205,7 +209,7 @@ fn clear(agent: &Agent<'_>, seat: &Seat) -> Result<Heard> {
     if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
         // Its page shows none already, and its frame has no answer that says why: it
         // is shown what is still there.
-        let messages = super::messages::load_shown(agent.db, id)?;
+        let messages = load_shown(agent.db, id)?;
         return Ok(Heard::reply(render_messages(&messages)));
     }
     cancel(agent, seat, None);
@@ -229,8 +233,8 @@ fn take_answer(
     client_tools: Vec<ToolDefinition>,
 ) -> Result<Heard> {
     let session_id = &seat.session_id;
-    permit(agent.caller, chat::CHAT_RULE, Some(session_id))?;
-    chat::check_client_tools(agent.caller, &client_tools, "clientTools")?;
+    permit(agent.caller, turns::CHAT_RULE, Some(session_id))?;
+    turns::check_client_tools(agent.caller, &client_tools, "clientTools")?;
     let given = ClientReply {
         answer,
         continues,
@@ -243,7 +247,7 @@ fn take_answer(
         early::keep(agent.db, session_id, &given)?;
         return Ok(Heard::default());
     }
-    let Some(work) = chat::take_answer(agent, session_id, given)? else {
+    let Some(work) = turns::take_answer(agent, session_id, given)? else {
         return Ok(Heard::default());
     };
     let turn_id = work.running().request_id.clone();
@@ -281,7 +285,7 @@ fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Hear
 fn gone_since(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
     let mut heard = Heard::reply(render_resume_none(probe_id));
     if seat.opened_in_turn {
-        let messages = super::messages::load_shown(agent.db, &seat.session_id)?;
+        let messages = load_shown(agent.db, &seat.session_id)?;
         heard.replies.push(render_first_messages(&messages));
         heard.seat = Some(Seat {
             opened_in_turn: false,
@@ -306,7 +310,7 @@ fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
             is_replay: true,
         };
         let mut replies = vec![telling.render_done(TurnOutcome::Completed)];
-        if let Ok(messages) = super::messages::load_shown(agent.db, &seat.session_id) {
+        if let Ok(messages) = load_shown(agent.db, &seat.session_id) {
             replies.push(render_messages(&messages));
         }
         return Heard {
@@ -335,8 +339,8 @@ fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
 }
 
 async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Heard {
-    if !is_operation(operation) || operation == chat::CHAT {
-        let error = super::unknown_operation(operation);
+    if !is_operation(operation) || operation == CHAT {
+        let error = unknown_operation(operation);
         return Heard::reply(render_rpc_error(id, &error));
     }
     match dispatch(agent, operation, input).await {

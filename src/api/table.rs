@@ -1,34 +1,36 @@
 //! The table of operations: the one list that dispatch, openapi.json and the
 //! tokens' scopes are made from.
 
-use super::agent::{ConfigureAgent, Destroy, GetConfig};
-use super::chat::CancelTurn;
-use super::chat_tools::{DefineTool, ListTools, RemoveTool};
-use super::compaction::{
+use super::operation::{Entry, entry, names_one, waiting_entry};
+use super::operations::agent::{ConfigureAgent, Destroy, GetConfig};
+use super::operations::chat::CancelTurn;
+use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
+use super::operations::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
-use super::events::{AppendEvents, DeleteEvents, LoadEvents};
-use super::memory_blocks::{
+use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
+use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
 };
-use super::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
-use super::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
-use super::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
-use super::memory_tools::{CallTool, GetTools};
-use super::messages::{
+use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext, SetEntry};
+use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
+use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
+use super::operations::memory_tools::{CallTool, GetTools};
+use super::operations::messages::{
     AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
     GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
 };
-use super::operation::{Entry, entry, waiting_entry};
-use super::search::Search;
-use super::sessions::{
+use super::operations::search::Search;
+use super::operations::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
 };
-use super::stats::GetStats;
-use super::tokens::MintToken;
-use super::tree::{ForkSession, GetChanges, SetLeaf};
-use super::working_context::{BuildWorkingContext, PersistWorkingContext};
+use super::operations::stats::GetStats;
+use super::operations::tokens::MintToken;
+use super::operations::tree::{ForkSession, GetChanges, SetLeaf};
+use super::operations::working_context::{BuildWorkingContext, PersistWorkingContext};
+use crate::base::error::{Code, Error, Result};
+use crate::base::json;
 use crate::memory::definition::DefineBlock;
 
 pub const OPERATIONS: &[Entry] = &[
@@ -97,3 +99,24 @@ pub const OPERATIONS: &[Entry] = &[
     entry::<MintToken>(),
     entry::<Destroy>(),
 ];
+
+pub fn find_entry(operation: &str) -> Result<&'static Entry> {
+    OPERATIONS
+        .iter()
+        .find(|entry| entry.name == operation)
+        .ok_or_else(|| unknown_operation(operation))
+}
+
+/// Whether a token may be minted for what goes by this name.
+pub fn is_operation(name: &str) -> bool {
+    names_one(OPERATIONS, name)
+}
+
+pub fn unknown_operation(name: &str) -> Error {
+    let names = OPERATIONS.iter().map(|entry| entry.name);
+    let message = match json::find_nearest(name, names) {
+        Some(near) => format!("There is no such operation. Did you mean `{near}`?"),
+        None => "There is no such operation. `GET /openapi.json` lists those there are.".to_owned(),
+    };
+    Error::new(Code::UnknownOperation, message)
+}

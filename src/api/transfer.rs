@@ -1,16 +1,17 @@
 //! Export and import: not operations, since neither fits into one body, but
 //! allowed to whoever may do the same by operations.
 
-use super::events::AppendEvents;
 use super::operation::{Agent, Operation};
-use super::parse_session_id;
-use super::sessions::CreateSession;
+use super::operations::events::AppendEvents;
+use super::operations::sessions::CreateSession;
+use super::route::parse_session_id;
 use crate::access::permit;
-use crate::error::Result;
-use crate::sessions::session_exists;
-use crate::transfer::export::Export;
-use crate::transfer::import::{Import, Target, check_repeat};
-use crate::transfer::rights::{Sender, permit_export};
+use crate::base::error::Result;
+use crate::lifecycle::transfer::export::Export;
+use crate::lifecycle::transfer::import::{Import, check_repeat};
+use crate::lifecycle::transfer::rights::{Sender, permit_export};
+use crate::lifecycle::transfer::target::Target;
+use crate::log::sessions::session_exists;
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
     let export = permit_and_export(agent, &session_id);

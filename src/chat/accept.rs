@@ -11,22 +11,22 @@ use super::request::{ChatMessage, ChatRequest, Trigger};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
 use crate::access::Reach;
-use crate::config::{Config, load_config};
-use crate::database::{Database, atomically};
-use crate::error::{Code, Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
 use crate::log::append::{Parent, append};
 use crate::log::event::{Action, NewEvent};
 use crate::log::find::find_seqs;
 use crate::log::note::{Approval, Note, get_note};
+use crate::log::sessions::{NewSession, create_session, session_exists};
 use crate::log::tip::get_tip;
 use crate::messages::append::append_message;
 use crate::messages::change::{change_note, update_message};
 use crate::messages::parse::{Source, parse_message};
 use crate::messages::run::{RunEvent, get_run_event, load_run_around};
 use crate::models::{ToolDefinition, Usage};
-use crate::sessions::{NewSession, create_session, session_exists};
+use crate::store::config::{Config, load_config};
 
 /// Messages of a request that are looked up at once, newest first. A client sends
 /// all that it shows; what stands before a message that is stored is past.

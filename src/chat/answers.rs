@@ -8,8 +8,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::ids::Id;
-use crate::json::list;
+use crate::base::ids::Id;
+use crate::base::json::list;
 use crate::log::message_text::MAX_PARTS;
 
 /// What the model reads when the user declined and said no more.

@@ -4,8 +4,8 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
-use crate::json::JsonObject;
+use crate::base::error::{Error, Result};
+use crate::base::json::JsonObject;
 use crate::models::ToolDefinition;
 
 /// Every one of them goes with every model call.

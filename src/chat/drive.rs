@@ -2,6 +2,7 @@
 //! model, the tools and the log; between any two of its awaits the object may die,
 //! and what is stored then is enough to go on.
 
+use crate::chat::room::Room;
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -13,26 +14,26 @@ use super::chunks::Chunk;
 use super::ending::{gone, write};
 use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::kit::{Kit, MAX_OUTPUT_BYTES};
-use super::live::{Audience, Desk, Running};
+use super::live::Running;
 use super::recover::{MAX_RECOVERIES, TakenUp};
 use super::retell::{retell, tell_outcome};
 use super::speaker::Speaker;
 use super::store::{save_turn, state_bytes};
 use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
-use crate::budget::{Hold, TURNS};
-use crate::calibration;
-use crate::compaction::fixed::tools_tokens;
-use crate::config::{Config, load_config};
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
+use crate::base::budget::{Hold, TURNS};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::context::compaction::fixed::tools_tokens;
+use crate::context::tools::{Toolbox, is_ours};
+use crate::context::working_context::build::{Window, WorkingContext, build_working_context};
 use crate::log::find::find_seqs;
 use crate::log::slices::MAX_EVENT_BYTES;
+use crate::memory::Scope;
 use crate::memory::frozen::{find_reminder, freeze};
-use crate::memory::{Memory, Scope};
 use crate::models::call::{choose_model, open};
 use crate::models::{FinishReason, ModelRequest, Part, Usage};
-use crate::tools::{Toolbox, is_ours};
-use crate::working_context::build::{Window, WorkingContext, build_working_context};
+use crate::store::calibration;
+use crate::store::config::{Config, load_config};
 
 /// Events that a turn's context is built from, at most.
 const CONTEXT_EVENTS: usize = 1_000;
@@ -47,14 +48,6 @@ const MAX_SENT_BYTES: usize = 8 << 20;
 /// its model: half a minute in all.
 const MAX_WAITS: usize = 30;
 const WAIT_MS: i64 = 1_000;
-
-/// What a turn needs of the agent.
-#[derive(Clone, Copy)]
-pub struct Room<'a> {
-    pub memory: Memory<'a>,
-    pub desk: &'a Desk,
-    pub audience: &'a dyn Audience,
-}
 
 /// Why a turn ended before its end.
 enum Broken {

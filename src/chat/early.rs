@@ -3,10 +3,10 @@
 //! transaction that writes it into the log, once the turn is over: an object that
 //! dies in between loses none and takes none twice.
 
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::{Database, atomically, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::{Database, atomically, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 use crate::log::slices::cut;
 
 use super::live::ClientReply;

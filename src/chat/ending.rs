@@ -2,12 +2,12 @@
 
 use super::store::delete_turn;
 use super::turn::Turn;
-use crate::database::atomically;
-use crate::error::{Code, Error, Result};
+use crate::base::database::atomically;
+use crate::base::error::{Code, Error, Result};
 use crate::log::append::{Parent, append};
 use crate::memory::Memory;
 use crate::models::Usage;
-use crate::usage::{UsageIncrease, count_usage};
+use crate::store::usage::{UsageIncrease, count_usage};
 
 /// The assistant's events, the usage and the end of the turn, in one
 /// transaction. Where the log has no place for the answer any more, the turn

@@ -7,9 +7,9 @@ use sha2::{Digest as _, Sha256};
 
 use super::registered::{RegisteredTool, load_tools};
 use super::turn::{Call, CallState, Runner, Turn};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::context::tools::{self, Toolbox, is_ours};
 use crate::models::ToolDefinition;
-use crate::tools::{self, Toolbox, is_ours};
 
 /// What all outputs of one turn may have together: the turn is stored while it
 /// runs, and a row holds 2 MB.

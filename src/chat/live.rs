@@ -16,9 +16,9 @@ use super::answers::Answer;
 use super::frames::outgoing::{Telling, TurnOutcome};
 use super::turn::Turn;
 use crate::access::Reach;
-use crate::budget::{Hold, TURNS};
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
+use crate::base::budget::{Hold, TURNS};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 use crate::models::ToolDefinition;
 
 /// Turns of one agent at a time.

@@ -49,6 +49,7 @@ pub mod recover;
 pub mod registered;
 pub mod request;
 pub mod retell;
+pub mod room;
 pub mod speaker;
 pub mod store;
 pub mod turn;

@@ -9,11 +9,11 @@
 use std::collections::HashSet;
 
 use super::plan::{Awaits, OpenCall};
-use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::Database;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 use crate::log::event::ToolCall;
-use crate::messages::read::get_event_text;
+use crate::log::row::get_event_text;
 use crate::messages::run::RunEvent;
 
 /// Those of a message's events that turns of this session wrote: `copied_seq` is

@@ -10,8 +10,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::answers::{Answer, ApprovalAnswer, ClientAnswer};
 use super::request::{ChatMessage, ChatRequest, Role, Trigger};
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 use crate::log::MAX_EVENTS;
 
 /// A message of the log that the request names, or the newest of its path.

@@ -3,16 +3,16 @@
 
 use std::rc::Rc;
 
-use super::drive::Room;
 use super::ending::write;
 use super::live::Running;
 use super::retell::retell;
 use super::speaker::Speaker;
 use super::store::{count_recovery, delete_turn, find_turn, state_bytes};
 use super::turn::Turn;
-use crate::database::atomically;
-use crate::error::{Code, Result};
-use crate::ids::Id;
+use crate::base::database::atomically;
+use crate::base::error::{Code, Result};
+use crate::base::ids::Id;
+use crate::chat::room::Room;
 use crate::log::append::{Parent, append};
 use crate::log::event::{Action, NewEvent};
 

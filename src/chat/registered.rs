@@ -6,13 +6,13 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::turn::CallState;
-use crate::database::{Database, Row, atomically, find_row};
-use crate::error::{Code, Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-use crate::json::JsonObject;
+use crate::base::database::{Database, Row, atomically, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::base::outside::{Call, Failure, Limits, Outside, Place, Purpose, read_all};
 use crate::models::ToolDefinition;
-use crate::outside::{Call, Failure, Limits, Outside, Place, Purpose, read_all};
 
 /// Tools of one agent: every one goes with every model call.
 pub const MAX_TOOLS: i64 = 128;

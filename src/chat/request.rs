@@ -13,12 +13,12 @@ use serde_json::value::RawValue;
 
 use super::answers::{Answer, answers_in};
 use super::client_tools::parse_client_tools;
-use crate::config::{MAX_INSTRUCTIONS, check_instructions};
-use crate::error::{Error, Result};
-use crate::ids::Id;
-use crate::json::{self, JsonObject, list, optional_list};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{self, JsonObject, list, optional_list};
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
+use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
 
 /// The longest body: the largest message there may be, and room for the history
 /// that a client sends along.

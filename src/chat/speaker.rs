@@ -8,7 +8,7 @@
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
-use crate::json::{self, JsonObject};
+use crate::base::json::{self, JsonObject};
 use crate::models::{FinishReason, Part};
 
 /// What a client and the model are told of arguments that are no JSON object.

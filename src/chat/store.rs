@@ -1,9 +1,9 @@
 //! The rows of a running turn.
 
 use super::turn::Turn;
-use crate::database::{Database, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::{Database, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 
 /// Turns that were cut off and are gone on with at the same time. Each is read
 /// whole and asks its model at once; the others follow as these end.

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use super::speaker::{BAD_ARGUMENTS, parse_arguments};
 use crate::access::Reach;
-use crate::error::Result;
-use crate::ids::Id;
-use crate::json::JsonObject;
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
 use crate::log::event::{Action, NewEvent, ToolCall};
 use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
+use crate::models::message::{ContextMessage, Role};
 use crate::models::{FinishReason, ToolDefinition, Usage};
-use crate::working_context::message::{ContextMessage, Role};
 
 /// Calls of one step that are made; what a model asks for beyond is refused.
 pub const MAX_CALLS: usize = 64;

@@ -1,6 +1,6 @@
 //! The clock and randomness of the runtime.
 
-use crate::host::Host;
+use crate::base::host::Host;
 
 pub struct Runtime;
 

@@ -11,9 +11,9 @@ use worker::{Delay, console_error, web_sys};
 
 use super::storage::Meter;
 use super::stream;
-use crate::budget::{Hold, REQUESTS};
-use crate::database::Text;
-use crate::error::{Code, Error, Result};
+use crate::base::budget::{Hold, REQUESTS};
+use crate::base::database::Text;
+use crate::base::error::{Code, Error, Result};
 
 #[wasm_bindgen]
 extern "C" {

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use self::host::Runtime;
 use crate::access::{self, Caller, Policy, Visit};
 use crate::api::route::Route;
-use crate::error::Result;
+use crate::base::error::Result;
 use worker::{Env, console_warn, web_sys};
 
 /// Who asks: by a header, or, where a page can't set one, as it can say it. First

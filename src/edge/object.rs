@@ -17,24 +17,28 @@ use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle, wake_at};
 use super::{http, identify, policy, sharing, site, stream, transfer};
 use crate::access::{self, Caller, Policy};
-use crate::api::chat::{Begun, Listening, Work, begin_chat, resume_chat, run, take_up_some};
+use crate::api::dispatch::{dispatch, follow_up};
+use crate::api::door::{admit, check_room, may_be_repeated};
+use crate::api::listening::Listening;
+use crate::api::operation::{Agent, Reply};
+use crate::api::operations::messages::get_messages;
 use crate::api::route::{self, Route};
-use crate::api::{
-    Agent, Reply, admit, begin_export, begin_import, check_room, dispatch, follow_up, get_messages,
-    may_be_repeated, socket,
-};
-use crate::budget::Hold;
+use crate::api::socket;
+use crate::api::table::OPERATIONS;
+use crate::api::transfer::{begin_export, begin_import};
+use crate::api::turns::{Begun, Work, begin_chat, resume_chat, run, take_up_some};
+use crate::base::budget::Hold;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host as _;
+use crate::base::ids::Id;
+use crate::base::outside::Outside as _;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
 use crate::chat::live::Desk;
-use crate::compaction::auto::Watch;
-use crate::error::{Error, Result};
-use crate::host::Host as _;
-use crate::ids::Id;
+use crate::context::compaction::auto::Watch;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::outside::Outside as _;
-use crate::schema;
 use crate::search::build::{BITES_A_WAKE, bite};
+use crate::store::schema;
 
 /// How long after a turn began, or was seen running, the object is woken to look
 /// whether it was cut off.
@@ -322,6 +326,7 @@ impl Object {
             name: &self.name,
             db,
             host: &Runtime,
+            operations: OPERATIONS,
             policy: &self.policy,
             caller,
             outside: &self.outside,

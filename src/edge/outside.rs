@@ -15,12 +15,12 @@ use wasm_bindgen_futures::{JsFuture, spawn_local};
 use worker::{Delay, Env, web_sys};
 
 use super::host::Runtime;
-use crate::host::Host as _;
-use crate::outside::{
+use crate::base::host::Host as _;
+use crate::base::outside::{
     Answer, Call, Chunks, Clock, Expected, Failure, LINE, Later, Limits, Listed, Listing, Outside,
     Place, Purpose, Stored, Writers, may_leave,
 };
-use crate::slots::{Slot, Slots};
+use crate::base::slots::{Slot, Slots};
 
 const BUCKET: &str = "SKILLS_BUCKET";
 const AGENTS: &str = "SESSION_AGENT";

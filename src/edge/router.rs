@@ -7,8 +7,9 @@ use worker::{Context, Env, event, web_sys};
 
 use super::{http, identify, policy, sharing, site};
 use crate::access::Policy;
-use crate::api::{admit, route};
-use crate::error::Error;
+use crate::api::door::admit;
+use crate::api::route;
+use crate::base::error::Error;
 
 #[event(start)]
 fn start() {

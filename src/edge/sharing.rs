@@ -7,7 +7,7 @@ use worker::web_sys;
 use super::http;
 use crate::access::{Policy, Sharing};
 use crate::api::route;
-use crate::error::{Code, Error};
+use crate::base::error::{Code, Error};
 
 type Built = Result<web_sys::Response, JsValue>;
 

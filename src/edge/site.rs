@@ -9,7 +9,7 @@ use super::http;
 use crate::api::OPENAPI_JSON;
 use crate::api::route::Route;
 
-const CONSOLE: &str = include_str!("../console/index.html");
+const CONSOLE: &str = include_str!("../../console/index.html");
 
 /// Whether anybody may see it: a health check has no token, nor has a page
 /// before its reader has given it one.

@@ -7,10 +7,10 @@ use worker::web_sys;
 
 use super::host::Runtime;
 use crate::api::socket::Seat;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host as _;
+use crate::base::ids::Id;
 use crate::chat::live::Audience;
-use crate::error::{Error, Result};
-use crate::host::Host as _;
-use crate::ids::Id;
 
 #[wasm_bindgen]
 extern "C" {

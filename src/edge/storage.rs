@@ -9,8 +9,8 @@ use std::cell::{Cell, RefCell};
 use js_sys::{Array, JsString};
 use wasm_bindgen::prelude::*;
 
-use crate::database::{Database, Row, Text, Value};
-use crate::error::{Error, Result};
+use crate::base::database::{Database, Row, Text, Value};
+use crate::base::error::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {

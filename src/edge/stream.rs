@@ -8,9 +8,9 @@ use js_sys::{JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::future_to_promise;
 
-use crate::api::chat::Listening;
-use crate::budget::Hold;
-use crate::error::{Error, Result};
+use crate::api::listening::Listening;
+use crate::base::budget::Hold;
+use crate::base::error::{Error, Result};
 
 #[wasm_bindgen]
 extern "C" {

@@ -14,12 +14,13 @@ use super::host::Runtime;
 use super::http::Body;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
-use crate::api::Reply;
-use crate::budget::{Hold, REQUESTS};
-use crate::error::Result;
+use crate::api::operation::Reply;
+use crate::base::budget::{Hold, REQUESTS};
+use crate::base::error::Result;
+use crate::lifecycle::transfer::PAGE_BYTES;
+use crate::lifecycle::transfer::export::{Export, render_failure};
+use crate::lifecycle::transfer::import::Import;
 use crate::log::slices::MAX_EVENT_BYTES;
-use crate::transfer::export::{Export, PAGE_BYTES, render_failure};
-use crate::transfer::import::Import;
 
 /// Bytes of a page that are sent at a time: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;

@@ -9,11 +9,11 @@ use super::find::find_seqs;
 use super::media::{self, Cut};
 use super::tip::{Leaf, Tip, get_tip};
 use super::write::{NewRow, write_rows};
-use crate::database::Database;
-use crate::error::{Code, Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-use crate::numbers::MAX_SEQ;
+use crate::base::database::Database;
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::numbers::MAX_SEQ;
 
 /// Where the first event of an append goes.
 #[derive(Debug)]

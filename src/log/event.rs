@@ -4,9 +4,9 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
-use crate::ids::Id;
-use crate::json::{Count, JsonObject, check_values, nullable, optional_list};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, JsonObject, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 
@@ -296,7 +296,7 @@ pub struct StoredTool<'a> {
 }
 
 impl<'a> StoredEvent<'a> {
-    pub fn from_row(row: &'a crate::database::Row) -> Result<Self> {
+    pub fn from_row(row: &'a crate::base::database::Row) -> Result<Self> {
         let id = row.text(0)?;
         let damaged = |_| Error::corrupt_row(id, "metadata");
         Ok(Self {

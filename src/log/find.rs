@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use crate::database::{Database, Row, Value, find_row};
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::error::Result;
+use crate::base::ids::Id;
 
 /// What the event of this id records, by its name; `None`: there is none.
 pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<String>> {
@@ -83,7 +83,7 @@ fn lookup(
     wanted: &impl serde::Serialize,
 ) -> Result<Vec<Row>> {
     let wanted = serde_json::to_string(wanted)
-        .map_err(|error| crate::error::Error::storage(error.to_string()))?;
+        .map_err(|error| crate::base::error::Error::storage(error.to_string()))?;
     db.rows(sql, &[session_id.as_str().into(), Value::Text(wanted)])
 }
 

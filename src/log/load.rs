@@ -5,10 +5,10 @@ use serde_json::json;
 
 use super::event::{Action, EVENT_COLUMNS, EVENT_JSON, MESSAGE, SLICED_BYTES, StoredEvent};
 use super::slices::load_slices;
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::{Database, Row, Text, Value, find_row};
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::{Database, Row, Text, Value, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 
 /// Bytes that an event `e` shows, at most. Of a message in slices the text is
 /// counted twice, by itself and within the message; it alone is shown.

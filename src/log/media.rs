@@ -18,10 +18,10 @@ use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
 use super::slices;
-use crate::data_url::find_payload;
-use crate::database::{Database, Value, find_row};
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::data_url::find_payload;
+use crate::base::database::{Database, Value, find_row};
+use crate::base::error::Result;
+use crate::base::ids::Id;
 
 /// A payload shorter than this stays in its message: kept apart it costs a row
 /// for itself and one for each use.

@@ -11,8 +11,11 @@ pub mod load;
 pub mod media;
 pub mod message_text;
 pub mod note;
+pub mod row;
+pub mod sessions;
 pub mod slices;
 pub mod tip;
+pub mod tool;
 pub mod write;
 
 /// Events that one call may append, or ids it may name.

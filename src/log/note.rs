@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::access::Reach;
-use crate::database::{Database, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::{Database, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 
 /// Bytes of reasoning that are kept of one step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;

@@ -10,9 +10,9 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::message_text::text_of_fields;
-use crate::database::{Database, Value};
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::database::{Database, Value};
+use crate::base::error::Result;
+use crate::base::ids::Id;
 
 /// The largest event or message that is taken, in bytes of its bodies together.
 /// Updating one takes the runtime's process some 21 times its length above idle, the

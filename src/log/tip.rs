@@ -1,9 +1,9 @@
 //! Where a session's log stands: what the next append needs to know, in one
 //! statement that costs the same at any length.
 
-use crate::database::{Database, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::{Database, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 
 pub struct Tip {
     /// The newest event's `seq`; 0 in an empty log.

@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::media::{self, Payload};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
-use crate::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 use crate::search::document::EventText;
 use crate::search::index;
 

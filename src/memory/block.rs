@@ -6,13 +6,14 @@ use serde_json::json;
 
 use super::Memory;
 use super::content::find_newest;
-use super::definition::{Definition, Kind, WhenChanged};
+use super::definition::{Definition, WhenChanged};
 use super::homes::agent::{self, Elsewhere};
 use super::homes::{bucket, find_unavailable, service, why_away};
 use super::source::{Home, Source};
 use super::{entries, skills};
-use crate::error::{Error, Result};
-use crate::tokens;
+use crate::base::error::{Error, Result};
+use crate::base::tokens;
+use crate::memory::kind::Kind;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

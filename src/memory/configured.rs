@@ -11,8 +11,8 @@ use serde_json::value::RawValue;
 
 use super::Memory;
 use super::definition::{DefineBlock, Definition};
-use crate::error::{Error, Result};
-use crate::json;
+use crate::base::error::{Error, Result};
+use crate::base::json;
 
 const SETTING: &str = "MEMORY_BLOCKS";
 

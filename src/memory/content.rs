@@ -6,13 +6,10 @@ use serde::{Deserialize, Serialize};
 use super::Writer;
 use super::definition::Definition;
 use super::label::Label;
-use crate::database::{Database, Row, Value, find_row};
-use crate::error::{Code, Error, Result};
-use crate::host::Host;
-use crate::tokens;
-
-/// Bytes of a block's text: it goes with every model call, and fits in a row.
-pub const MAX_CONTENT_BYTES: usize = 1 << 20;
+use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::tokens;
 
 /// Versions of a block that are kept, and their bytes: the newest is kept in any case.
 pub const MAX_VERSIONS: i64 = 50;
@@ -43,35 +40,6 @@ pub struct NewVersion<'a> {
     pub content: &'a str,
     pub reason: Option<&'a str>,
     pub writer: Writer<'a>,
-}
-
-pub fn check_content(field: &str, content: &str) -> Result<()> {
-    if content.len() > MAX_CONTENT_BYTES {
-        return Err(Error::payload_too_large(
-            &format!("`{field}`"),
-            MAX_CONTENT_BYTES,
-            content.len(),
-        )
-        .with("field", field));
-    }
-    Ok(())
-}
-
-/// Holds a text against its block's budget; gives its tokens.
-pub fn check_budget(label: &Label, max_tokens: Option<i64>, content: &str) -> Result<i64> {
-    let count = tokens::estimate(content);
-    match max_tokens {
-        Some(max_tokens) if count > max_tokens => Err(Error::new(
-            Code::BlockOverBudget,
-            format!(
-                "Block `{label}` would hold {count} tokens; its budget is {max_tokens}. Nothing was written: shorten it and write it again."
-            ),
-        )
-        .with("label", label.as_str())
-        .with("tokens", count)
-        .with("maxTokens", max_tokens)),
-        _ => Ok(count),
-    }
 }
 
 pub fn check_reason(reason: Option<&str>) -> Result<()> {
@@ -234,4 +202,19 @@ pub fn write_version(
         ],
     )?;
     Ok(version)
+}
+
+/// Times that a text is made anew for a home where others write at the same time.
+pub const MAX_TRIES: usize = 4;
+
+/// Others were faster, each time.
+pub fn overtaken(block: &Definition) -> Error {
+    Error::new(
+        Code::VersionConflict,
+        format!(
+            "Block `{}` was written {MAX_TRIES} times by others while this was to be written. Nothing was written: read it, and try again.",
+            block.label
+        ),
+    )
+    .with("label", block.label.as_str())
 }

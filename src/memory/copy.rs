@@ -3,9 +3,9 @@
 
 use super::entries::find_by_number;
 use super::entry_search::index_entry;
-use crate::database::Database;
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::ids::Id;
 
 /// Tables by scope, and what of a row is copied besides it.
 const SCOPED: &[(&str, &str)] = &[

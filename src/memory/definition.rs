@@ -1,57 +1,17 @@
 //! What a block is: its kind, its budget, where it lives. Parsed and checked
 //! here, whether it came by an operation or stands in the configuration.
 
+use crate::memory::kind::Kind;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use super::content::{check_budget, check_content};
 use super::label::Label;
 use super::source::{Home, Source};
-use crate::error::{Error, Result};
-use crate::ids::Id;
-use crate::json::bounded;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::bounded;
+use crate::memory::budget::{check_budget, check_content};
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Kind {
-    /// The model reads it and can't change it.
-    Readonly,
-    /// A scratchpad that the model keeps, always in the prompt.
-    Writable,
-    /// Entries that the model finds by searching.
-    Searchable,
-    /// Documents that the model loads whole, by their keys.
-    Loadable,
-}
-
-impl Kind {
-    pub fn name(self) -> &'static str {
-        match self {
-            Kind::Readonly => "readonly",
-            Kind::Writable => "writable",
-            Kind::Searchable => "searchable",
-            Kind::Loadable => "loadable",
-        }
-    }
-
-    pub fn parse(name: &str) -> Option<Self> {
-        [
-            Kind::Readonly,
-            Kind::Writable,
-            Kind::Searchable,
-            Kind::Loadable,
-        ]
-        .into_iter()
-        .find(|kind| kind.name() == name)
-    }
-
-    /// Whether it holds one text, which stands in the prompt.
-    pub fn has_content(self) -> bool {
-        matches!(self, Kind::Readonly | Kind::Writable)
-    }
-}
 
 /// What a conversation is told of a block that changed after its prompt was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

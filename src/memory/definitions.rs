@@ -4,13 +4,14 @@
 use super::block::{Block, Held, hold_here, read_or_omit};
 use super::configured;
 use super::content::find_newest;
-use super::definition::{Definition, Kind, WhenChanged};
+use super::definition::{Definition, WhenChanged};
 use super::label::Label;
 use super::source::{Home, Source};
 use super::{Memory, Scope};
-use crate::database::{Database, Row, Value, atomically, find_row};
-use crate::error::{Code, Error, Result};
-use crate::ids::Id;
+use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::memory::kind::Kind;
 
 /// Blocks of an agent, and of a session.
 pub const MAX_BLOCKS: i64 = 100;
@@ -176,7 +177,7 @@ fn write_definition(
     if let Some(binding) = block.home().binding()
         && !memory.outside.is_bound(binding)
     {
-        return Err(crate::outside::Failure::not_configured(binding));
+        return Err(crate::base::outside::Failure::not_configured(binding));
     }
     atomically(memory.db, || {
         let before = find_in(memory, &block.scope, &block.label)?;

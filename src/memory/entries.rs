@@ -1,18 +1,20 @@
 //! Entries of a searchable block: a key, a title, a text. What is written here
 //! is in the index with the same statement's transaction.
 
+use crate::memory::entry::Entry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::Memory;
-use super::definition::{Definition, Kind, check_description};
+use super::definition::{Definition, check_description};
 use super::entry_search::{index_entry, unindex_entry};
 use super::homes::agent::{self, Elsewhere};
 use super::homes::service;
 use super::source::{Home, check_key};
-use crate::database::{Database, Row, Value, atomically, find_row};
-use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::memory::kind::Kind;
 
 /// Bytes of an entry's text: a chunk of knowledge, not a file.
 pub const MAX_ENTRY_BYTES: usize = 64 << 10;
@@ -22,17 +24,6 @@ const MAX_PAGE_BYTES: usize = 4 << 20;
 
 /// Entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Entry {
-    pub key: String,
-    pub title: Option<String>,
-    pub content: String,
-    pub created_at: i64,
-    pub updated_at: i64,
-}
 
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

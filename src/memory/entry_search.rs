@@ -8,12 +8,12 @@ use serde_json::{Value as Json, json};
 
 use super::Memory;
 use super::definition::Definition;
-use super::entries::Entry;
 use super::homes::agent::{self, Elsewhere};
 use super::homes::service;
 use super::source::Home;
-use crate::database::{Database, Row, Value};
-use crate::error::Result;
+use crate::base::database::{Database, Row, Value};
+use crate::base::error::Result;
+use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
 use crate::search::query::Query;

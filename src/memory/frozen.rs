@@ -12,9 +12,9 @@ use super::definition::WhenChanged;
 use super::prompt::{Format, render, render_section};
 use super::view::{load_view, read_blocks, read_view};
 use super::{Memory, Scope};
-use crate::database::{Database, atomically, find_row};
-use crate::error::{Error, Result};
-use crate::host::Host;
+use crate::base::database::{Database, atomically, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -8,15 +8,18 @@
 //! more of the prompt than its block.
 
 pub mod block;
+pub mod budget;
 pub mod configured;
 pub mod content;
 pub mod copy;
 pub mod definition;
 pub mod definitions;
 pub mod entries;
+pub mod entry;
 pub mod entry_search;
 pub mod frozen;
 pub mod homes;
+pub mod kind;
 pub mod label;
 pub mod prompt;
 pub mod skills;
@@ -24,12 +27,12 @@ pub mod source;
 pub mod view;
 pub mod write;
 
-use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-use crate::outside::Outside;
-use crate::sessions::session_exists;
+use crate::base::database::Database;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::outside::Outside;
+use crate::log::sessions::session_exists;
 
 /// An agent's memory, and what it takes to reach all of it.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 //! content can begin another or end its own.
 
 use super::block::Block;
-use super::definition::Kind;
+use crate::memory::kind::Kind;
 
 /// Bytes of a prompt: with room for the rest, a row's.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;

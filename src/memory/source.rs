@@ -3,9 +3,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::definition::Kind;
 use super::label::Label;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::memory::kind::Kind;
 
 /// Bytes of an object's key in the bucket: half of what R2 takes, so that a
 /// prefix and a key together fit.

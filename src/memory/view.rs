@@ -11,8 +11,8 @@ use super::homes::PATIENCE_MS;
 use super::label::Label;
 use super::source::Home;
 use super::{Memory, Scope};
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::error::{Code, Error, Result};
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::error::{Code, Error, Result};
 
 /// How long all homes of many blocks together are waited for.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;

@@ -2,25 +2,24 @@
 //! In this object a write is one transaction; elsewhere the home decides, and
 //! what was written is recorded here afterwards.
 
+use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::block::{Block, Held, newest_of, read};
 use super::content::{
-    NewVersion, Version, check_budget, check_content, check_reason, check_version, find_version,
-    load_versions, write_version,
+    NewVersion, Version, check_reason, check_version, find_version, load_versions, write_version,
 };
-use super::definition::{Definition, Kind};
+use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
 use super::homes::agent::{self, Elsewhere};
 use super::homes::{bucket, service};
 use super::source::Home;
 use super::{Memory, Scope, Writer};
-use crate::database::atomically;
-use crate::error::{Code, Error, Result};
-
-/// Times that a text is made anew for a home where others write at the same time.
-pub const MAX_TRIES: usize = 4;
+use crate::base::database::atomically;
+use crate::base::error::{Code, Error, Result};
+use crate::memory::budget::{check_budget, check_content};
+use crate::memory::kind::Kind;
 
 /// A text on its way into a block.
 #[derive(Clone, Copy)]
@@ -153,18 +152,6 @@ async fn write_in_service(
         }
     }
     Err(overtaken(block))
-}
-
-/// Others were faster, each time.
-pub fn overtaken(block: &Definition) -> Error {
-    Error::new(
-        Code::VersionConflict,
-        format!(
-            "Block `{}` was written {MAX_TRIES} times by others while this was to be written. Nothing was written: read it, and try again.",
-            block.label
-        ),
-    )
-    .with("label", block.label.as_str())
 }
 
 /// What the block would hold, if it may.

@@ -2,15 +2,16 @@
 //! beside it.
 
 use super::parse::NewMessage;
-use super::read::get_event_row;
-use super::view::{EventRow, Gatherer, Message};
-use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
-use crate::json::Count;
+use super::view::{Gatherer, Message};
+use crate::base::database::Database;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json::Count;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
+use crate::log::row::EventRow;
+use crate::log::row::get_event_row;
 
 /// Whether it was written, and the message as it stands.
 pub struct Appended {

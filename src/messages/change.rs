@@ -3,21 +3,21 @@
 
 use super::delete::{tell_begun_below, tell_deleted, tell_updated};
 use super::parse::NewMessage;
-use super::read::{get_event_row, message_from};
+use super::read::message_from;
 use super::run::find_run;
 use super::same::Said;
-use super::view::{EventRow, Gatherer, Message, STARTS_MESSAGE};
-use crate::changes::{self, ChangeType};
-use crate::database::{Database, atomically, find_row};
-use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
+use super::view::{Gatherer, Message};
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
 use crate::log::media;
 use crate::log::note::Note;
+use crate::log::row::EventRow;
+use crate::log::row::get_event_row;
 use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies, rewrite_note};
-use crate::sessions::{delete_rows, unload_documents};
-use crate::tree::delete::delete_seqs;
+use crate::messages::tree::delete::delete_seqs;
 
 /// Replaces a message; `None`: there is none of its id. One that says the same
 /// as before writes nothing.
@@ -138,56 +138,7 @@ pub fn change_note(
     tell_updated(db, host, session_id, last_seq, &[message_id])
 }
 
-/// Empties a session's log and the documents in its context, and keeps the session.
-/// The feed keeps this one change.
-pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
-    atomically(db, || {
-        let tip = get_tip(db, session_id)?;
-        let has_unloaded = unload_documents(db, session_id)?;
-        // As the view counts: a run of events is one message.
-        let sql = format!(
-            "SELECT count(*)
-               FROM cf_agents_events AS e
-              WHERE e.session_id = ?1
-                AND {STARTS_MESSAGE}"
-        );
-        let row = find_row(db, &sql, &[session_id.as_str().into()])?;
-        let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
-        if deleted == 0 {
-            if has_unloaded {
-                touch(db, host, session_id)?;
-            }
-            return Ok(0);
-        }
-        changes::record(
-            db,
-            host,
-            session_id,
-            tip.last_seq(),
-            ChangeType::Clear,
-            &[None],
-        )?;
-        changes::forget_before_newest(db, session_id)?;
-        delete_rows(db, session_id)?;
-        db.run(
-            "UPDATE cf_agents_sessions
-                SET seq_floor = max(seq_floor, ?2),
-                    leaf_seq = NULL,
-                    compaction = iif(json_valid(compaction),
-                                     json_remove(compaction, '$.lastError'), compaction),
-                    updated_at = ?3
-              WHERE id = ?1",
-            &[
-                session_id.as_str().into(),
-                tip.last_seq().into(),
-                host.now_ms().into(),
-            ],
-        )?;
-        Ok(deleted)
-    })
-}
-
-fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {
+pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions SET updated_at = ?2 WHERE id = ?1",
         &[session_id.as_str().into(), host.now_ms().into()],

@@ -10,16 +10,17 @@ use serde_json::json;
 
 use super::run::find_run;
 use super::runs::{Place, Runs};
-use crate::changes::{self, ChangeType};
-use crate::database::{Database, Value, atomically};
-use crate::error::Result;
-use crate::host::Host;
-use crate::ids::Id;
+use crate::base::database::{Database, Value, atomically};
+use crate::base::error::Result;
+use crate::base::host::Host;
+use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::tip::{Tip, get_tip};
-use crate::tree::children::load_children;
-use crate::tree::delete::{Taken, delete_seqs, surviving};
+use crate::messages::tree::children::load_children;
+use crate::messages::tree::delete::{Taken, delete_seqs};
+use crate::messages::tree::path::surviving;
+use crate::store::changes::{self, ChangeType};
 
 /// Deletes those of `ids` that are in the session; gives their number.
 pub fn delete_events(

@@ -8,12 +8,12 @@
 use std::borrow::Cow;
 
 use super::runs::{Place, Runs};
-use crate::changes::{Change, find_life, find_position, load_recorded};
-use crate::database::Database;
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use crate::base::database::Database;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::numbers::CURSORS_A_SEQ;
 use crate::log::event::IS_RUN_MEMBER;
-use crate::numbers::CURSORS_A_SEQ;
+use crate::store::changes::{Change, find_life, find_position, load_recorded};
 
 /// Rows that a page reads at most to find where runs begin, about: it ends early
 /// then, and the next goes on.

@@ -4,13 +4,14 @@
 
 use super::read::{path_columns, read_path_row};
 use super::run::find_run_event;
-use super::view::{EventRow, Gatherer, Message, STARTS_MESSAGE};
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::{Database, Value, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
-use crate::tree::overlays::{Overlay, Overlays, find_covering};
-use crate::tree::path::{Segment, Step, walk_path};
+use super::view::{Gatherer, Message};
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::{Database, Value, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::log::row::{EventRow, STARTS_MESSAGE};
+use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
+use crate::messages::tree::path::{Segment, Step, walk_path};
 
 /// Bytes of a page when nothing else is asked for.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;

@@ -12,4 +12,5 @@ pub mod read;
 pub mod run;
 pub mod runs;
 mod same;
+pub mod tree;
 pub mod view;

@@ -7,9 +7,9 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::error::{Error, Result};
-use crate::ids::Id;
-use crate::json::{JsonObject, MAX_INTEGER, check_values};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{JsonObject, MAX_INTEGER, check_values};
 use crate::log::event::{Action, MessageText};
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 

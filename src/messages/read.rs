@@ -1,72 +1,17 @@
 //! Single messages, by their id or by their place.
 
 use super::run::{find_run, find_run_event, load_run_from};
-use super::view::{BODY, COLUMNS, EventRow, Gatherer, Message, ROW_BYTES};
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::{Database, Row, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use super::view::{Gatherer, Message};
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::{Database, Row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 use crate::log::find::find_seqs;
-use crate::log::media;
-use crate::log::slices::load_slices;
-use crate::tree::children::load_children;
-use crate::tree::leaf::message_not_found;
-use crate::tree::path::{INLINE_BYTES, Step, walk_path};
-
-pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
-    find_event_text(db, session_id, seq)?
-        .map(|row| with_media(db, session_id, row))
-        .transpose()
-}
-
-/// The same without the payloads of its media, for a reader who passes them over.
-pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
-    let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
-           FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq = ?2"
-    );
-    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
-        .map(|row| with_slices(db, session_id, EventRow::from_row(&row)?))
-        .transpose()
-}
-
-/// Puts in what is not in the row.
-pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
-    with_media(db, session_id, with_slices(db, session_id, row)?)
-}
-
-fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
-    if let (Some(places), Some(message)) = (&row.media, &row.message) {
-        let restored = media::restore(db, session_id, message, places)?;
-        row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
-    }
-    Ok(row)
-}
-
-/// What a row had no room for.
-fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
-    if row.sliced_bytes == 0 {
-        return Ok(row);
-    }
-    let mut fields = load_slices(db, session_id.as_str(), row.seq, row.message.as_deref())?;
-    row.content = fields.remove("content").unwrap_or(row.content);
-    row.tool = fields.remove("tool").or(row.tool);
-    row.metadata = fields.remove("metadata").or(row.metadata);
-    row.message = fields.remove("message").or(row.message);
-    Ok(row)
-}
-
-pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
-    find_event_row(db, session_id, seq)?
-        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
-}
-
-pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
-    find_event_text(db, session_id, seq)?
-        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
-}
+use crate::log::row::{EventRow, ROW_BYTES};
+use crate::log::row::{complete, get_event_row};
+use crate::messages::tree::children::load_children;
+use crate::messages::tree::leaf::message_not_found;
+use crate::messages::tree::path::{INLINE_BYTES, Step, walk_path};
 
 /// The message of this id. An event in the middle of a run is no message's.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {

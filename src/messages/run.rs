@@ -4,16 +4,17 @@
 
 use serde_json::Value as Json;
 
-use super::read::get_event_text;
-use super::view::{MAX_RUN_EVENTS, ROW_BYTES};
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::{Database, Row, find_row};
-use crate::error::{Error, Result};
-use crate::ids::Id;
+use super::view::MAX_RUN_EVENTS;
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::{Database, Row, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::note::Note;
-use crate::tree::children::load_children;
+use crate::log::row::ROW_BYTES;
+use crate::log::row::get_event_text;
+use crate::messages::tree::children::load_children;
 
 /// Rows that one statement reads.
 const BITE: i64 = 64;

@@ -4,11 +4,11 @@
 use std::collections::HashMap;
 
 use super::view::MAX_RUN_EVENTS;
-use crate::database::Database;
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
-use crate::tree::path::{Step, walk_path};
+use crate::messages::tree::path::{Step, walk_path};
 
 /// Where an event stands among runs.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,138 +5,20 @@
 //! is one. Assistant and tool events that follow one another are one together:
 //! the calls become `tool-<name>` parts, the results go into them.
 
-use serde::{Deserialize, Serialize};
+use crate::log::row::EventRow;
+use crate::log::tool::Tool;
+use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::budget::MAX_ANSWER_BYTES;
-use crate::database::Row;
-use crate::error::{Error, Result};
-use crate::json::JsonObject;
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::error::{Error, Result};
+use crate::base::json::JsonObject;
 use crate::log::note::{Approval, Note};
-use crate::tree::overlays::Overlay;
+use crate::messages::tree::overlays::Overlay;
 
 /// Events that one message is made from, at most: a longer run is cut, as is one
 /// of more bytes than an answer holds, so that reading one is bounded.
 pub const MAX_RUN_EVENTS: usize = 1000;
-
-/// The columns of [`EventRow`], of a row `e`.
-pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note";
-
-/// The bodies of a row.
-pub const BODY: &str = "e.content, e.message";
-
-/// Bytes of all that an event `e` holds, less the payloads of its media.
-pub const ROW_BYTES: &str =
-    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
-    + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
-    + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
-
-/// Whether an event `e` starts a message, in SQL: it is no member of a run, or it
-/// follows none. [`EventRow::is_run_member`] says the same of a row at hand.
-pub const STARTS_MESSAGE: &str = "
-    NOT (e.message IS NULL
-         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
-         AND EXISTS (SELECT 1
-                       FROM cf_agents_events AS parent
-                      WHERE parent.session_id = e.session_id
-                        AND parent.seq = e.parent_seq
-                        AND parent.message IS NULL
-                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
-
-/// One row of a path, bodies included.
-#[derive(Clone, Debug)]
-pub struct EventRow {
-    pub seq: i64,
-    pub parent_seq: i64,
-    pub id: String,
-    pub action: String,
-    pub tool: Option<String>,
-    pub metadata: Option<String>,
-    pub is_dated: bool,
-    pub created_at: i64,
-    /// Not 0: some of what follows is not in the row and has to be put in.
-    pub sliced_bytes: i64,
-    /// Where media was cut out of the message; it stays when that is put back.
-    pub media: Option<String>,
-    /// JSON: see [`Note`].
-    pub note: Option<String>,
-    pub content: String,
-    pub message: Option<String>,
-}
-
-impl EventRow {
-    /// From `seq`, `parent_seq`, `is_branch`, then [`COLUMNS`], then [`BODY`].
-    pub fn from_row(row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        Ok(Self {
-            seq: row.integer(0)?,
-            parent_seq: row.integer(1)?,
-            id: row.text(3)?.to_owned(),
-            action: row.text(4)?.to_owned(),
-            tool: text(5),
-            metadata: text(6),
-            is_dated: row.integer(7)? == 1,
-            created_at: row.integer(8)?,
-            sliced_bytes: row.integer(9)?,
-            media: text(10),
-            note: text(11),
-            content: text(12).unwrap_or_default(),
-            message: text(13),
-        })
-    }
-
-    /// Whether it is read together with its neighbours of the same kind.
-    pub fn is_run_member(&self) -> bool {
-        self.message.is_none()
-            && matches!(
-                self.action.as_str(),
-                "agent_message" | "tool_call_request" | "tool_result"
-            )
-    }
-
-    pub fn body_bytes(&self) -> usize {
-        let texts = [
-            &self.tool,
-            &self.metadata,
-            &self.media,
-            &self.note,
-            &self.message,
-        ];
-        let others = texts.into_iter().flatten().map(String::len);
-        self.content.len() + others.sum::<usize>()
-    }
-
-    pub fn note(&self) -> Result<Note> {
-        Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
-    }
-
-    /// The call that it answers, if it is a result.
-    pub fn answered_call(&self) -> Result<Option<String>> {
-        match self
-            .tool
-            .as_deref()
-            .filter(|_| self.action == "tool_result")
-        {
-            Some(tool) => serde_json::from_str::<Tool>(tool)
-                .map(|tool| tool.tool_call_id)
-                .map_err(|_| self.damaged()),
-            None => Ok(None),
-        }
-    }
-
-    /// Its calls that were left to the client or to the user.
-    pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
-        let note = self.note()?;
-        Ok(note
-            .client_calls
-            .into_iter()
-            .chain(note.approvals.into_keys()))
-    }
-
-    fn damaged(&self) -> Error {
-        Error::corrupt_row(&self.id, "message")
-    }
-}
 
 /// A message ready to be sent, and where it stands.
 #[derive(Debug)]
@@ -307,22 +189,6 @@ enum Output<'a> {
 enum PartApproval {
     Asked { id: String },
     Decided(Approval),
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool {
-    tool_calls: Option<Vec<Call>>,
-    tool_call_id: Option<String>,
-    tool_name: Option<String>,
-    is_error: Option<bool>,
-}
-
-#[derive(Deserialize)]
-struct Call {
-    id: String,
-    name: String,
-    arguments: Box<RawValue>,
 }
 
 /// One assistant message from a run of events, oldest first.

@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::attachment::{ImageSource, Shown, show};
-use crate::working_context::message::{ContextMessage, Role};
+use crate::models::message::{ContextMessage, Role};
 
 /// What the user is taken to have said where the window begins with the answer.
 const EARLIER: &str = "(The conversation began earlier.)";

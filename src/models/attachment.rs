@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::working_context::file::{File, MAX_INLINED_BYTES};
+use crate::models::file::{File, MAX_INLINED_BYTES};
 
 /// The images that every provider with eyes takes.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];

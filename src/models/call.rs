@@ -15,8 +15,8 @@ use super::send::{
     AI, Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered,
 };
 use super::{ModelRequest, Part, Usage, anthropic, demo, openai, workers_ai};
-use crate::error::{Code, Error, Result};
-use crate::outside::{Chunks, Outside};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Chunks, Outside};
 
 /// An answer that is coming.
 pub struct ModelStream<'a> {

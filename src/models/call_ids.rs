@@ -7,8 +7,8 @@
 
 use std::collections::HashSet;
 
-use crate::ids::MAX_ID_CHARS;
-use crate::working_context::message::ContextMessage;
+use crate::base::ids::MAX_ID_CHARS;
+use crate::models::message::ContextMessage;
 
 const PREFIX: &str = "call_";
 

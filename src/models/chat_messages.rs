@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::attachment::{ImageSource, Shown, show};
 use super::{ModelRequest, ToolDefinition};
-use crate::working_context::message::{ContextMessage, Role};
+use crate::models::message::{ContextMessage, Role};
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]

@@ -6,7 +6,7 @@ use std::fmt;
 
 use serde::Deserialize;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// What answers where `AI` is bound and nobody named a model: it calls tools,
 /// takes long contexts and is among the cheapest that do both.

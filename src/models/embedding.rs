@@ -7,8 +7,8 @@ use serde_json::Value;
 use super::choice::{ModelName, Provider};
 use super::send::{Door, openai_door, send, unanswered};
 use super::to_json;
-use crate::error::{Code, Error, Result};
-use crate::outside::{Outside, read_all};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Outside, read_all};
 
 const SETTING: &str = "EMBEDDING_MODEL";
 
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(calls[0].body, r#"{"model":"m","input":["0","1"]}"#);
         assert_eq!(
             calls[0].place,
-            crate::outside::Place::Url("http://127.0.0.1:1/v1/embeddings".to_owned())
+            crate::base::outside::Place::Url("http://127.0.0.1:1/v1/embeddings".to_owned())
         );
     }
 

@@ -7,7 +7,7 @@
 use serde_json::Value;
 
 use super::choice::Provider;
-use crate::error::{Code, Error};
+use crate::base::error::{Code, Error};
 
 /// Bytes of a failure's body that are looked at.
 pub const MAX_BODY_BYTES: usize = 64 << 10;

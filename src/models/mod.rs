@@ -1,6 +1,6 @@
 //! Models, one provider a file: what is sent to it and what its answer says.
 //! The providers' files are pure: values become JSON, bytes become [`Part`]s.
-//! [`call`] and [`embedding`] ask, by way of `send`, through [`crate::outside`].
+//! [`call`] and [`embedding`] ask, by way of `send`, through [`crate::base::outside`].
 //!
 //! Whoever answers, the parts keep an order: a call is begun before its pieces
 //! and complete after them, usage comes before the end, and the end, which is
@@ -18,8 +18,10 @@ pub mod choice;
 mod decode;
 mod demo;
 pub mod embedding;
+pub mod file;
 mod http_error;
 mod mend;
+pub mod message;
 mod openai;
 mod send;
 mod sse;
@@ -31,7 +33,7 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::working_context::message::ContextMessage;
+use crate::models::message::ContextMessage;
 use choice::Provider;
 
 /// How a request for a summary begins, so that the demo model, which understands

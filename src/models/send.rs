@@ -5,8 +5,8 @@ use super::choice::Provider;
 use super::decode::MAX_ANSWER_BYTES;
 use super::http_error::{MAX_BODY_BYTES, Problem, read_problem, to_error};
 use super::{anthropic, openai};
-use crate::error::{Code, Error, Result};
-use crate::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place, Purpose};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place, Purpose};
 
 /// Silence after which an answer is given up: longer than a provider takes to
 /// begin a long prompt's answer.

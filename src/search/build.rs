@@ -7,8 +7,8 @@ use super::progress::{
     ASKED, Cursor, NOTHING, State, WHOLE, find_own, find_state, forget, set_state,
 };
 use super::read::{find_event, load_newest_below};
-use crate::database::{Database, atomically, find_row};
-use crate::error::Result;
+use crate::base::database::{Database, atomically, find_row};
+use crate::base::error::Result;
 
 /// What a bite indexes at most, and one event more where that is longer: some tens
 /// of milliseconds. A session that it looks at counts as an event.

@@ -10,14 +10,14 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::find::{FILTERS, Search};
 use super::index::FIRST_PART;
 use super::query::{Query, find_word};
 use super::rank::{Term, rarity};
 use super::terms::load_terms;
-use crate::database::{Database, Row, Value, find_row};
-use crate::error::Result;
-use crate::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
+use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::error::Result;
+use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
+use crate::search::request::{FILTERS, Search};
 
 /// Candidates whose texts are looked at.
 const MAX_CANDIDATES: i64 = 300;

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use super::skim::{decode, fields, items, scalars, text};
 use super::stem::stem;
 use super::words::words;
-use crate::data_url::find_payload;
+use crate::base::data_url::find_payload;
 
 /// Bytes of one event's text that are searched, and of each of its bodies that are
 /// read for it: as many as the longest message may have, more than a million words.

@@ -1,5 +1,6 @@
 //! Finding: the index gives candidates, their texts decide the order.
 
+use crate::search::request::{FILTERS, Search};
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
@@ -14,9 +15,9 @@ use super::read::find_event;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
 use super::words::each_word;
-use crate::database::{Database, Row, Value, find_row};
-use crate::error::Result;
-use crate::ids::Id;
+use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::error::Result;
+use crate::base::ids::Id;
 
 /// Questions among the best whose answers are looked at too.
 const MAX_ANSWERED: usize = 10;
@@ -36,30 +37,6 @@ const CANDIDATE_COLUMNS: &str = "s.number, e.seq, e.action, e.created_at, s.name
 
 /// What a hit says beside the event's own.
 const HIT_COLUMNS: &str = "s.number, e.seq, s.id, s.name";
-
-/// Over an event `e`; their values are [`Search::filters`].
-pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
-            AND (?3 IS NULL OR e.created_at <= ?3)
-            AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
-
-const ACTIONS: [&str; 6] = [
-    "user_message",
-    "agent_message",
-    "tool_call_request",
-    "tool_result",
-    "system_instruction",
-    "compaction",
-];
-
-/// What to look for, and where.
-pub struct Search<'a> {
-    pub query: &'a str,
-    pub session_id: Option<&'a Id>,
-    pub limit: usize,
-    pub roles: Option<&'a [&'static str]>,
-    pub since_ms: Option<i64>,
-    pub until_ms: Option<i64>,
-}
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -240,24 +217,6 @@ fn load_places(
     params.insert(0, Value::Text(json!(wanted).to_string()));
     params.push(search.session_id.map(Id::as_str).into());
     db.rows(&sql, &params)
-}
-
-impl Search<'_> {
-    pub fn is_filtered(&self) -> bool {
-        self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
-    }
-
-    /// The values of [`FILTERS`], from ?2 on.
-    pub fn filters(&self) -> Vec<Value> {
-        let actions = self.roles.map(|roles| {
-            let chosen: Vec<&str> = ACTIONS
-                .into_iter()
-                .filter(|action| roles.contains(&role_of(action)))
-                .collect();
-            json!(chosen).to_string()
-        });
-        vec![self.since_ms.into(), self.until_ms.into(), actions.into()]
-    }
 }
 
 fn to_candidate(row: &Row, query: &Query, terms: &[Term], index_score: f64) -> Result<Candidate> {

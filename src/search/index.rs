@@ -9,9 +9,9 @@ use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use super::progress::{self, State, find_state};
 use super::stem::stem;
 use super::words::Cutter;
-use crate::database::{Database, MAX_LIST_BYTES, Value, find_row};
-use crate::error::{Error, Result};
-use crate::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
+use crate::base::database::{Database, MAX_LIST_BYTES, Value, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
 /// Bytes of one column of one row of the index. Two columns go as one JSON value,
 /// below the engine's limit for values.

@@ -12,6 +12,7 @@ mod progress;
 pub mod query;
 pub mod rank;
 mod read;
+pub mod request;
 mod skim;
 pub mod snippet;
 pub mod stem;

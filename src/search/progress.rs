@@ -11,8 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::database::{Database, Value, find_row};
-use crate::error::{Error, Result};
+use crate::base::database::{Database, Value, find_row};
+use crate::base::error::{Error, Result};
 
 const KEY: &str = "search";
 

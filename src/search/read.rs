@@ -4,8 +4,8 @@
 use std::collections::HashMap;
 
 use super::document::EventText;
-use crate::database::{Database, Row};
-use crate::error::Result;
+use crate::base::database::{Database, Row};
+use crate::base::error::Result;
 
 /// What stands in an event's row `e`, and how many bytes of it are in slices.
 const ROW: &str = "e.seq, e.id, e.action, e.created_at, e.sliced_bytes";

@@ -7,8 +7,8 @@ use serde_json::json;
 use super::document::EVERY_DOCUMENT;
 use super::query::Query;
 use super::rank::{Term, rarity};
-use crate::database::{Database, Value};
-use crate::error::Result;
+use crate::base::database::{Database, Value};
+use crate::base::error::Result;
 
 /// A query's terms, each with how rare it is in an index, whose words are counted
 /// in `words_table`: a name of our own, never a caller's.

@@ -1,7 +1,7 @@
 use std::cell::Cell;
 
-use crate::database::{Database, Row, Text, Value};
-use crate::error::{Error, Result};
+use crate::base::database::{Database, Row, Text, Value};
+use crate::base::error::{Error, Result};
 
 /// Another engine, refusing its nth statement: what a full disk or a lost
 /// network does to a real one.

@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use crate::host::Host;
+use crate::base::host::Host;
 
 /// A clock that moves when told to, and bytes that repeat from run to run but
 /// not within one.

@@ -12,7 +12,7 @@ pub use host::FixedHost;
 pub use outside::{Onlookers, Said, Script, cut_off, wait_for};
 pub use sqlite::Sqlite;
 
-use crate::schema;
+use crate::store::schema;
 
 /// An engine with this build's tables, as an object has them at its first request.
 pub fn migrated() -> Sqlite {

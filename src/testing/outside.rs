@@ -6,7 +6,7 @@ use std::task::{Context, Poll, Waker};
 
 use sha2::{Digest, Sha256};
 
-use crate::outside::{
+use crate::base::outside::{
     Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
     Writers,
 };
@@ -281,11 +281,11 @@ pub struct Onlookers {
 }
 
 impl crate::chat::live::Audience for Onlookers {
-    fn tell(&self, _: &crate::ids::Id, frame: &str, _: Option<&str>) {
+    fn tell(&self, _: &crate::base::ids::Id, frame: &str, _: Option<&str>) {
         self.frames.borrow_mut().push(frame.to_owned());
     }
 
-    fn is_there(&self, _: &crate::ids::Id) -> bool {
+    fn is_there(&self, _: &crate::base::ids::Id) -> bool {
         self.are_there.get()
     }
 }

@@ -10,8 +10,8 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use crate::database::{Database, Row, Text, Value};
-use crate::error::{Error, Result};
+use crate::base::database::{Database, Row, Text, Value};
+use crate::base::error::{Error, Result};
 
 /// workerd's own, by name (platform.md: what it refuses was measured).
 const LIMITS: &[(Limit, i32)] = &[
@@ -251,7 +251,7 @@ impl Database for Sqlite {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::database::atomically;
+    use crate::base::database::atomically;
 
     #[test]
     fn it_refuses_what_workerd_refuses() {

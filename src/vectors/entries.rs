@@ -6,11 +6,12 @@ use serde_json::Value as Json;
 use super::nearest::{
     Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, embed_missing, find_nearest,
 };
-use crate::database::{Database, find_row};
-use crate::error::Result;
+use crate::base::database::{Database, find_row};
+use crate::base::error::Result;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::memory::entries::{self, Entry, check_searchable, lives_here};
+use crate::memory::entries::{self, check_searchable, lives_here};
+use crate::memory::entry::Entry;
 use crate::memory::entry_search::{self, FoundEntry};
 use crate::models::embedding::EmbeddingModel;
 use crate::search::fuse::Nearest;

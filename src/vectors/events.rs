@@ -5,16 +5,17 @@
 use serde_json::Value as Json;
 
 use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, find_nearest};
-use crate::config::load_config;
-use crate::database::{Database, Value, find_row};
-use crate::error::Result;
+use crate::base::database::{Database, Value, find_row};
+use crate::base::error::Result;
+use crate::base::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
+use crate::base::outside::Outside;
 use crate::models::embedding::EmbeddingModel;
-use crate::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
-use crate::outside::Outside;
 use crate::search::document::find_speaker;
-use crate::search::find::{Hit, Search, find};
+use crate::search::find::{Hit, find};
 use crate::search::fuse::Nearest;
 use crate::search::query::Query;
+use crate::search::request::Search;
+use crate::store::config::load_config;
 
 /// What people and the agent said has a vector. What tools were given and gave
 /// goes by words: it is names and numbers more than meaning, and most of a log.
@@ -109,7 +110,7 @@ impl Shelf for Events<'_> {
                         AND v.model = ?8
                         AND octet_length(v.vector) = ?9)",
             place = numbers::place_sql("s.number", "e.seq"),
-            filters = crate::search::find::FILTERS
+            filters = crate::search::request::FILTERS
         );
         let mut params: Vec<Value> = vec![self.search.session_id.map(|id| id.as_str()).into()];
         params.extend(self.search.filters());

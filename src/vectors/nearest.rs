@@ -8,10 +8,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::vector::{Query, pack};
-use crate::database::{Database, MAX_VALUE_BYTES, Row, atomically};
-use crate::error::{Code, Error, Result};
+use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Outside, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
-use crate::outside::{Outside, in_time};
 use crate::search::fuse::Nearest;
 
 /// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.

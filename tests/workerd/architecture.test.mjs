@@ -2,42 +2,25 @@
 // and those of its invariants that can be read off the code.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { existsSync, mkdtempSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { findLoops, importsOf, readSources } from "./imports.mjs";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const architecture = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
 
-/** Who may call against the direction, and whom: the document says why. */
-const AGAINST = { search: ["log", "sessions", "tree"], memory: ["sessions", "tree"] };
-
-const files = readdirSync(join(ROOT, "src"), { recursive: true }).filter((file) => file.endsWith(".rs"));
-const text = new Map(files.map((file) => [file, readFileSync(join(ROOT, "src", file), "utf8")]));
-
-/** Files and folders that only tests are made of: `#[cfg(test)] mod name;` says so. */
-const forTests = files.flatMap((file) => {
-  const folder = file.replace(/(^|\/)(?:mod|lib)\.rs$|\.rs$/, "$1");
-  const names = text.get(file).matchAll(/#\[cfg\(test\)\]\n(?:pub )?mod (\w+);/g);
-  return [...names].map(([, name]) => join(folder, name));
-});
-
-/** What ships: without tests and comments. */
-const sources = files
-  .filter((file) => !forTests.some((name) => file === `${name}.rs` || file.startsWith(`${name}/`)))
-  .map((file) => {
-    const [code] = text.get(file).split(/^#\[cfg\(test\)\]\nmod tests/m);
-    return { file, module: file.split(/[/.]/)[0], code: code.replaceAll(/^\s*\/\/.*$/gm, "") };
-  });
+const sources = readSources(join(ROOT, "src")).map((source) => ({ ...source, district: source.module.split("::")[0] }));
 
 function holders(pattern, except = /^$/) {
   return sources.filter(({ file, code }) => !except.test(file) && pattern.test(code)).map(({ file }) => file);
 }
 
 test("there_are_sources_to_look_at", () => {
-  assert.ok(sources.length > 30);
-  assert.ok(forTests.length >= 2 && forTests.includes("testing"), String(forTests));
+  assert.ok(sources.length > 100);
+  assert.deepEqual(sources.filter(({ module }) => /^(testing|tests)(::|$)/.test(module)), []);
   assert.ok(holders(/\bworker::/).length > 0);
 });
 
@@ -46,7 +29,7 @@ test("only_the_edge_names_the_worker_crate", () => {
   assert.ok(holders(named).length > 0);
   assert.deepEqual(holders(named, /^edge\//), []);
   // The seam's text is a string of JavaScript's, so that it is not copied.
-  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["database.rs"]);
+  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs"]);
 });
 
 test("only_a_host_knows_time_and_randomness", () => {
@@ -56,7 +39,7 @@ test("only_a_host_knows_time_and_randomness", () => {
 
 test("only_the_schema_creates_and_drops_tables", () => {
   const pattern = /\b(CREATE|DROP|ALTER)\s+((UNIQUE|VIRTUAL|TEMP)\s+)?(TABLE|INDEX|TRIGGER|VIEW)\b/;
-  assert.deepEqual(holders(pattern), ["schema/mod.rs"]);
+  assert.deepEqual(holders(pattern), ["store/schema/mod.rs"]);
 });
 
 test("nothing_that_ships_panics", () => {
@@ -87,26 +70,55 @@ test("the_map_is_of_what_is_there", () => {
   for (const folder of others) assert.ok(existsSync(join(ROOT, folder)), folder);
 });
 
-test("calls_go_the_one_way", () => {
-  const chain = architecture.match(/Calls go one way:\s+`([^`]+)`/)[1];
-  const layers = chain.split("→").map((layer) => layer.match(/\w+/g));
-  const place = (module) => layers.findIndex((layer) => layer.includes(module));
-  const modules = [...new Set(sources.map(({ module }) => module))].filter((module) => module !== "lib");
-  assert.deepEqual(modules.filter((module) => place(module) < 0), [], "each module has its place in the chain");
-  const back = sources.flatMap(({ file, module, code }) =>
-    [...code.matchAll(/\bcrate::(\w+)/g)]
-      .map(([, called]) => called)
-      .filter((called) => called !== module && called !== "testing")
-      .filter((called) => place(called) <= place(module) && !AGAINST[called]?.includes(module))
-      .map((called) => `${file} → ${called}`),
-  );
+test("a_loop_is_found_and_said", () => {
+  const folder = mkdtempSync(join(tmpdir(), "loops-"));
+  const write = (file, text) => {
+    mkdirSync(join(folder, file, ".."), { recursive: true });
+    writeFileSync(join(folder, file), text);
+  };
+  write("lib.rs", "mod a;\nmod b;\n");
+  write("a/mod.rs", "pub mod c;\n#[cfg(test)]\nmod tests {\n    use crate::b;\n}\n");
+  write("a/c.rs", "use crate::{\n    b::{self, X},\n    a::d,\n};\n// use crate::e;\n");
+  write("b.rs", "mod inner {\n    use super::X;\n}\n#[cfg(test)]\nuse crate::a::c;\n");
+  const loops = () => findLoops(importsOf(readSources(folder)));
+  assert.deepEqual(loops(), []);
+  write("b.rs", "fn b() {\n    crate::a::c::run();\n}\n");
+  assert.deepEqual(loops(), [["a::c", "b", "a::c"]]);
+  write("b.rs", "use super::a::c::{X, Y};\n");
+  assert.deepEqual(loops(), [["a::c", "b", "a::c"]]);
+  rmSync(folder, { recursive: true });
+});
+
+test("no_two_files_import_each_other_in_a_loop", () => {
+  const imports = importsOf(sources);
+  assert.ok([...imports.values()].flat().length > 500);
+  const loops = findLoops(imports).map((loop) => loop.join(" → "));
+  assert.deepEqual(loops, []);
+});
+
+test("no_district_calls_one_above_it", () => {
+  const chain = architecture.match(/Calls go one way:\s+`([^`]+)`/)[1].split("→").map((name) => name.trim());
+  const districts = [...new Set(sources.map(({ district }) => district))].filter((name) => name !== "");
+  assert.deepEqual(chain.toSorted(), districts.toSorted(), "each district has its place in the chain");
+  const back = [...importsOf(sources)].flatMap(([module, others]) => {
+    const place = chain.indexOf(module.split("::")[0]);
+    return others.filter((other) => chain.indexOf(other.split("::")[0]) < place).map((other) => `${module} → ${other}`);
+  });
   assert.deepEqual(back, []);
+});
+
+test("each_district_says_what_lives_there", () => {
+  const silent = readdirSync(join(ROOT, "src"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `${name}/mod.rs`)
+    .filter((file) => !/^\/\/! .{20}/.test(readFileSync(join(ROOT, "src", file), "utf8")));
+  assert.deepEqual(silent, []);
 });
 
 test("each_test_that_an_invariant_names_is_there", () => {
   const [invariants] = architecture.split("\n## Invariants\n")[1].split("\n## ");
   const named = [...invariants.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 10);
-  const places = ["src", "src/api/tests", "tests/workerd"];
+  const places = ["src", "src/tests", "tests/workerd"];
   assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
 });

@@ -13,8 +13,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{OPENAPI_JSON, Reply};
-use crate::error::{Error, Result};
+use super::OPENAPI_JSON;
+use super::operation::Reply;
+use crate::base::error::{Error, Result};
 use shape::{Components, Schema};
 
 /// What openapi.json says of answers.
@@ -110,7 +111,7 @@ fn hold_error(operation: &str, error: &Error) {
 mod tests {
     use super::*;
     use crate::api::table::OPERATIONS;
-    use crate::error::Code;
+    use crate::base::error::Code;
 
     #[test]
     fn the_document_has_an_answer_of_every_operation() {

@@ -5,13 +5,13 @@
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use crate::base::error::{Error, Result};
+use crate::base::ids::{Id, MAX_ID_CHARS};
+use crate::base::json::{self, list};
 use crate::chat::answers::{Answer, ApprovalAnswer, ClientAnswer, Outcome};
 use crate::chat::client_tools::parse_client_tools;
 use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
 use crate::chat::request::{ChatRequest, parse_chat_request};
-use crate::error::{Error, Result};
-use crate::ids::{Id, MAX_ID_CHARS};
-use crate::json::{self, list};
 use crate::models::ToolDefinition;
 
 /// The longest frame: what the longest body may hold, spelt as text within text

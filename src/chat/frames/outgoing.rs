@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::error::Error;
+use crate::base::error::Error;
 
 /// The name by which `agents/client` knows this kind of agent.
 const AGENT: &str = "session-agent";
@@ -201,7 +201,7 @@ fn render(response: &Response<'_>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Code;
+    use crate::base::error::Code;
 
     const LIVE: Telling<'_> = Telling {
         id: "r",

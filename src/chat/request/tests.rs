@@ -53,7 +53,7 @@ fn instructions_are_one_or_several() {
     assert!(said("null").is_empty() && said("[]").is_empty());
     let long = format!(
         r#"{{"messages":[],"systemInstructions":"{}"}}"#,
-        "x".repeat(crate::config::MAX_INSTRUCTIONS_BYTES + 1)
+        "x".repeat(crate::store::config::MAX_INSTRUCTIONS_BYTES + 1)
     );
     let error = parse(&long).unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");

@@ -8,11 +8,11 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{DETAIL, ask, unavailable};
-use crate::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::Place;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::label::Label;
-use crate::outside::Place;
 
 /// Carries the names of the agents that a call came through: a JSON array, in base64url.
 pub const VIA_HEADER: &str = "x-session-agent-via";

@@ -3,12 +3,12 @@
 //! holds a `SKILL.md`.
 
 use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
-use crate::error::{Code, Error, Result};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Expected, Failure, Writing};
 use crate::memory::Memory;
 use crate::memory::skills::front_matter::FrontMatter;
-use crate::memory::skills::{Skill, clip_description};
+use crate::memory::skills::skill::{Skill, clip_description};
 use crate::memory::source::check_key;
-use crate::outside::{Expected, Failure, Writing};
 
 const WHO: &str = "The bucket";
 

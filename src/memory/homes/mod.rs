@@ -7,8 +7,8 @@ pub mod bucket;
 pub mod service;
 
 use super::Memory;
-use crate::error::{Code, Error, Result};
-use crate::outside::{Answer, Call, Failure, Limits, Place, Purpose, Writing, in_time};
+use crate::base::error::{Code, Error, Result};
+use crate::base::outside::{Answer, Call, Failure, Limits, Place, Purpose, Writing, in_time};
 
 /// How long a call waits until it may leave, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;

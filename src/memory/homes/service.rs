@@ -17,10 +17,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::{Heard, ask, begin_write, unavailable, unsure};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::outside::{Place, Writing};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::outside::{Place, Writing};
 
 #[derive(Default, Deserialize)]
 pub struct Told {

@@ -1,10 +1,10 @@
 //! Which documents are in a session's context. Kept as they were when they were
 //! loaded: a document that changes meanwhile changes no conversation.
 
-use crate::database::{Database, Row, Value, atomically, find_row};
-use crate::error::{Error, Result};
-use crate::host::Host;
-use crate::ids::Id;
+use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
 use crate::memory::label::Label;
 
 /// Documents that a session may have loaded at once.

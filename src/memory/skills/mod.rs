@@ -3,44 +3,32 @@
 
 pub mod front_matter;
 pub mod loaded;
+pub mod skill;
 pub mod stored;
 
+use crate::memory::skills::skill::{Skill, clip_description};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::front_matter::FrontMatter;
 use super::Memory;
-use super::definition::{Definition, Kind};
+use super::definition::Definition;
 use super::homes::agent::{self, Elsewhere};
 use super::homes::{bucket, service};
 use super::source::{Home, check_key};
-use super::write::{MAX_TRIES, overtaken};
-use crate::database::{Database, atomically};
-use crate::error::{Code, Error, Result};
+use crate::base::database::{Database, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::memory::content::{MAX_TRIES, overtaken};
+use crate::memory::kind::Kind;
 
 /// Bytes of a document: more than that crowds out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
-
-/// Characters of a description in a listing.
-const MAX_DESCRIPTION_CHARS: usize = 500;
 
 /// Bytes of a listing in the prompt.
 const MAX_LISTING_BYTES: usize = 32 << 10;
 
 /// How long a listing of the bucket is believed.
 const LISTING_MS: i64 = 60_000;
-
-/// A document, as it is listed.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct Skill {
-    pub key: String,
-    pub description: Option<String>,
-    /// Of its content, where that is known.
-    pub bytes: Option<i64>,
-    pub updated_at: Option<i64>,
-}
 
 /// A document, whole.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -56,15 +44,6 @@ pub struct Document {
 #[derive(Deserialize)]
 struct Page {
     skills: Vec<Skill>,
-}
-
-/// One line of at most [`MAX_DESCRIPTION_CHARS`].
-pub fn clip_description(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
-        Some((cut, _)) => format!("{}…", line.get(..cut).unwrap_or_default()),
-        None => line,
-    }
 }
 
 pub fn check_loadable(block: &Definition) -> Result<()> {

@@ -1,10 +1,11 @@
 //! The documents that live in this object, and what the bucket was last seen to
 //! hold.
 
-use super::{Document, Skill};
-use crate::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically, find_row};
-use crate::error::{Error, Result};
+use super::Document;
+use crate::base::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically, find_row};
+use crate::base::error::{Error, Result};
 use crate::memory::definition::Definition;
+use crate::memory::skills::skill::Skill;
 
 /// Documents of one block.
 pub const MAX_SKILLS: usize = 1_000;

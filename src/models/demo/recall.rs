@@ -3,7 +3,7 @@
 
 use super::cut;
 use crate::models::ModelRequest;
-use crate::working_context::message::{ContextMessage, Role};
+use crate::models::message::{ContextMessage, Role};
 
 /// The rule above and below a section's header in a prompt of format `text`.
 const RULE: char = '═';

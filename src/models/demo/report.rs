@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{cut, quote};
 use crate::log::event::ToolCall;
-use crate::working_context::message::{ContextMessage, Role};
+use crate::models::message::{ContextMessage, Role};
 
 /// Characters of a document, or of what a search found, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::compaction::summary::render_prompt;
+use crate::context::compaction::summary::render_prompt;
 use crate::models::FinishReason;
 
 /// A conversation with the demo, and the tools it has.

@@ -2,13 +2,13 @@
 
 use serde_json::json;
 
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::outside::{Failure, Place};
 use crate::models::call::{choose_model, complete, open};
 use crate::models::choice::{ModelName, choose};
+use crate::models::message::{ContextMessage, Role};
 use crate::models::{ModelRequest, Part, Usage};
-use crate::outside::{Failure, Place};
 use crate::testing::{Said, Script, wait_for};
-use crate::working_context::message::{ContextMessage, Role};
 
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
 const OVERLOADED: &str = "event: message_start\ndata: {\"type\":\"message_start\",\"message\":{\"usage\":{\"input_tokens\":1}}}\n\nevent: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\"}}\n\n";

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, ToolDefinition, anthropic, openai, workers_ai};
-use crate::working_context::message::ContextMessage;
 
 struct Said {
     system: Vec<String>,

@@ -1,0 +1,84 @@
+//! Who is calling: the holder of the secret, of a token, or nobody.
+
+use super::policy::{Auth, Held, Policy, unauthorized};
+use super::scope::Caller;
+use super::token::{self, MIN_SECRET_CHARS};
+use crate::base::error::Result;
+use crate::base::host::Host;
+
+/// Finds out who is calling `agent` with this bearer token. `None`: what they
+/// ask for is no agent's, and any agent's token will do.
+pub fn identify(
+    policy: &Policy,
+    host: &dyn Host,
+    agent: Option<&str>,
+    bearer: Option<&str>,
+) -> Result<Caller> {
+    let secret = match &policy.secret {
+        Held::Secret(secret) => secret,
+        Held::TooShort => {
+            return Err(unauthorized(format!(
+                "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
+            )));
+        }
+        Held::Nothing if policy.auth == Auth::Secret => {
+            return Err(unauthorized(
+                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
+            ));
+        }
+        Held::Nothing => return Ok(Caller::Owner),
+    };
+    let Some(bearer) = bearer else {
+        return Err(unauthorized(
+            "Send `Authorization: Bearer …` with the Worker's secret, or with a token from `mintToken`.",
+        ));
+    };
+    if secret.is(bearer) {
+        return Ok(Caller::Owner);
+    }
+    let claims = secret.verify(bearer, host.now_ms()).map_err(unauthorized)?;
+    if agent.is_some_and(|agent| claims.agent != agent) {
+        return Err(unauthorized("This token is for another agent."));
+    }
+    Ok(Caller::Scoped(claims.scope))
+}
+
+/// Finds out who opens a socket, or reads the history that goes with it. The
+/// stock client can't set headers there, so a minted token may come in the
+/// subprotocol or in the address; the secret may not, since both are logged.
+pub fn identify_page(
+    policy: &Policy,
+    host: &dyn Host,
+    agent: &str,
+    bearer: Option<&str>,
+    token: Option<&str>,
+) -> Result<Caller> {
+    let Some(token) = token.filter(|_| bearer.is_none() && policy.secret().is_some()) else {
+        return identify(policy, host, Some(agent), bearer);
+    };
+    match identify(policy, host, Some(agent), Some(token))? {
+        Caller::Scoped(scope) => Ok(Caller::Scoped(scope)),
+        Caller::Owner => Err(unauthorized(
+            "The secret must not stand in an address or a subprotocol. Mint a token with `mintToken`, or send the secret in the `Authorization` header.",
+        )),
+    }
+}
+
+/// The token among a socket's subprotocols, and the one to answer with.
+pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
+    let offered: Vec<&str> = offered
+        .unwrap_or_default()
+        .split(',')
+        .map(str::trim)
+        .filter(|name| !name.is_empty())
+        .collect();
+    let token = offered.iter().find(|name| token::is_token(name)).copied();
+    let other = offered.iter().find(|name| !token::is_token(name)).copied();
+    (token, other.or(token))
+}
+
+/// The token in an `Authorization` header.
+pub fn find_bearer(authorization: Option<&str>) -> Option<&str> {
+    let (scheme, token) = authorization?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
+}

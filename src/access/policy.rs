@@ -1,0 +1,71 @@
+//! How this Worker is configured to let callers in.
+
+use super::token::Secret;
+use crate::base::error::{Code, Error};
+
+/// How this Worker is configured to let callers in.
+#[derive(Clone, Default)]
+pub struct Policy {
+    pub(super) secret: Held,
+    pub(super) auth: Auth,
+    /// `ALLOWED_ORIGINS`: pages elsewhere that may read answers.
+    pub(super) origins: Vec<String>,
+}
+
+/// `SESSION_AGENT_TOKEN`.
+#[derive(Clone, Default)]
+pub enum Held {
+    #[default]
+    Nothing,
+    /// It could be guessed: nobody gets in, whatever `AUTH` says.
+    TooShort,
+    Secret(Secret),
+}
+
+/// `AUTH`, where there is no secret. A secret, where there is one, holds all the same.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Auth {
+    /// Nobody gets in.
+    #[default]
+    Secret,
+    /// Everybody does who reaches it: for a Worker that bindings alone reach.
+    Open,
+    /// Everybody on this machine, and no page that they visit.
+    Local,
+}
+
+pub fn unauthorized(message: impl Into<String>) -> Error {
+    Error::new(Code::Unauthorized, message)
+}
+
+pub fn forbidden(message: impl Into<String>) -> Error {
+    Error::new(Code::Forbidden, message)
+}
+
+impl Policy {
+    pub fn new(secret: Option<String>, auth: Option<&str>) -> Self {
+        let secret = match secret.map(Secret::new) {
+            None => Held::Nothing,
+            Some(None) => Held::TooShort,
+            Some(Some(secret)) => Held::Secret(secret),
+        };
+        let auth = match auth {
+            Some("open") => Auth::Open,
+            Some("local") => Auth::Local,
+            _ => Auth::Secret,
+        };
+        Self {
+            secret,
+            auth,
+            origins: Vec::new(),
+        }
+    }
+
+    /// What tokens are signed with.
+    pub fn secret(&self) -> Option<&Secret> {
+        match &self.secret {
+            Held::Secret(secret) => Some(secret),
+            Held::Nothing | Held::TooShort => None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Stopping a turn.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::turns::{room, show_if_watched};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::chat::recover;
+
+/// Stops the turn that runs in a session; what was said so far is kept.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CancelTurn {
+    session_id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Cancelled {
+    /// Whether there was one to stop.
+    cancelled: bool,
+}
+
+impl Operation for CancelTurn {
+    const NAME: &'static str = "cancelTurn";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Cancelled;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let cancelled = match agent.desk.find(&self.session_id) {
+            Some(running) => {
+                running.cancel();
+                true
+            }
+            None => {
+                let was_there = recover::stop_cut_off(room(agent), &self.session_id)?;
+                if was_there {
+                    show_if_watched(agent, &self.session_id, None);
+                }
+                was_there
+            }
+        };
+        Reply::json(&Cancelled { cancelled })
+    }
+}

@@ -1,0 +1,161 @@
+//! The tools that an agent's models may call in chat turns beside the memory's own.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::base::outside::Failure;
+use crate::chat::client_tools::check_name;
+use crate::chat::registered::{
+    At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
+};
+use crate::context::tools::is_ours;
+use crate::models::ToolDefinition;
+
+/// Bytes of a tool's description and of its schema: they go with every model call.
+const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
+const MAX_SCHEMA_BYTES: usize = 64 << 10;
+
+/// Registers a tool that this agent's models may call in a chat turn: behind a
+/// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
+///
+/// It is called with a POST of `{name, arguments, agent, sessionId}`; what it
+/// answers, the model reads. The header `idempotency-key` names the call.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DefineTool {
+    /// 1 to 64 letters, digits, `_` or `-`.
+    name: String,
+    description: String,
+    /// JSON Schema of an object. Left out: any object.
+    parameters: Option<JsonObject>,
+    /// The service binding's name. Either this or `url`.
+    service: Option<Id>,
+    url: Option<String>,
+    /// Whether the user is asked before it is called.
+    #[serde(default)]
+    needs_approval: bool,
+}
+
+impl Operation for DefineTool {
+    const NAME: &'static str = "defineTool";
+    const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
+    #[cfg(test)]
+    type Output = ShownTool;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_name("name", &self.name)?;
+        if is_ours(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                "`name` is one of the memory's own tools. Choose another.",
+            ));
+        }
+        let too_long = |field: &str, max: usize, actual: usize| {
+            Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
+        };
+        if self.description.len() > MAX_DESCRIPTION_BYTES {
+            let actual = self.description.len();
+            return Err(too_long("description", MAX_DESCRIPTION_BYTES, actual));
+        }
+        let parameters = match self.parameters {
+            Some(schema) if schema.as_str().len() > MAX_SCHEMA_BYTES => {
+                let actual = schema.as_str().len();
+                return Err(too_long("parameters", MAX_SCHEMA_BYTES, actual));
+            }
+            Some(schema) => schema.into_raw(),
+            None => RawValue::from_string(r#"{"type":"object"}"#.to_owned())
+                .map_err(|error| Error::storage(error.to_string()))?,
+        };
+        let at = match (self.service, self.url) {
+            (Some(binding), None) => {
+                if !agent.outside.is_bound(binding.as_str()) {
+                    return Err(Failure::not_configured(binding.as_str()));
+                }
+                At::Service(binding.as_str().to_owned())
+            }
+            (None, Some(url)) => {
+                check_url(agent.outside, &url)?;
+                At::Url(url)
+            }
+            _ => {
+                return Err(Error::invalid(
+                    "service",
+                    "A tool is either behind a `service` binding or at a `url`: give one of them.",
+                ));
+            }
+        };
+        let tool = RegisteredTool {
+            definition: ToolDefinition {
+                name: self.name,
+                description: self.description,
+                parameters,
+            },
+            at,
+            needs_approval: self.needs_approval,
+        };
+        define_tool(agent.db, agent.host, &tool)?;
+        Reply::json(&tool.show())
+    }
+}
+
+/// Removes a registered tool.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RemoveTool {
+    name: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RemovedTool {
+    removed: bool,
+}
+
+impl Operation for RemoveTool {
+    const NAME: &'static str = "removeTool";
+    const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
+    #[cfg(test)]
+    type Output = RemovedTool;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Reply::json(&RemovedTool {
+            removed: remove_tool(agent.db, &self.name)?,
+        })
+    }
+}
+
+/// Lists the registered tools, by name.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListTools {}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct RegisteredTools {
+    tools: Vec<ShownTool>,
+}
+
+impl Operation for ListTools {
+    const NAME: &'static str = "listTools";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = RegisteredTools;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let tools = load_tools(agent.db)?;
+        Reply::json(&RegisteredTools {
+            tools: tools.into_iter().map(RegisteredTool::show).collect(),
+        })
+    }
+}

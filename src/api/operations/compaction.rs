@@ -1,0 +1,364 @@
+//! Operations on compaction.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::base::database::Text;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, nullable};
+use crate::chat::registered;
+use crate::context::compaction::act::{Compactor, Covers, Outcome, Reason, Task};
+use crate::context::compaction::auto;
+use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
+use crate::context::compaction::configure::{change_settings, load_settings};
+#[cfg(test)]
+use crate::context::compaction::estimate::Estimate;
+use crate::context::compaction::estimate::measure;
+use crate::context::compaction::fixed::{load_fixed, read_fixed};
+use crate::context::compaction::journal::{Decision, load_journal};
+use crate::context::compaction::settings::Own;
+#[cfg(test)]
+use crate::context::compaction::settings::Settings;
+use crate::context::compaction::summariser::ModelSummariser;
+use crate::messages::tree::leaf::resolve_leaf;
+use crate::messages::tree::overlays;
+use crate::models::ToolDefinition;
+
+/// Sets when and how far conversations are compacted; what is left out stays.
+///
+/// With `sessionId` for one session, else for all that say nothing of their own.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigureCompaction {
+    session_id: Option<Id>,
+    /// Tokens of the whole context, estimated, beyond which it is compacted by itself. `null`: never.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Count>"))]
+    compact_after: Option<Option<Count>>,
+    /// The first messages, which are never summarised; 3, unless set.
+    protect_head: Option<Count>,
+    /// Tokens of the newest messages that stay as they are; 20,000, unless set.
+    tail_token_budget: Option<Count>,
+    /// Newest messages that stay whatever their tokens; 2, unless set.
+    min_tail_messages: Option<Count>,
+}
+
+impl Operation for ConfigureCompaction {
+    const NAME: &'static str = "configureCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = Settings;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let number = |count: Option<Count>| count.map(|count| count.0);
+        let change = Own {
+            compact_after: self.compact_after.map(number),
+            protect_head: number(self.protect_head),
+            tail_token_budget: number(self.tail_token_budget),
+            min_tail_messages: number(self.min_tail_messages),
+        };
+        change.check()?;
+        Reply::json(&change_settings(
+            agent.db,
+            self.session_id.as_ref(),
+            change,
+        )?)
+    }
+}
+
+/// Summarises the middle of a branch now. The original messages stay in the log,
+/// and are read again when the compaction is deleted.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Compact {
+    session_id: Id,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    /// Only says what would be done.
+    #[serde(default)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct CompactOutput {
+    #[cfg_attr(test, schemars(with = "Option<Compaction>"))]
+    compaction: Option<Box<RawValue>>,
+    reason: Reason,
+    /// Tokens of the whole context, estimated.
+    tokens_before: i64,
+    tokens_after: i64,
+    /// What is, or would be, covered.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    covers: Option<Covers>,
+    /// The middle was too long for one compaction; the next goes on with it.
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Failed>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Failed {
+    code: &'static str,
+    message: String,
+}
+
+/// A stored summary over a range of a path.
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct Compaction {
+    id: Id,
+    summary: String,
+    /// The first and the last event that it covers.
+    from_id: Id,
+    to_id: Id,
+    /// Of the whole context; `null` where a caller wrote the summary.
+    tokens_before: Option<i64>,
+    tokens_after: Option<i64>,
+    created_at: i64,
+}
+
+impl WaitingOperation for Compact {
+    const NAME: &'static str = "compact";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = CompactOutput;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // Refused before any home is asked.
+        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let outcome = match (leaf, agent.watch.take(&self.session_id)) {
+            (None, _) => Outcome::nothing(Reason::NothingToCompact, fixed.with(0).total),
+            (Some(leaf_seq), None) => {
+                let measure = measure(agent.db, &self.session_id, leaf_seq, None)?;
+                let messages = fixed.calibration.correct(measure.tokens);
+                Outcome::nothing(Reason::AlreadyRunning, fixed.with(messages).total)
+            }
+            (Some(leaf_seq), Some(_lease)) => {
+                let compactor = Compactor {
+                    db: agent.db,
+                    host: agent.host,
+                    summariser: &ModelSummariser {
+                        db: agent.db,
+                        outside: agent.outside,
+                    },
+                };
+                let task = Task {
+                    session_id: &self.session_id,
+                    leaf_seq,
+                    settings: load_settings(agent.db, Some(&self.session_id))?,
+                    fixed,
+                    is_auto: false,
+                    dry_run: self.dry_run,
+                };
+                compactor.compact(&task).await?
+            }
+        };
+        Reply::json(&render(outcome)?)
+    }
+}
+
+fn render(outcome: Outcome) -> Result<CompactOutput> {
+    let raw = |text: Text| {
+        RawValue::from_string(text.into_string()).map_err(|error| Error::storage(error.to_string()))
+    };
+    Ok(CompactOutput {
+        compaction: outcome.compaction.map(raw).transpose()?,
+        reason: outcome.reason,
+        tokens_before: outcome.tokens_before,
+        tokens_after: outcome.tokens_after,
+        covers: outcome.covers,
+        has_more: outcome.has_more,
+        error: outcome.error.map(|error| Failed {
+            code: error.code.name(),
+            message: error.message,
+        }),
+    })
+}
+
+/// Stores a summary of your own over a range of a path.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddCompaction {
+    session_id: Id,
+    summary: String,
+    /// The first and the last message that it covers, on one path.
+    from_id: Id,
+    to_id: Id,
+}
+
+impl Operation for AddCompaction {
+    const NAME: &'static str = "addCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = Compaction;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        add_compaction(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &self.summary,
+            &self.from_id,
+            &self.to_id,
+        )
+        .map(Reply::text)
+    }
+}
+
+/// Lists a session's compactions, oldest first, and why the last attempts did
+/// or didn't compact.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetCompactions {
+    session_id: Id,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct CompactionList {
+    compactions: Vec<Compaction>,
+    /// The newest last.
+    decisions: Vec<Decision>,
+}
+
+impl Operation for GetCompactions {
+    const NAME: &'static str = "getCompactions";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = CompactionList;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let journal = load_journal(agent.db, &self.session_id)?;
+        let compactions = overlays::load_json(agent.db, &self.session_id)?;
+        let decisions = serde_json::to_string::<Vec<Decision>>(&journal.decisions)
+            .map_err(|error| Error::storage(error.to_string()))?;
+        Ok(Reply::text(format!(
+            r#"{{"compactions":{compactions},"decisions":{decisions}}}"#
+        )))
+    }
+}
+
+/// Deletes a compaction; the messages that it covered are read again.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteCompaction {
+    session_id: Id,
+    compaction_id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct DeletedCompaction {
+    deleted: bool,
+}
+
+impl Operation for DeleteCompaction {
+    const NAME: &'static str = "deleteCompaction";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = DeletedCompaction;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let deleted =
+            delete_compaction(agent.db, agent.host, &self.session_id, &self.compaction_id)?;
+        Reply::json(&DeletedCompaction { deleted })
+    }
+}
+
+/// Estimates what a turn on a branch would send to a model, in tokens.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EstimateTokens {
+    session_id: Id,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+}
+
+impl WaitingOperation for EstimateTokens {
+    const NAME: &'static str = "estimateTokens";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = Estimate;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        // Refused before any home is asked.
+        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let messages = match leaf {
+            Some(leaf_seq) => measure(agent.db, &self.session_id, leaf_seq, None)?.tokens,
+            None => 0,
+        };
+        Reply::json(&fixed.with(fixed.calibration.correct(messages)))
+    }
+}
+
+/// The tools of a turn beside the memory's.
+fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
+    let tools = registered::load_tools(agent.db)?;
+    Ok(tools.into_iter().map(|tool| tool.definition).collect())
+}
+
+pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
+    let compactor = Compactor {
+        db: agent.db,
+        host: agent.host,
+        summariser: &ModelSummariser {
+            db: agent.db,
+            outside: agent.outside,
+        },
+    };
+    let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
+    let outcome = auto::after_append(agent.watch, &compactor, session_id, &load_fixed).await?;
+    match outcome.and_then(|outcome| outcome.error) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,180 @@
+//! Operations on a session's event log.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches, permit_voice};
+use crate::api::limits::EVENTS_BODY_BYTES;
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
+use crate::log::MAX_EVENTS;
+#[cfg(test)]
+use crate::log::append::AppendOutcome;
+use crate::log::append::{Parent, append};
+#[cfg(test)]
+use crate::log::event::Event;
+use crate::log::event::{Action, NewEvent};
+use crate::log::load::{EventQuery, load_events};
+use crate::log::sessions::session_exists;
+use crate::messages::delete::delete_events;
+use crate::messages::parse::without_reserved;
+use crate::store::config::load_config;
+
+/// Appends events to a session's log, all of them or none, in the order given.
+///
+/// An id that is already in the session is not written again: its row comes
+/// back with `inserted: false`, so a retry is safe.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AppendEvents {
+    session_id: Id,
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
+    events: Vec<NewEvent>,
+    /// The event that the first one follows. Left out: the leaf. `null`: none, it is a root.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    parent_id: Option<Option<Id>>,
+    /// The leaf that the caller has seen; another one fails with `leaf_moved`. `null`: an empty session.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl AppendEvents {
+    /// Takes out what only a server knows, as of a client's message.
+    fn drop_reserved(&mut self, keys: &[String]) {
+        for event in &mut self.events {
+            event.metadata = event
+                .metadata
+                .take()
+                .and_then(|metadata| without_reserved(&metadata, keys));
+        }
+    }
+}
+
+impl Operation for AppendEvents {
+    const NAME: &'static str = "appendEvents";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(test)]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(mut self, agent: &Agent<'_>) -> Result<Reply> {
+        for (index, event) in self.events.iter().enumerate() {
+            event.check(&format!("events[{index}]"))?;
+            let is_users = event.action == Action::UserMessage;
+            permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
+        }
+        if !agent.caller.may_write_agent_messages() {
+            self.drop_reserved(&load_config(agent.db)?.reserved_metadata_keys);
+        }
+        let outcome = append(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &self.events,
+            &Parent::from_field(self.parent_id),
+            self.expected_leaf_id.as_ref(),
+        )?;
+        Ok(Reply::json(&outcome)?.grown(&self.session_id))
+    }
+}
+
+/// Reads a session's events in the order of their writing.
+///
+/// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
+/// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
+/// error says which `limit` fits.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadEvents {
+    session_id: Id,
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// Only events created at this time or later.
+    since: Option<Count>,
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
+    actions: Option<Vec<Action>>,
+    #[serde(default)]
+    tail: bool,
+    after_seq: Option<Count>,
+    before_seq: Option<Count>,
+}
+
+impl Operation for LoadEvents {
+    const NAME: &'static str = "loadEvents";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = Vec<Event>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if !session_exists(agent.db, &self.session_id)? {
+            return Err(Error::session_not_found(self.session_id.as_str()));
+        }
+        let query = EventQuery {
+            session_id: &self.session_id,
+            limit: self.limit.0,
+            since_ms: self.since.map(|since| since.0),
+            // An empty list asks for nothing in particular.
+            actions: self
+                .actions
+                .as_deref()
+                .filter(|actions| !actions.is_empty()),
+            after_seq: self.after_seq.map(|seq| seq.0),
+            before_seq: self.before_seq.map(|seq| seq.0),
+            newest: self.tail,
+        };
+        load_events(agent.db, &query).map(Reply::text)
+    }
+}
+
+/// Deletes events. Their children join the nearest ancestor that is left; ids
+/// that are not there are passed over.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteEvents {
+    session_id: Id,
+    #[serde(deserialize_with = "list::<_, _, 0, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_EVENTS)))]
+    event_ids: Vec<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+pub struct Deleted {
+    deleted: usize,
+}
+
+impl Operation for DeleteEvents {
+    const NAME: &'static str = "deleteEvents";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Deleted;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let deleted = delete_events(agent.db, agent.host, &self.session_id, &self.event_ids)?;
+        Reply::json(&Deleted { deleted })
+    }
+}

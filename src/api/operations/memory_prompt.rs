@@ -1,0 +1,143 @@
+//! Operations on the system prompt that the blocks make.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Reply, WaitingOperation};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::tokens;
+use crate::memory::Scope;
+#[cfg(test)]
+use crate::memory::frozen::FrozenPrompt;
+use crate::memory::frozen::{find_reminder, freeze, refresh};
+use crate::memory::prompt::{Format, render};
+use crate::memory::view::read_view;
+
+/// Renders the blocks as they stand now: the agent's, then the session's.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RenderPrompt {
+    /// Whose blocks stand beside the agent's.
+    session_id: Option<Id>,
+    #[serde(default)]
+    format: Format,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RenderedPrompt {
+    prompt: String,
+    tokens_estimate: i64,
+}
+
+impl WaitingOperation for RenderPrompt {
+    const NAME: &'static str = "renderPrompt";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = RenderedPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let blocks = read_view(&agent.memory(), scope).await?;
+        let prompt = render(&blocks, self.format);
+        Reply::json(&RenderedPrompt {
+            tokens_estimate: tokens::estimate(&prompt),
+            prompt,
+        })
+    }
+}
+
+/// Gives the prompt, the same bytes with every call until it is refreshed.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct FreezePrompt {
+    /// Whose blocks stand beside the agent's.
+    session_id: Option<Id>,
+}
+
+impl WaitingOperation for FreezePrompt {
+    const NAME: &'static str = "freezePrompt";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = FrozenPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        Reply::json(&freeze(&agent.memory(), scope).await?)
+    }
+}
+
+/// Renders the prompt anew and freezes it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RefreshPrompt {
+    /// Whose blocks stand beside the agent's.
+    session_id: Option<Id>,
+}
+
+impl WaitingOperation for RefreshPrompt {
+    const NAME: &'static str = "refreshPrompt";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = FrozenPrompt;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        Reply::json(&refresh(&agent.memory(), scope).await?)
+    }
+}
+
+/// Says what blocks with `whenChanged: "remind"` hold now, where the frozen
+/// prompt says otherwise; `null` where it doesn't.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetReminder {
+    /// Whose prompt, and whose blocks beside the agent's.
+    session_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Reminder {
+    text: Option<String>,
+}
+
+impl WaitingOperation for GetReminder {
+    const NAME: &'static str = "getReminder";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = Reminder;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let text = find_reminder(&agent.memory(), scope).await?;
+        Reply::json(&Reminder { text })
+    }
+}

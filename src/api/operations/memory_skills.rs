@@ -1,0 +1,247 @@
+//! Operations on the documents of loadable blocks.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches};
+use crate::api::limits::body_with_text;
+use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::json::Limit;
+use crate::base::tokens;
+use crate::memory::Scope;
+use crate::memory::definitions::get_definition;
+use crate::memory::label::Label;
+use crate::memory::skills::MAX_SKILL_BYTES;
+use crate::memory::skills::skill::Skill;
+use crate::memory::skills::{delete, get_document, list, loaded, put};
+use crate::memory::view::get_in_view;
+
+/// Writes a document of a loadable block; one of this key is replaced.
+///
+/// Without a `description` the one in the document's front matter is listed.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PutSkill {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+    content: String,
+    description: Option<String>,
+}
+
+impl WaitingOperation for PutSkill {
+    const NAME: &'static str = "putSkill";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_SKILL_BYTES);
+    #[cfg(test)]
+    type Output = Skill;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        let description = self.description.as_deref();
+        Reply::json(&put(&memory, &block, &self.key, &self.content, description).await?)
+    }
+}
+
+/// Deletes a document of a loadable block. Sessions that have loaded it keep it.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteSkill {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    key: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SkillDeleted {
+    /// `false`: there was no such document.
+    deleted: bool,
+}
+
+impl WaitingOperation for DeleteSkill {
+    const NAME: &'static str = "deleteSkill";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = SkillDeleted;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        let deleted = delete(&memory, &block, &self.key).await?;
+        Reply::json(&SkillDeleted { deleted })
+    }
+}
+
+/// Lists the documents of a loadable block, in the order of their keys.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page. What a
+/// bucket holds is listed anew once a minute.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListSkills {
+    /// The session that the block belongs to. Left out: the agent.
+    session_id: Option<Id>,
+    label: Label,
+    #[serde(default)]
+    limit: Limit<100, 1000>,
+    cursor: Option<String>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct SkillPage {
+    skills: Vec<Skill>,
+    cursor: Option<String>,
+}
+
+impl WaitingOperation for ListSkills {
+    const NAME: &'static str = "listSkills";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = SkillPage;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
+        let mut skills = list(&memory, &block).await?.into_skills();
+        if let Some(cursor) = &self.cursor {
+            skills.retain(|skill| skill.key > *cursor);
+        }
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let has_more = skills.len() > limit;
+        skills.truncate(limit);
+        let cursor = skills.last().filter(|_| has_more);
+        let cursor = cursor.map(|last| last.key.clone());
+        Reply::json(&SkillPage { skills, cursor })
+    }
+}
+
+/// Loads a document whole into a session's context, until it is unloaded.
+///
+/// Loaded twice it is there once. Without a `sessionId` it is only shown.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadSkill {
+    session_id: Option<Id>,
+    /// A block of the session's, or of the agent's.
+    label: Label,
+    key: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoadedDocument {
+    label: String,
+    key: String,
+    description: Option<String>,
+    content: String,
+    /// Of the content, estimated.
+    tokens: i64,
+    /// `false`: it was in the context already, or no session was named.
+    loaded: bool,
+}
+
+impl WaitingOperation for LoadSkill {
+    const NAME: &'static str = "loadSkill";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = LoadedDocument;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_in_view(&memory, scope, &self.label)?;
+        let document = get_document(&memory, &block, &self.key).await?;
+        let loaded = match &self.session_id {
+            Some(id) => loaded::load(
+                agent.db,
+                agent.host,
+                id,
+                &block.label,
+                &document.key,
+                &document.content,
+            )?,
+            None => false,
+        };
+        Reply::json(&LoadedDocument {
+            label: block.label.as_str().to_owned(),
+            tokens: tokens::estimate(&document.content),
+            key: document.key,
+            description: document.description,
+            content: document.content,
+            loaded,
+        })
+    }
+}
+
+/// Takes a document out of a session's context again.
+///
+/// Where the log holds it, it stays there; in the working context a note stands
+/// in its place.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UnloadSkill {
+    session_id: Id,
+    label: Label,
+    key: String,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Unloaded {
+    /// `false`: it was not in the context.
+    unloaded: bool,
+}
+
+impl Operation for UnloadSkill {
+    const NAME: &'static str = "unloadSkill";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    #[cfg(test)]
+    type Output = Unloaded;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Scope::get(agent.db, Some(&self.session_id))?;
+        let unloaded = loaded::unload(agent.db, &self.session_id, &self.label, &self.key)?;
+        Reply::json(&Unloaded { unloaded })
+    }
+}

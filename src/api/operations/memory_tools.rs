@@ -1,0 +1,120 @@
+//! Operations on the tools that a model works its memory with.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::access::{Needs, Touches};
+use crate::api::limits::body_with_text;
+use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+#[cfg(test)]
+use crate::context::tools::Outcome;
+use crate::context::tools::{Toolbox, load_tools, run};
+use crate::memory::Scope;
+use crate::memory::budget::MAX_CONTENT_BYTES;
+use crate::models::ToolDefinition;
+use crate::store::config::{Config, load_config};
+
+/// Gives the tools that the blocks call for, as models take them.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetTools {
+    /// Whose blocks they work with beside the agent's.
+    session_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+pub struct Tools {
+    tools: Vec<ToolDefinition>,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct ToolList {
+    pub tools: Vec<ListedTool>,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct ListedTool {
+    pub name: String,
+    pub description: String,
+    /// JSON Schema.
+    pub parameters: crate::base::json::JsonObject,
+}
+
+fn toolbox<'a>(agent: &Agent<'a>, config: &'a Config, session_id: Option<&'a Id>) -> Toolbox<'a> {
+    Toolbox {
+        memory: agent.memory(),
+        config,
+        session_id,
+        turn_id: None,
+        only_session: agent.caller.only_session(),
+        writes_agent: agent.caller.reach().writes_agent(),
+    }
+}
+
+impl Operation for GetTools {
+    const NAME: &'static str = "getTools";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = ToolList;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Scope::get(agent.db, self.session_id.as_ref())?;
+        let config = load_config(agent.db)?;
+        let tools = load_tools(&toolbox(agent, &config, self.session_id.as_ref()))?;
+        Reply::json(&Tools { tools })
+    }
+}
+
+/// Runs a tool on behalf of a model.
+///
+/// What the model did wrong comes back as `output` with `isError`, for the
+/// model to read.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CallTool {
+    /// In which it is called: its blocks and its context, beside the agent's blocks.
+    session_id: Option<Id>,
+    name: String,
+    /// An object, as the model sent it.
+    #[cfg_attr(test, schemars(with = "Option<serde_json::Value>"))]
+    arguments: Option<Box<RawValue>>,
+}
+
+impl WaitingOperation for CallTool {
+    const NAME: &'static str = "callTool";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Prompts;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
+    #[cfg(test)]
+    type Output = Outcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.session_id.as_ref()
+    }
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        Scope::get(agent.db, self.session_id.as_ref())?;
+        let config = load_config(agent.db)?;
+        let toolbox = toolbox(agent, &config, self.session_id.as_ref());
+        let arguments = self
+            .arguments
+            .as_ref()
+            .map_or("", |arguments| arguments.get());
+        Reply::json(&run(&toolbox, &self.name, arguments).await?)
+    }
+}

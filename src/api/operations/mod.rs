@@ -1,0 +1,20 @@
+//! The operations, a struct each: its fields are its input, its doc comment is its
+//! documentation. `api/table.rs` lists them.
+
+pub mod agent;
+pub mod chat;
+pub mod chat_tools;
+pub mod compaction;
+pub mod events;
+pub mod memory_blocks;
+pub mod memory_entries;
+pub mod memory_prompt;
+pub mod memory_skills;
+pub mod memory_tools;
+pub mod messages;
+pub mod search;
+pub mod sessions;
+pub mod stats;
+pub mod tokens;
+pub mod tree;
+pub mod working_context;

@@ -1,0 +1,106 @@
+//! The search operation.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Reply, WaitingOperation};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
+use crate::log::sessions::session_exists;
+use crate::models::message::Role;
+use crate::search::build::{Asker, advance};
+use crate::search::find::Hit;
+use crate::search::request::Search as Wanted;
+use crate::vectors::Report;
+use crate::vectors::events::search;
+
+/// Searches what was said, and what tools were given and gave, best first.
+///
+/// Any of the words may match, in any of their forms; a "quoted phrase" must,
+/// and a trailing `*` is a prefix. The first search of an agent begins to build its
+/// index, newest events first; until that is whole an answer says `pending`.
+/// With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, what means the
+/// same in other words is found, too; not for phrases and prefixes.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Search {
+    query: String,
+    /// Only in this session.
+    session_id: Option<Id>,
+    #[serde(default)]
+    limit: Limit<20, 100>,
+    /// Only what these said.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
+    #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
+    roles: Option<Vec<Role>>,
+    /// Only what was created at this time or later.
+    since: Option<Count>,
+    /// Only what was created at this time or earlier.
+    until: Option<Count>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct Results {
+    results: Vec<Hit>,
+    /// The index is still being built, from the newest event backwards: what is
+    /// older than what is in it can't be found yet. It goes on by itself; search
+    /// again later.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pending: bool,
+    /// How meanings took part, where the agent has them switched on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Report>,
+}
+
+impl WaitingOperation for Search {
+    const NAME: &'static str = "search";
+    const NEEDS: Needs = Needs::Narrowed;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = Results;
+
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let only = agent.caller.only_session();
+        if only.is_some() && self.session_id.is_some() && self.session_id.as_ref() != only {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for another session.",
+            ));
+        }
+        let session_id = self.session_id.as_ref().or(only);
+        if let Some(id) = session_id
+            && !session_exists(agent.db, id)?
+        {
+            return Err(Error::session_not_found(id.as_str()));
+        }
+        let roles: Option<Vec<&'static str>> = self
+            .roles
+            .filter(|roles| !roles.is_empty())
+            .map(|roles| roles.into_iter().map(Role::name).collect());
+        let asker = match only {
+            Some(only) => Asker::Only(only.as_str()),
+            None => Asker::Anyone(self.session_id.as_ref().map(Id::as_str)),
+        };
+        let progress = advance(agent.db, asker)?;
+        let wanted = Wanted {
+            query: &self.query,
+            session_id,
+            limit: usize::try_from(self.limit.0).unwrap_or(0),
+            roles: roles.as_deref(),
+            since_ms: self.since.map(|since| since.0),
+            until_ms: self.until.map(|until| until.0),
+        };
+        let found = search(agent.db, agent.outside, &wanted).await?;
+        let mut reply = Reply::json(&Results {
+            results: found.hits,
+            pending: progress.is_pending,
+            vectors: found.vectors,
+        })?;
+        reply.indexing_goes_on = progress.goes_on;
+        Ok(reply)
+    }
+}

@@ -1,0 +1,257 @@
+//! Operations on sessions.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, JsonObject, Limit, nullable};
+use crate::lifecycle::delete::delete_session;
+#[cfg(test)]
+use crate::log::sessions::Session;
+use crate::log::sessions::{
+    MAX_NAME_CHARS, NewSession, SessionChange, SessionCursor, add_usage, create_session,
+    find_session, list_sessions, update_session,
+};
+use crate::store::usage::UsageIncrease;
+
+/// Starts a session.
+///
+/// With an `id` that exists it fails with `already_exists`. `parentSessionId`
+/// must name a session of this agent.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CreateSession {
+    id: Option<Id>,
+    name: Option<String>,
+    metadata: Option<JsonObject>,
+    parent_session_id: Option<Id>,
+}
+
+impl Operation for CreateSession {
+    const NAME: &'static str = "createSession";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Session;
+
+    fn session_id(&self) -> Option<&Id> {
+        self.id.as_ref()
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_name(self.name.as_deref())?;
+        if agent.caller.only_session().is_some() && self.parent_session_id.is_some() {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session and can't name another as its parent.",
+            ));
+        }
+        let new = NewSession {
+            id: self.id,
+            name: self.name,
+            metadata: self.metadata,
+            parent_session_id: self.parent_session_id,
+        };
+        create_session(agent.db, agent.host, agent.name, &new).map(Reply::text)
+    }
+}
+
+/// Shows a session, or `null`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetSession {
+    session_id: Id,
+}
+
+impl Operation for GetSession {
+    const NAME: &'static str = "getSession";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    #[cfg(test)]
+    type Output = Option<Session>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session = find_session(agent.db, &self.session_id)?;
+        Ok(session.map_or_else(|| Reply::text("null".to_owned()), Reply::text))
+    }
+}
+
+/// Lists sessions, newest activity first.
+///
+/// `cursor` is where the last page ended; it is `null` on the last page.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ListSessions {
+    #[serde(default)]
+    limit: Limit<50, 500>,
+    cursor: Option<String>,
+}
+
+#[cfg(test)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct SessionPage {
+    pub sessions: Vec<Session>,
+    pub cursor: Option<String>,
+}
+
+impl Operation for ListSessions {
+    const NAME: &'static str = "listSessions";
+    const NEEDS: Needs = Needs::Narrowed;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = SessionPage;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let before = match &self.cursor {
+            None => None,
+            Some(text) => Some(SessionCursor::parse(text).ok_or_else(|| {
+                Error::invalid(
+                    "cursor",
+                    "`cursor` must be the `cursor` of an earlier page, as it was.",
+                )
+            })?),
+        };
+        list_sessions(agent.db, self.limit.0, before, agent.caller.only_session()).map(Reply::text)
+    }
+}
+
+/// Changes a session's name or metadata.
+///
+/// What is left out stays; `null` clears. Metadata is replaced as a whole.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpdateSession {
+    session_id: Id,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<String>"))]
+    name: Option<Option<String>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<JsonObject>"))]
+    metadata: Option<Option<JsonObject>>,
+}
+
+impl Operation for UpdateSession {
+    const NAME: &'static str = "updateSession";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Session;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_name(self.name.as_ref().and_then(Option::as_deref))?;
+        let change = SessionChange {
+            name: self.name,
+            metadata: self.metadata,
+        };
+        update_session(agent.db, agent.host, &self.session_id, &change).map(Reply::text)
+    }
+}
+
+/// Deletes a session and everything in it, in one transaction.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DeleteSession {
+    session_id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+pub struct WasDeleted {
+    /// `false`: there was no such session.
+    deleted: bool,
+}
+
+impl Operation for DeleteSession {
+    const NAME: &'static str = "deleteSession";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = WasDeleted;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        agent.desk.cancel(&self.session_id);
+        let deleted = delete_session(agent.db, &self.session_id)?;
+        Reply::json(&WasDeleted { deleted })
+    }
+}
+
+/// Adds to what a session has used of its models.
+///
+/// A call repeated with the same `id` counts once. A session knows at least its
+/// newest 1,000 ids.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AddUsage {
+    session_id: Id,
+    input_tokens: Option<Count>,
+    output_tokens: Option<Count>,
+    /// Of the input tokens, those that the provider had in its cache.
+    cached_input_tokens: Option<Count>,
+    /// Names what is counted, so that it can be sent again.
+    id: Option<Id>,
+    /// In whatever currency the caller counts in.
+    cost: Option<f64>,
+}
+
+impl Operation for AddUsage {
+    const NAME: &'static str = "addUsage";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Session;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let cost = self.cost.unwrap_or(0.0);
+        if !(0.0..=1e15).contains(&cost) {
+            return Err(Error::invalid(
+                "cost",
+                "`cost` must be a number from 0 to 10^15.",
+            ));
+        }
+        let more = UsageIncrease {
+            input_tokens: self.input_tokens.map_or(0, |count| count.0),
+            output_tokens: self.output_tokens.map_or(0, |count| count.0),
+            cached_input_tokens: self.cached_input_tokens.map_or(0, |count| count.0),
+            cost,
+        };
+        let call_id = self.id.as_ref();
+        add_usage(agent.db, agent.host, &self.session_id, &more, call_id).map(Reply::text)
+    }
+}
+
+pub fn check_name(name: Option<&str>) -> Result<()> {
+    match name {
+        Some(name) if name.chars().count() > MAX_NAME_CHARS => Err(Error::invalid(
+            "name",
+            format!("`name` must have at most {MAX_NAME_CHARS} characters."),
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,169 @@
+//! Minting tokens: what a browser holds in place of the secret.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches};
+use crate::api::operation::{Agent, Entry, Operation, Reply, names_one};
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Limit, optional_list};
+use crate::models::choice::ModelName;
+
+/// Names of operations in one request: more than there are operations.
+const MAX_OPERATIONS: usize = 200;
+
+/// Mints a token that a browser can hold: for this agent, for as long as
+/// `expiresIn` says, and no wider than its session and its operations.
+///
+/// `preset` and `operations` add up; with neither, the token runs every operation
+/// that needs neither the secret nor to be named. Whatever it runs, its holder
+/// writes a user's messages only, and says neither which model answers nor what
+/// the system prompt is, unless `allow` does.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct MintToken {
+    /// The only session it shows. Left out: all of the agent's. `chat` needs one.
+    session_id: Option<Id>,
+    preset: Option<Preset>,
+    /// The operations it runs, beside its preset's; `chat` among them are chat turns.
+    #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_OPERATIONS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_OPERATIONS)))]
+    operations: Option<Vec<String>>,
+    #[serde(default)]
+    allow: Allow,
+    /// Seconds.
+    expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
+}
+
+/// A set of operations under a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Preset {
+    /// What the page of one conversation needs.
+    Chat,
+    /// All that changes nothing and needs no secret.
+    Read,
+}
+
+/// A turn, its resuming and its end, and what a page shows of its conversation:
+/// no prompt, no memory, and nothing that takes away what was said.
+const CHAT_PRESET: &[&str] = &[
+    crate::api::operation::CHAT,
+    "cancelTurn",
+    "getSession",
+    "loadEvents",
+    "getMessage",
+    "getHistory",
+    "getBranches",
+    "getLatestLeaf",
+    "getPathLength",
+    "getChanges",
+    "search",
+];
+
+impl Preset {
+    /// The operations that it holds.
+    pub fn operations(self, table: &[Entry]) -> Vec<&'static str> {
+        match self {
+            Preset::Chat => CHAT_PRESET.to_vec(),
+            Preset::Read => table
+                .iter()
+                .map(|entry| entry.rule)
+                .filter(|rule| rule.touches == Touches::Nothing && rule.needs != Needs::Secret)
+                .map(|rule| rule.operation)
+                .collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct Minted {
+    token: String,
+    /// Milliseconds since the epoch.
+    expires_at: i64,
+}
+
+impl Operation for MintToken {
+    const NAME: &'static str = "mintToken";
+    const NEEDS: Needs = Needs::Secret;
+    const TOUCHES: Touches = Touches::Agent;
+    #[cfg(test)]
+    type Output = Minted;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let secret = agent.policy.secret().ok_or_else(|| {
+            Error::new(
+                Code::NotConfigured,
+                "A token is signed with the secret, and this Worker has none. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
+            )
+            .with("binding", "SESSION_AGENT_TOKEN")
+        })?;
+        if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
+            return Err(Error::invalid(
+                "sessionId",
+                "`sessionId` is missing: the preset `chat` is for the page of one session.",
+            ));
+        }
+        for (index, name) in self.operations.iter().flatten().enumerate() {
+            if !names_one(agent.operations, name) {
+                let field = format!("operations[{index}]");
+                return Err(Error::invalid(
+                    &field,
+                    format!("`{field}` names no operation."),
+                ));
+            }
+        }
+        check_allow(&self.allow)?;
+        let claims = Claims {
+            agent: agent.name.to_owned(),
+            scope: Scope {
+                session_id: self.session_id,
+                operations: named(agent.operations, self.preset, self.operations),
+                allow: self.allow,
+                expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
+            },
+        };
+        let token = secret.mint(&claims);
+        if token.len() > MAX_TOKEN_BYTES {
+            let actual = token.len();
+            return Err(
+                Error::payload_too_large("The token", MAX_TOKEN_BYTES, actual)
+                    .with("field", "allow"),
+            );
+        }
+        Reply::json(&Minted {
+            token,
+            expires_at: claims.scope.expires_at,
+        })
+    }
+}
+
+/// What a token names: each operation once, which bounds its length by the table's.
+fn named(
+    table: &[Entry],
+    preset: Option<Preset>,
+    operations: Option<Vec<String>>,
+) -> Option<Vec<String>> {
+    if preset.is_none() && operations.is_none() {
+        return None;
+    }
+    let held = preset
+        .map(|preset| preset.operations(table))
+        .unwrap_or_default();
+    let mut names = operations.unwrap_or_default();
+    names.extend(held.into_iter().map(str::to_owned));
+    names.sort_unstable();
+    names.dedup();
+    Some(names)
+}
+
+fn check_allow(allow: &Allow) -> Result<()> {
+    for (index, model) in allow.models.iter().enumerate() {
+        ModelName::parse(&format!("allow.models[{index}]"), model.as_str())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,138 @@
+//! Operations on a session's tree and on the feed of what happened to it.
+
+use serde::{Deserialize, Serialize};
+
+use super::sessions::check_name;
+use crate::access::{Needs, Touches};
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::json::{Count, JsonObject, Limit};
+use crate::lifecycle::fork::{Fork, fork_session};
+#[cfg(test)]
+use crate::log::sessions::Session;
+use crate::messages::feed::load_page;
+use crate::messages::tree::leaf::set_leaf;
+
+/// Makes a session that holds the path up to `atId`, with its ids and times,
+/// to go on from there.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ForkSession {
+    session_id: Id,
+    /// The last event to take along. Left out: the leaf.
+    at_id: Option<Id>,
+    name: Option<String>,
+    metadata: Option<JsonObject>,
+}
+
+impl Operation for ForkSession {
+    const NAME: &'static str = "forkSession";
+    // It makes a session that a token for this one could not see.
+    const NEEDS: Needs = Needs::WholeAgent;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = Session;
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        check_name(self.name.as_deref())?;
+        let fork = Fork {
+            session_id: &self.session_id,
+            at_id: self.at_id.as_ref(),
+            name: self.name,
+            metadata: self.metadata,
+        };
+        fork_session(agent.db, agent.host, agent.name, fork).map(Reply::text)
+    }
+}
+
+/// Chooses the branch that reads and appends follow by default.
+///
+/// The next append on another branch chooses that one.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SetLeaf {
+    session_id: Id,
+    id: Id,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ChosenLeaf {
+    leaf_id: Id,
+}
+
+impl Operation for SetLeaf {
+    const NAME: &'static str = "setLeaf";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Session;
+    #[cfg(test)]
+    type Output = ChosenLeaf;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        set_leaf(agent.db, agent.host, &self.session_id, &self.id)?;
+        Reply::json(&ChosenLeaf { leaf_id: self.id })
+    }
+}
+
+/// Reads what happened to a session, in order.
+///
+/// A client that keeps the last `cursor` and asks from there sees every change
+/// once; one that comes late ends with the same state. An `append` or an `update`
+/// names what reads otherwise than before: read it again by its id, and drop it
+/// where it is `null`. A `since` from before the session was deleted and made
+/// again is `invalid_request`: start again with 0.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetChanges {
+    session_id: Id,
+    /// The `cursor` of an earlier page. Left out, or 0: the beginning.
+    since: Option<Count>,
+    #[serde(default)]
+    limit: Limit<100, 1000>,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct Changes {
+    changes: Vec<Change>,
+    /// For the next `since`.
+    cursor: i64,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct Change {
+    cursor: i64,
+    /// `append`, `update`, `delete`, `clear` or `compaction`.
+    r#type: String,
+    id: Option<Id>,
+}
+
+impl Operation for GetChanges {
+    const NAME: &'static str = "getChanges";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = Changes;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let since = self.since.map_or(0, |since| since.0);
+        load_page(agent.db, &self.session_id, since, self.limit.0).map(Reply::text)
+    }
+}

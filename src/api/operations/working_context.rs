@@ -1,0 +1,154 @@
+//! Operations on the working context.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+
+use crate::access::{Needs, Touches, permit_voice};
+use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
+use crate::api::operation::{Agent, Operation, Reply};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{JsonObject, Limit, list, nullable};
+use crate::context::working_context::build::{Window, WorkingContext, build_working_context};
+use crate::log::MAX_EVENTS;
+#[cfg(test)]
+use crate::log::append::AppendOutcome;
+use crate::log::append::{Parent, append};
+use crate::messages::tree::leaf::resolve_leaf;
+use crate::models::choice::Provider;
+use crate::models::message::{ContextMessage, Role};
+use crate::models::{ModelRequest, encode_input};
+use crate::store::calibration::load_calibration;
+use crate::store::config::{
+    MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
+};
+
+/// Builds what one turn sends to a model from the newest events of a branch.
+///
+/// A tool call that was cut off before its result is closed with an error
+/// instead of being sent half; older long outputs are shortened, in copies.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BuildWorkingContext {
+    session_id: Id,
+    /// Said after the agent's own.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
+    #[cfg_attr(test, schemars(length(max = MAX_INSTRUCTIONS)))]
+    system_instructions: Vec<String>,
+    /// Events that it is built from, at most.
+    #[serde(default)]
+    limit: Limit<50, 1000>,
+    /// The end of the branch. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    /// Whose shape `modelInput` is to have. Left out: there is none.
+    format: Option<Provider>,
+}
+
+impl Operation for BuildWorkingContext {
+    const NAME: &'static str = "buildWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Nothing;
+    const IS_LONG: bool = true;
+    const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
+    #[cfg(test)]
+    type Output = WorkingContext;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        check_instructions(&self.system_instructions)?;
+        let mut instructions = load_config(agent.db)?.system_instructions;
+        instructions.extend(self.system_instructions);
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let window = Window {
+            leaf_seq: leaf,
+            limit,
+            system_instructions: instructions,
+            added: Vec::new(),
+        };
+        let mut context = build_working_context(agent.db, &self.session_id, window)?;
+        context.tokens_estimate = load_calibration(agent.db)?.correct(context.tokens_estimate);
+        context.model_input = self
+            .format
+            .map(|provider| model_input(provider, &context))
+            .transpose()?;
+        Reply::json(&context)
+    }
+}
+
+fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObject> {
+    let request = ModelRequest {
+        system: &context.system_instructions,
+        messages: &context.messages,
+        tools: &[],
+        max_output_tokens: None,
+    };
+    serde_json::from_str(&encode_input(provider, &request))
+        .map_err(|error| Error::storage(error.to_string()))
+}
+
+/// Appends what a turn added to its context: all of it or nothing.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PersistWorkingContext {
+    session_id: Id,
+    /// The new messages only.
+    #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
+    #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
+    messages: Vec<ContextMessage>,
+    /// The `leafId` that the context was built with; another one fails with `leaf_moved`.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    expected_leaf_id: Option<Option<Id>>,
+}
+
+impl Operation for PersistWorkingContext {
+    const NAME: &'static str = "persistWorkingContext";
+    const NEEDS: Needs = Needs::Session;
+    const TOUCHES: Touches = Touches::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(test)]
+    type Output = AppendOutcome;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        for (index, message) in self.messages.iter().enumerate() {
+            let is_users = message.role == Role::User;
+            permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
+        }
+        let called: HashMap<String, Id> = self
+            .messages
+            .iter()
+            .flat_map(|message| message.calls())
+            .map(|call| (call.id.as_str().to_owned(), call.name.clone()))
+            .collect();
+        let events = self
+            .messages
+            .into_iter()
+            .enumerate()
+            .map(|(index, message)| {
+                message.into_event(&format!("messages[{index}]"), &|id| {
+                    called.get(id.as_str()).cloned()
+                })
+            })
+            .collect::<Result<Vec<_>>>()?;
+        let outcome = append(
+            agent.db,
+            agent.host,
+            &self.session_id,
+            &events,
+            &Parent::Leaf,
+            self.expected_leaf_id.as_ref(),
+        )?;
+        Ok(Reply::json(&outcome)?.grown(&self.session_id))
+    }
+}

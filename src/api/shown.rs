@@ -1,0 +1,38 @@
+//! What a client shows of a session at first.
+
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::log::sessions::session_exists;
+use crate::messages::history::{DEFAULT_MAX_BYTES, Start, load_page};
+use crate::messages::tree::leaf::resolve_leaf;
+
+/// Messages that `get-messages` answers at most: what a client shows at first.
+const MAX_SHOWN_MESSAGES: usize = 1000;
+
+/// A session's newest messages as a JSON array: what a client shows.
+pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
+    let leaf = match session_exists(db, session_id)? {
+        true => resolve_leaf(db, session_id, "leafId", None)?,
+        false => None,
+    };
+    let Some(leaf) = leaf else {
+        return Ok("[]".to_owned());
+    };
+    let page = load_page(
+        db,
+        session_id,
+        Start::At(leaf),
+        MAX_SHOWN_MESSAGES,
+        DEFAULT_MAX_BYTES as usize,
+    )?;
+    let messages: Vec<String> = page
+        .messages
+        .into_iter()
+        .map(|message| message.json)
+        .collect();
+    let messages = format!("[{}]", messages.join(","));
+    #[cfg(test)]
+    super::answers::hold_json("getMessages", &messages);
+    Ok(messages)
+}

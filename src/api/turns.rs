@@ -1,0 +1,363 @@
+//! Chat turns: not operations, since their answer is a stream, but allowed by
+//! the same tokens under the name `chat`.
+
+use std::rc::Rc;
+
+use super::listening::{Listening, waiting};
+use super::operation::{Agent, CHAT};
+use super::route::parse_session_id;
+use super::shown::load_shown;
+use crate::access::{Caller, Needs, Reach, Rule, Touches, permit};
+use crate::base::budget::Hold;
+use crate::base::database::atomically;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::chat::accept::{Accepting, turn_in_progress};
+use crate::chat::drive;
+use crate::chat::early::{Early, find_oldest, forget, load_sessions_left};
+use crate::chat::frames::outgoing::{render_message_updated, render_messages};
+use crate::chat::live::{ClientReply, Running};
+use crate::chat::recount::recount;
+use crate::chat::recover::{self, TakenUp};
+use crate::chat::request::{ChatRequest, parse_chat_request};
+use crate::chat::room::Room;
+use crate::chat::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
+use crate::chat::turn::Turn;
+use crate::messages::read::find_message;
+use crate::models::ToolDefinition;
+use crate::models::choice::ModelName;
+
+/// What is asked of who begins a turn or follows one.
+pub const CHAT_RULE: Rule = Rule {
+    operation: CHAT,
+    needs: Needs::Session,
+    touches: Touches::Messages,
+};
+
+/// What is to be done after a request was answered.
+pub enum Work {
+    Begin(Rc<Running>, Box<Turn>),
+    TakeUp(Box<TakenUp>),
+}
+
+impl Work {
+    pub fn running(&self) -> &Rc<Running> {
+        match self {
+            Work::Begin(running, _) => running,
+            Work::TakeUp(taken) => &taken.running,
+        }
+    }
+}
+
+pub struct Begun {
+    pub listening: Listening,
+    pub work: Option<Work>,
+}
+
+/// Begins a turn. `session_id` is the one that the address names; the body's own
+/// goes first.
+pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: impl Into<Vec<u8>>) -> Result<Begun> {
+    let begun = parse_and_begin(agent, session_id, body.into());
+    #[cfg(test)]
+    super::answers::hold_refusal(CHAT, &begun);
+    begun
+}
+
+fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<Begun> {
+    let request = parse_chat_request(&body)?;
+    drop(body);
+    let session_id = match &request.session_id {
+        Some(id) => id.clone(),
+        None => parse_session_id(session_id)?,
+    };
+    let turn_id = Id::mint_turn(agent.host);
+    let started = start(agent, &session_id, &request, turn_id.as_str())?;
+    Ok(match started {
+        Started::Turn(work) => Begun {
+            listening: Listening::to(Rc::clone(work.running())),
+            work: Some(work),
+        },
+        Started::Waiting { message_id } => Begun {
+            listening: waiting(message_id),
+            work: None,
+        },
+    })
+}
+
+pub enum Started {
+    Turn(Work),
+    /// Calls of this message still wait for the client.
+    Waiting {
+        message_id: String,
+    },
+}
+
+/// Writes what the log takes of a request and begins the turn.
+pub fn start(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &ChatRequest,
+    turn_id: &str,
+) -> Result<Started> {
+    permit(agent.caller, CHAT_RULE, Some(session_id))?;
+    check_wishes(agent.caller, request)?;
+    if agent.desk.find(session_id).is_some() {
+        return Err(turn_in_progress());
+    }
+    let room = agent.desk.find_room(request.kept_bytes())?;
+    let accepting = accepting(agent, session_id, agent.caller.reach());
+    let started = accepting.accept(request, turn_id)?;
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started.turn.map(|turn| begin(agent, turn, room));
+    if started.has_changed {
+        show_if_watched(agent, session_id, Some(turn_id));
+    }
+    Ok(match work {
+        Some(work) => Started::Turn(work),
+        None => Started::Waiting {
+            message_id: started.message_id,
+        },
+    })
+}
+
+/// What a turn is, beside what is said in it, its caller may say only where its
+/// token allows it.
+fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
+    if let Some(model) = &request.model {
+        ModelName::parse("model", model.as_str())?;
+        if !caller.may_choose_model(model.as_str()) {
+            return Err(not_allowed("model", "models"));
+        }
+    }
+    if !request.system_instructions.is_empty() && !caller.may_set_system_instructions() {
+        return Err(not_allowed("systemInstructions", "systemInstructions"));
+    }
+    check_client_tools(caller, &request.client_tools, request.tools_field)
+}
+
+/// Whether the caller may bring these tools.
+pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str) -> Result<()> {
+    if tools.is_empty() || caller.may_bring_client_tools() {
+        return Ok(());
+    }
+    Err(not_allowed(field, "clientTools"))
+}
+
+fn not_allowed(field: &str, allowance: &str) -> Error {
+    Error::new(
+        Code::Forbidden,
+        format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
+    )
+    .with("field", field)
+}
+
+fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: Reach) -> Accepting<'a> {
+    Accepting {
+        db: agent.db,
+        host: agent.host,
+        agent_name: agent.name,
+        session_id,
+        reach,
+    }
+}
+
+fn begin(agent: &Agent<'_>, turn: Turn, room: Hold) -> Work {
+    Work::Begin(agent.desk.begin(&turn, room, false), Box::new(turn))
+}
+
+/// The running turn from its beginning; `None`: there is none.
+pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>> {
+    let session_id = parse_session_id(session_id)?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
+    let work = take_up(agent, &session_id)?;
+    let Some(running) = agent.desk.find(&session_id) else {
+        return Ok(None);
+    };
+    let mut listening = Listening::to(Rc::clone(&running));
+    if running.is_continuation
+        && let Some(id) = Id::parse(running.message_id.clone()).ok()
+        // What can't be read is left out: the turn goes on all the same.
+        && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
+    {
+        let (chunks, _) = recount(&message.json);
+        listening.begin_with(&chunks);
+    }
+    Ok(Some(Begun { listening, work }))
+}
+
+/// A turn that was cut off, taken up again; `None`: there is none, or it runs.
+pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
+    if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
+        return Ok(None);
+    }
+    let taken = recover::take_up(room(agent), session_id)?;
+    Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
+}
+
+/// What a look for turns that were cut off came to.
+#[derive(Default)]
+pub struct Look {
+    pub works: Vec<Work>,
+    /// Why some could not be taken up: each is its own, and keeps no other.
+    pub failures: Vec<Error>,
+    /// More is to be done once these have ended, or at the next look.
+    pub is_more_left: bool,
+}
+
+impl Look {
+    fn take(&mut self, outcome: Result<Option<Work>>) {
+        match outcome {
+            Ok(work) => self.works.extend(work),
+            // It was closed.
+            Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
+            Err(error) => {
+                self.failures.push(error);
+                self.is_more_left = true;
+            }
+        }
+    }
+}
+
+/// Takes up turns that were cut off, a few at a time, and answers that a turn's end
+/// left behind.
+pub fn take_up_some(agent: &Agent<'_>) -> Look {
+    let mut look = Look::default();
+    let free = MAX_TAKEN_UP.saturating_sub(agent.desk.count_taken_up());
+    match load_sessions_cut_off(agent.db, &agent.desk.sessions(), free + 1) {
+        Ok(sessions) => {
+            look.is_more_left = sessions.len() > free;
+            for session_id in sessions.iter().take(free) {
+                look.take(take_up(agent, session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
+    }
+    match load_sessions_left(agent.db) {
+        Ok(sessions) => {
+            for session_id in sessions {
+                look.take(take_early_answers(agent, &session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
+    }
+    look
+}
+
+/// Runs a turn to its end; gives the session that grew.
+pub async fn run(agent: &Agent<'_>, work: Work) -> Id {
+    let mut work = work;
+    loop {
+        let running = Rc::clone(work.running());
+        run_one(agent, work).await;
+        match take_early_answers(agent, &running.session_id) {
+            Ok(Some(next)) => work = next,
+            // What failed for now is tried again by the next look.
+            Ok(None) | Err(_) => return running.session_id.clone(),
+        }
+    }
+}
+
+async fn run_one(agent: &Agent<'_>, work: Work) {
+    let running = Rc::clone(work.running());
+    match work {
+        Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
+        Work::TakeUp(taken) => drive::go_on(room(agent), *taken).await,
+    }
+    agent.desk.outlast(&running);
+    let except = (!running.is_continuation).then_some(running.request_id.as_str());
+    show_if_watched(agent, &running.session_id, except);
+}
+
+/// Takes the answers that came while a turn ran, in their order, until a turn goes
+/// on: what is left waits for that one's end. One that nothing asks for any more,
+/// or that the log can't take, is let go.
+fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
+    while let Some(Early { number, reply }) = find_oldest(agent.db, session_id)? {
+        let Some(reply) = reply else {
+            forget(agent.db, session_id, number)?;
+            continue;
+        };
+        match take_reply(agent, session_id, reply, Some(number)) {
+            Ok(None) => {}
+            Ok(work) => return Ok(work),
+            Err(error) if is_for_later(error.code) => return Err(error),
+            Err(_) => forget(agent.db, session_id, number)?,
+        }
+    }
+    Ok(None)
+}
+
+/// Whether what failed may succeed when it is tried again.
+fn is_for_later(code: Code) -> bool {
+    matches!(
+        code,
+        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
+    )
+}
+
+/// Writes an answer to a call; gives the turn that goes on, if one does.
+pub fn take_answer(agent: &Agent<'_>, session_id: &Id, given: ClientReply) -> Result<Option<Work>> {
+    take_reply(agent, session_id, given, None)
+}
+
+/// `early`: the number under which it was kept until now.
+fn take_reply(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    given: ClientReply,
+    early: Option<i64>,
+) -> Result<Option<Work>> {
+    let room = agent.desk.find_room(0)?;
+    let accepting = accepting(agent, session_id, given.reach);
+    let turn_id = Id::mint_turn(agent.host);
+    let started = atomically(agent.db, || {
+        if let Some(number) = early {
+            forget(agent.db, session_id, number)?;
+        }
+        accepting.accept_answer(
+            given.answer,
+            given.continues,
+            &given.client_tools,
+            turn_id.as_str(),
+        )
+    })?;
+    let Some(started) = started else {
+        return Ok(None);
+    };
+    // From here on the turn is stored: nothing may keep it from being begun.
+    let work = started.turn.map(|turn| begin(agent, turn, room));
+    show_updated(agent, session_id, &started.message_id);
+    Ok(work)
+}
+
+/// Shows everybody who watches a message that was changed.
+fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
+    if agent.audience.is_there(session_id)
+        && let Ok(id) = Id::parse(message_id.to_owned())
+        && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
+    {
+        #[cfg(test)]
+        super::answers::hold_message(&message.json);
+        let frame = render_message_updated(&message.json);
+        agent.audience.tell(session_id, &frame, None);
+    }
+}
+
+/// Shows everybody who watches the session how it stands now. Where that can't be
+/// read, they are shown nothing: who asks for it by itself is told why.
+pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
+    if agent.audience.is_there(session_id)
+        && let Ok(messages) = load_shown(agent.db, session_id)
+    {
+        let frame = render_messages(&messages);
+        agent.audience.tell(session_id, &frame, except);
+    }
+}
+
+pub fn room<'a>(agent: &Agent<'a>) -> Room<'a> {
+    Room {
+        memory: agent.memory(),
+        desk: agent.desk,
+        audience: agent.audience,
+    }
+}

@@ -1,0 +1,181 @@
+//! Bytes that are held in memory at once. An isolate has 128 MB, all objects in
+//! it share them, and wasm memory never shrinks: so the budgets are the isolate's,
+//! not an object's. What does not fit is refused before anything is written.
+//!
+//! ```text
+//!   4 MiB  what one answer holds (three to four copies while it is made)
+//!  24 MiB  the turns that run, and what their clients have still to read
+//!  16 MiB  bodies that are read or worked on, and answers that are being sent
+//! ```
+//!
+//! Operations run one at a time: what the one that runs makes of its body and its
+//! answer is no sum, and has the rest.
+
+use std::cell::Cell;
+use std::thread::LocalKey;
+
+use crate::base::error::{Code, Error, Result};
+
+/// The most that one read answers, in bytes of stored text; one message or event
+/// that is longer by itself is answered alone.
+pub const MAX_ANSWER_BYTES: usize = 4 << 20;
+
+/// All running turns of an isolate: what they were asked, have said and were
+/// answered by tools, what is being sent to models, and chunks that wait for a reader.
+const MAX_TURNS_BYTES: usize = 24 << 20;
+
+/// All requests of an isolate: three of the largest bodies, or two of the longest
+/// answers, which are twice their text while they are sent.
+const MAX_REQUESTS_BYTES: usize = 16 << 20;
+
+/// A body or an answer that is not counted, so that a small request always passes:
+/// a thousand of them at once are 16 MiB.
+pub const SMALL_BYTES: usize = 16 << 10;
+
+/// After so many seconds a caller who was refused may try again.
+const RETRY_AFTER_S: i64 = 5;
+
+thread_local! {
+    pub static TURNS: Budget = const { Budget::new(MAX_TURNS_BYTES) };
+    pub static REQUESTS: Budget = const { Budget::new(MAX_REQUESTS_BYTES) };
+}
+
+pub struct Budget {
+    held: Cell<usize>,
+    max_bytes: usize,
+}
+
+impl Budget {
+    pub const fn new(max_bytes: usize) -> Self {
+        Self {
+            held: Cell::new(0),
+            max_bytes,
+        }
+    }
+
+    pub fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    pub fn held_bytes(&self) -> usize {
+        self.held.get()
+    }
+
+    /// Puts `after` in place of `before`; `false`: there is no room, nothing changed.
+    fn replace(&self, before: usize, after: usize) -> bool {
+        let held = self.held.get().saturating_sub(before).saturating_add(after);
+        let fits = after <= before || held <= self.max_bytes;
+        if fits {
+            self.held.set(held);
+        }
+        fits
+    }
+}
+
+/// Bytes of a budget, given back when it is dropped.
+pub struct Hold {
+    budget: &'static LocalKey<Budget>,
+    bytes: Cell<usize>,
+}
+
+impl Hold {
+    /// `what` begins the sentence that refuses: "The turns that run".
+    pub fn take(budget: &'static LocalKey<Budget>, bytes: usize, what: &str) -> Result<Self> {
+        let hold = Self {
+            budget,
+            bytes: Cell::new(0),
+        };
+        if hold.resize(bytes) {
+            return Ok(hold);
+        }
+        Err(Error::new(
+            Code::RateLimited,
+            format!("{what} fill the memory that there is for them. Nothing was written: try again in {RETRY_AFTER_S} seconds."),
+        )
+        .with("retryAfter", RETRY_AFTER_S))
+    }
+
+    /// Room for a body or an answer.
+    pub fn for_request(bytes: usize) -> Result<Self> {
+        let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
+        // What is stored from before may be longer than all the room: it goes alone.
+        if REQUESTS.with(|budget| budget.held_bytes() == 0) {
+            return Ok(Self::anyway(&REQUESTS, counted));
+        }
+        Self::take(&REQUESTS, counted, "The requests that run")
+    }
+
+    /// Holds what is there already and can't be refused any more.
+    pub fn anyway(budget: &'static LocalKey<Budget>, bytes: usize) -> Self {
+        budget.with(|budget| budget.held.set(budget.held.get().saturating_add(bytes)));
+        Self {
+            budget,
+            bytes: Cell::new(bytes),
+        }
+    }
+
+    /// Holds so many bytes from now on; `false`: there is no room for more, and
+    /// it holds what it held.
+    pub fn resize(&self, bytes: usize) -> bool {
+        let fits = self
+            .budget
+            .with(|budget| budget.replace(self.bytes.get(), bytes));
+        if fits {
+            self.bytes.set(bytes);
+        }
+        fits
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        self.resize(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    thread_local! {
+        static TEN: Budget = const { Budget::new(10) };
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_says_when_to_try_again() {
+        let first = Hold::take(&TEN, 6, "These").unwrap();
+        let error = Hold::take(&TEN, 5, "Those").map(drop).unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        assert_eq!(error.details["retryAfter"], 5);
+        drop(first);
+        assert!(Hold::take(&TEN, 10, "Those").is_ok());
+    }
+
+    #[test]
+    fn small_requests_pass_whatever_is_held_and_a_large_one_passes_alone() {
+        let large = Hold::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
+        assert!(Hold::for_request(SMALL_BYTES).is_ok());
+        let error = Hold::for_request(SMALL_BYTES + 1).map(drop).unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        drop(large);
+        assert!(Hold::for_request(SMALL_BYTES + 1).is_ok());
+        assert_eq!(REQUESTS.with(Budget::held_bytes), 0);
+    }
+
+    #[test]
+    fn what_can_not_be_refused_is_held_and_given_back() {
+        let first = Hold::anyway(&TEN, 15);
+        assert!(Hold::take(&TEN, 1, "Those").is_err());
+        drop(first);
+        assert_eq!(TEN.with(Budget::held_bytes), 0);
+    }
+
+    #[test]
+    fn a_hold_that_can_not_grow_holds_what_it_held() {
+        let first = Hold::take(&TEN, 6, "These").unwrap();
+        assert!(!first.resize(11));
+        assert_eq!(TEN.with(Budget::held_bytes), 6);
+        assert!(first.resize(10) && first.resize(2));
+        assert!(Hold::take(&TEN, 8, "Those").is_ok());
+    }
+}

@@ -1,0 +1,380 @@
+//! The seam to what lies outside this object and takes time: models, buckets,
+//! other agents, services, a pause. Nothing here decides; what is said to whom,
+//! and what becomes of the answer, is said where it is asked.
+//!
+//! A call is bounded twice: in the time it may take and in the bytes that its
+//! answer may have. No transaction holds one. It waits in line until it may leave
+//! (see [`may_leave`]), and its clock starts when it does. Whoever drops a call, or
+//! its answer's body, ends it: one that waits is never sent, one that was sent is
+//! aborted. The bucket alone can't be told; what it still answers is let go.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::task::Poll;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::base::error::{Code, Error};
+use crate::base::slots::{Bounds, Slot, Slots};
+
+/// Calls that may wait for their answers' heads at once: the platform lets six
+/// connections of an object do so and keeps the others back without a word, while
+/// their clocks run.
+const MOST_OUT: usize = 5;
+
+/// Calls that wait until they may leave: the turns of an agent, one each, and as
+/// much again for their tools. What they carry is held in memory meanwhile.
+pub const LINE: Bounds = Bounds {
+    waiting: 512,
+    bytes: 16 << 20,
+};
+
+/// What a call is for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Purpose {
+    /// A model or a tool is asked.
+    Work,
+    /// Memory that lives elsewhere is read or written.
+    Memory,
+}
+
+/// Whether a call may leave while these wait for their heads. The sixth connection
+/// is for memory alone, one call at a time: a tool that asks this agent for it does
+/// not wait for itself. Another agent is no connection, and its calls don't count:
+/// two agents that ask each other don't wait for each other's lines.
+pub fn may_leave(out: &[Purpose], purpose: Purpose) -> bool {
+    out.len() < MOST_OUT || (purpose == Purpose::Memory && !out.contains(&Purpose::Memory))
+}
+
+/// A value that is there later. Not `Send`: an object is one thread.
+pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// Whom a call goes to.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Place {
+    /// An address that the operator configured or allowed.
+    Url(String),
+    /// A service binding, by its name, and a path on it.
+    Service { binding: String, path: String },
+    /// An operation of another agent of this Worker.
+    Agent { name: String, operation: String },
+}
+
+/// A POST of JSON.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Call {
+    pub purpose: Purpose,
+    pub place: Place,
+    /// Beside `content-type`, which is JSON.
+    pub headers: Vec<(String, String)>,
+    pub body: String,
+    pub limits: Limits,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Limits {
+    /// In line, before it leaves.
+    pub wait_ms: i64,
+    /// From where it leaves to its answer's head, and then between any two of its chunks.
+    pub silence_ms: i64,
+    /// From where it leaves to its answer's end. `None`: as long as it is not silent.
+    pub total_ms: Option<i64>,
+    /// Of the answer's body.
+    pub max_bytes: usize,
+}
+
+/// The time that a call has, from where it leaves.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    limits: Limits,
+    left_at_ms: i64,
+}
+
+impl Clock {
+    pub fn start(limits: Limits, now_ms: i64) -> Self {
+        Self {
+            limits,
+            left_at_ms: now_ms,
+        }
+    }
+
+    /// How long its next word may take, and what it is if that takes longer.
+    pub fn patience(&self, now_ms: i64) -> (i64, Failure) {
+        let silence_ms = self.limits.silence_ms;
+        if let Some(total_ms) = self.limits.total_ms {
+            let rest_ms = (self.left_at_ms + total_ms - now_ms).max(0);
+            if rest_ms < silence_ms {
+                return (rest_ms, Failure::TookTooLong { total_ms });
+            }
+        }
+        (silence_ms, Failure::TimedOut { silence_ms })
+    }
+}
+
+/// The head of an answer; its body comes in chunks.
+pub struct Answer<'a> {
+    pub status: u16,
+    /// Lower case, without parameters; empty when absent.
+    pub content_type: String,
+    /// Seconds, from `retry-after`.
+    pub retry_after: Option<i64>,
+    pub body: Box<dyn Chunks + 'a>,
+}
+
+pub trait Chunks {
+    /// The next bytes; `None` at the end. Dropping it ends the call.
+    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>>;
+}
+
+/// Why there is no answer, or no more of it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Failure {
+    /// This Worker has no such binding.
+    NotConfigured {
+        binding: String,
+    },
+    /// The binding is there, but a local run can't serve it.
+    RemoteOnly {
+        binding: String,
+    },
+    Unreachable {
+        cause: String,
+    },
+    TimedOut {
+        silence_ms: i64,
+    },
+    TookTooLong {
+        total_ms: i64,
+    },
+    /// It never left: too many others wait, or it waited too long.
+    Crowded,
+    TooLarge {
+        max_bytes: usize,
+    },
+}
+
+/// An object of the bucket.
+pub struct Stored {
+    pub bytes: Vec<u8>,
+    /// Names these bytes: others have another.
+    pub etag: String,
+    /// Its custom metadata's `description`.
+    pub description: Option<String>,
+}
+
+/// What the bucket must hold for an object to be put in its place.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Expected<'a> {
+    Anything,
+    Nothing,
+    Etag(&'a str),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    pub key: String,
+    pub bytes: i64,
+    pub description: Option<String>,
+}
+
+pub struct Listing {
+    pub objects: Vec<Listed>,
+    /// Where the next page begins; `None` at the end.
+    pub cursor: Option<String>,
+}
+
+/// Who writes where outside at the moment, one at a time a place: a text that is
+/// read there, changed and put back is not changed by another of this object's
+/// requests meanwhile.
+pub struct Writers(Slots<PlaceName>);
+
+/// A place's own name, hashed: as long as any other.
+type PlaceName = [u8; 32];
+
+/// Held while a place is written.
+pub struct Writing<'a> {
+    _slot: Slot<'a, PlaceName>,
+}
+
+impl Default for Writers {
+    fn default() -> Self {
+        Self(Slots::new(|out, place| !out.contains(&place), LINE))
+    }
+}
+
+impl Writers {
+    /// Waits until nobody else writes there, carrying so many bytes.
+    pub async fn enter(&self, place: &str, bytes: usize) -> Result<Writing<'_>, Failure> {
+        let name = Sha256::digest(place).into();
+        let slot = self.0.take(name, bytes).await;
+        slot.map(|_slot| Writing { _slot })
+            .map_err(|_| Failure::Crowded)
+    }
+}
+
+pub trait Outside {
+    fn writers(&self) -> &Writers;
+
+    /// A variable or a secret of the Worker's.
+    fn find_setting(&self, name: &str) -> Option<String>;
+
+    /// Whether there is a binding of this name.
+    fn is_bound(&self, binding: &str) -> bool;
+
+    /// Dropped, it is given up: see above.
+    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>>;
+
+    /// Workers AI: `input` is a JSON object; with `"stream":true` in it the
+    /// answer is an event stream, else JSON.
+    fn run_ai<'a>(
+        &'a self,
+        model: &'a str,
+        input: String,
+        limits: Limits,
+    ) -> Later<'a, Result<Answer<'a>, Failure>>;
+
+    /// `None`: there is no such object.
+    fn get_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: Limits,
+    ) -> Later<'a, Result<Option<Stored>, Failure>>;
+
+    /// `false`: the bucket holds something else than expected; nothing was put.
+    fn put_object<'a>(
+        &'a self,
+        key: &'a str,
+        content: String,
+        description: Option<&'a str>,
+        expected: Expected<'a>,
+        limits: Limits,
+    ) -> Later<'a, Result<bool, Failure>>;
+
+    fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>>;
+
+    fn list_objects<'a>(
+        &'a self,
+        prefix: &'a str,
+        cursor: Option<&'a str>,
+        limit: u32,
+        limits: Limits,
+    ) -> Later<'a, Result<Listing, Failure>>;
+
+    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()>;
+}
+
+/// The whole body of an answer.
+pub async fn read_all(body: &mut dyn Chunks) -> Result<Vec<u8>, Failure> {
+    let mut bytes = Vec::new();
+    while let Some(chunk) = body.next().await? {
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}
+
+/// The outcome of some work, tries and pauses included; `None`: it took longer
+/// than so many milliseconds, and is given up.
+pub async fn in_time<T>(
+    outside: &dyn Outside,
+    ms: i64,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    let mut pause = outside.sleep(ms);
+    poll_fn(|context| match work.as_mut().poll(context) {
+        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+        Poll::Pending => pause.as_mut().poll(context).map(|()| None),
+    })
+    .await
+}
+
+impl Failure {
+    /// The binding is missing: the operator's to fix.
+    pub fn not_configured(binding: &str) -> Error {
+        Error::new(
+            Code::NotConfigured,
+            format!(
+                "This Worker has no binding `{binding}`. Add it to wrangler.toml and deploy again."
+            ),
+        )
+        .with("binding", binding)
+    }
+
+    /// What happened, as the end of a sentence; no address, no payload.
+    pub fn reason(&self) -> String {
+        match self {
+            Failure::NotConfigured { binding } => format!("this Worker has no binding `{binding}`"),
+            Failure::RemoteOnly { binding } => {
+                format!("the binding `{binding}` can't be served by a local run")
+            }
+            Failure::Unreachable { .. } => "it could not be reached".to_owned(),
+            Failure::TimedOut { silence_ms } => {
+                format!("it said nothing for {} s", silence_ms / 1000)
+            }
+            Failure::TookTooLong { total_ms } => {
+                format!("its answer took longer than {} s", total_ms / 1000)
+            }
+            Failure::Crowded => {
+                "it was not asked, since too many calls of this agent are under way".to_owned()
+            }
+            Failure::TooLarge { max_bytes } => {
+                format!("its answer is larger than {max_bytes} bytes")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, ready};
+
+    use super::*;
+    use crate::testing::{Script, wait_for};
+
+    #[test]
+    fn five_calls_leave_and_memory_may_be_the_sixth() {
+        use Purpose::{Memory, Work};
+        for (out, work, memory) in [
+            (&[][..], true, true),
+            (&[Work; 4], true, true),
+            (&[Work; 5], false, true),
+            (&[Work, Work, Work, Work, Memory], false, false),
+            (&[Memory; 5], false, false),
+            (&[Work, Work, Work, Work, Work, Memory], false, false),
+        ] {
+            assert_eq!(may_leave(out, Work), work, "{out:?}");
+            assert_eq!(may_leave(out, Memory), memory, "{out:?}");
+        }
+    }
+
+    #[test]
+    fn a_clock_starts_when_its_call_leaves_and_knows_which_limit_ends_it() {
+        let silence = (30_000, Failure::TimedOut { silence_ms: 30_000 });
+        let limits = Limits {
+            wait_ms: 0,
+            silence_ms: 30_000,
+            total_ms: Some(300_000),
+            max_bytes: 0,
+        };
+        let clock = Clock::start(limits, 1_000_000);
+        assert_eq!(clock.patience(1_000_000), silence);
+        assert_eq!(clock.patience(1_270_000), silence);
+        let total = |left_ms| (left_ms, Failure::TookTooLong { total_ms: 300_000 });
+        assert_eq!(clock.patience(1_270_001), total(29_999));
+        assert_eq!(clock.patience(1_300_000), total(0));
+        assert_eq!(clock.patience(1_400_000), total(0));
+        let limits = Limits {
+            total_ms: None,
+            ..limits
+        };
+        assert_eq!(Clock::start(limits, 0).patience(i64::MAX), silence);
+    }
+
+    #[test]
+    fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
+        let outside = Script::default();
+        assert_eq!(wait_for(in_time(&outside, 50, ready(1))), Some(1));
+        assert_eq!(wait_for(in_time(&outside, 50, pending::<i32>())), None);
+        assert_eq!(*outside.slept.borrow(), [50, 50]);
+    }
+}

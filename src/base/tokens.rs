@@ -1,0 +1,95 @@
+//! How many tokens a text will cost a model, estimated: a tokenizer of every
+//! provider's would be larger than all else here, and would still be another's.
+
+use crate::base::data_url::find_payload;
+
+/// Tokens of one picture or other file. Providers count by the picture's size,
+/// which is not to be had without decoding it: from under 100 to about 1,600.
+/// Its base64, read as text, would be hundreds of times as many.
+pub const MEDIA_TOKENS: i64 = 1_000;
+
+/// Tokens of a tool's output, a text or JSON: as of a text, but that a string
+/// which is a `data:` URL counts as the media that it is, unless it is short.
+pub fn estimate_output(output: &str) -> i64 {
+    // Between quotes: a string of JSON, or what stands between two of them.
+    let (urls, rest): (Vec<&str>, Vec<&str>) = output
+        .split('"')
+        .partition(|piece| find_payload(piece).is_some());
+    if urls.is_empty() {
+        return estimate(output);
+    }
+    let media: i64 = urls.iter().map(|url| estimate(url).min(MEDIA_TOKENS)).sum();
+    media + estimate(&rest.join("\""))
+}
+
+/// Tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
+/// Scripts without spaces take about a token a character, counted apart.
+pub fn estimate(text: &str) -> i64 {
+    let mut dense = 0_i64;
+    let mut units = 0_i64;
+    let mut words = 0_i64;
+    let mut in_word = false;
+    for c in text.chars() {
+        if is_dense(c) {
+            dense += 1;
+            in_word = false;
+            continue;
+        }
+        units += c.len_utf16() as i64;
+        let is_space = c.is_whitespace();
+        if !is_space && !in_word {
+            words += 1;
+        }
+        in_word = !is_space;
+    }
+    // In tenths, so that the arithmetic is exact: units / 4 against words × 1.3.
+    let twentieths = (units * 5).max(words * 26);
+    dense + (twentieths + 19) / 20
+}
+
+/// Han, kana and hangul: a character is about a token.
+fn is_dense(c: char) -> bool {
+    matches!(c,
+        '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'
+        | '\u{AC00}'..='\u{D7AF}' | '\u{F900}'..='\u{FAFF}' | '\u{20000}'..='\u{2FA1F}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn latin_text_goes_by_letters_or_words_whichever_is_more() {
+        for (text, expected) in [
+            ("", 0),
+            ("a", 2),                    // 1 word × 1.3
+            ("hello world", 3),          // 11 / 4 = 2.75; 2.6
+            ("a b c d e f g h i j", 13), // 10 words × 1.3
+            ("abcdefghijklmnopqrstuvwxyz", 7),
+            ("   ", 1),
+        ] {
+            assert_eq!(estimate(text), expected, "{text}");
+        }
+        assert_eq!(estimate(&"x".repeat(4000)), 1000);
+        assert_eq!(estimate(&"\u{1F600}".repeat(100)), 50);
+    }
+
+    #[test]
+    fn media_in_an_output_counts_as_media_and_not_as_its_letters() {
+        let url = format!("data:image/png;base64,{}", "A".repeat(400_000));
+        assert_eq!(estimate_output(&url), MEDIA_TOKENS);
+        let two = format!(r#"{{"a":"{url}","b":["{url}","x"]}}"#);
+        assert!((2 * MEDIA_TOKENS..2 * MEDIA_TOKENS + 10).contains(&estimate_output(&two)));
+        // A short one is no more than it says; a word is no URL.
+        assert_eq!(estimate_output("data:,abc"), estimate("data:,abc"));
+        assert_eq!(estimate_output("data: a, b"), estimate("data: a, b"));
+        assert_eq!(estimate_output(""), 0);
+    }
+
+    #[test]
+    fn dense_scripts_go_by_characters() {
+        assert_eq!(estimate("東京都の天気"), 6);
+        assert_eq!(estimate("東京 is nice"), 2 + 3);
+        assert_eq!(estimate("안녕하세요"), 5);
+    }
+}

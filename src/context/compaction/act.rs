@@ -1,0 +1,372 @@
+//! Compacting: decide what to cover, have it summarised, write the overlay if
+//! the log still says what was summarised.
+
+use std::ops;
+
+use serde::Serialize;
+
+use super::boundary::{Unit, find_middle, parts};
+use super::estimate::{Fixed, load_units};
+use super::journal::{Decision, change_journal, record_failure};
+use super::settings::Settings;
+use super::summary::{accept, render_conversation, render_prompt, summary_tokens};
+use crate::base::database::{Database, Text, atomically, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::outside::Later;
+use crate::base::tokens;
+use crate::context::working_context::message::{from_overlay, from_row};
+use crate::log::tip::get_tip;
+use crate::messages::history::{Item, Start, walk_items};
+use crate::messages::tree::overlays::{self, NewOverlay, Range};
+use crate::messages::tree::path::Step;
+use crate::models::Usage;
+use crate::models::message::ContextMessage;
+use crate::store::changes::{self, ChangeType};
+use crate::store::usage::{UsageIncrease, count_usage};
+
+/// Tokens of the conversation that one request for a summary shows, and requests
+/// that one compaction makes at most. A longer middle is covered as far as that
+/// goes; the next compaction goes on from there.
+const PART_TOKENS: i64 = 8_000;
+const MAX_PARTS: usize = 16;
+
+/// Older overlays that are kept under a wider one, to come back when it is deleted.
+const KEPT_NESTED: i64 = 20;
+
+/// The seam to whatever writes summaries.
+pub trait Summariser {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised>;
+}
+
+/// A summary, or why there is none, and what it cost either way.
+pub struct Summarised {
+    pub summary: Result<String>,
+    pub usage: Usage,
+}
+
+pub struct Compactor<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    pub summariser: &'a dyn Summariser,
+}
+
+/// What to compact, and who asks.
+pub struct Task<'a> {
+    pub session_id: &'a Id,
+    pub leaf_seq: i64,
+    pub settings: Settings,
+    pub fixed: Fixed,
+    pub is_auto: bool,
+    pub dry_run: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "snake_case")]
+pub enum Reason {
+    /// The overlay is written.
+    Compacted,
+    /// A dry run: it would have been.
+    WouldCompact,
+    /// Head and tail are all there is.
+    NothingToCompact,
+    /// Another compaction of this session is under way.
+    AlreadyRunning,
+    /// What was summarised was changed meanwhile: nothing is written.
+    ChangedMeanwhile,
+    /// The model failed: nothing is written, `error` says how.
+    SummariserFailed,
+}
+
+impl Reason {
+    pub fn name(self) -> &'static str {
+        match self {
+            Reason::Compacted => "compacted",
+            Reason::WouldCompact => "would_compact",
+            Reason::NothingToCompact => "nothing_to_compact",
+            Reason::AlreadyRunning => "already_running",
+            Reason::ChangedMeanwhile => "changed_meanwhile",
+            Reason::SummariserFailed => "summariser_failed",
+        }
+    }
+}
+
+pub struct Outcome {
+    pub reason: Reason,
+    /// The overlay's JSON.
+    pub compaction: Option<Text>,
+    pub covers: Option<Covers>,
+    pub tokens_before: i64,
+    pub tokens_after: i64,
+    pub error: Option<Error>,
+    /// Whether some of the middle was left for the next compaction.
+    pub has_more: bool,
+}
+
+/// What is covered: by the ids of its first and its last event.
+#[derive(Debug, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
+#[serde(rename_all = "camelCase")]
+pub struct Covers {
+    pub from_id: String,
+    pub to_id: String,
+    pub messages: usize,
+}
+
+impl Outcome {
+    pub fn nothing(reason: Reason, tokens: i64) -> Self {
+        Self {
+            reason,
+            compaction: None,
+            covers: None,
+            tokens_before: tokens,
+            tokens_after: tokens,
+            error: None,
+            has_more: false,
+        }
+    }
+}
+
+/// What was decided before anything was asked.
+struct Plan {
+    parts: Vec<ops::Range<usize>>,
+    range: Range,
+    previous: Option<String>,
+    covered_tokens: i64,
+    covered_units: usize,
+    has_more: bool,
+}
+
+impl Compactor<'_> {
+    pub async fn compact(&self, task: &Task<'_>) -> Result<Outcome> {
+        let seen = self.load_last_change(task.session_id)?;
+        let units = load_units(
+            self.db,
+            task.session_id,
+            task.leaf_seq,
+            task.fixed.calibration,
+        )?;
+        let before = task
+            .fixed
+            .with(units.iter().map(|unit| unit.tokens).sum())
+            .total;
+        let Some(plan) = plan(&units, &task.settings) else {
+            return Ok(Outcome::nothing(Reason::NothingToCompact, before));
+        };
+        let (from_id, to_id) = self.get_edges(task.session_id, plan.range)?;
+        let mut outcome = Outcome {
+            covers: Some(Covers {
+                from_id: from_id.clone(),
+                to_id: to_id.clone(),
+                messages: plan.covered_units,
+            }),
+            tokens_after: before - plan.covered_tokens + summary_tokens(plan.covered_tokens),
+            has_more: plan.has_more,
+            ..Outcome::nothing(Reason::WouldCompact, before)
+        };
+        if task.dry_run {
+            return Ok(outcome);
+        }
+        // Before anything is paid for.
+        let room = overlays::check_room(self.db, task.session_id);
+        let mut used = UsageIncrease::default();
+        let summary = match room {
+            Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
+            Err(error) => Err(error),
+        };
+        let summary = match summary {
+            Ok(summary) => summary,
+            Err(error) => {
+                outcome.reason = Reason::SummariserFailed;
+                outcome.tokens_after = before;
+                let decision = self.decision(task, &outcome);
+                self.record_failure(task, &error, decision, &used)?;
+                outcome.error = Some(error);
+                return Ok(outcome);
+            }
+        };
+        outcome.tokens_after = before - plan.covered_tokens
+            + task.fixed.calibration.correct(tokens::estimate(&summary));
+        outcome.reason = Reason::Compacted;
+        let new = NewOverlay {
+            range: plan.range,
+            from_id: &from_id,
+            to_id: &to_id,
+            summary: &summary,
+            tokens_before: Some(before),
+            tokens_after: Some(outcome.tokens_after),
+        };
+        let decision = self.decision(task, &outcome);
+        outcome.compaction = self.write(task, &new, seen, decision, &used)?;
+        if outcome.compaction.is_none() {
+            outcome.reason = Reason::ChangedMeanwhile;
+            outcome.tokens_after = before;
+        }
+        Ok(outcome)
+    }
+
+    /// One request a part; each is given the summary of those before it.
+    async fn summarise(
+        &self,
+        task: &Task<'_>,
+        units: &[Unit],
+        plan: &Plan,
+        used: &mut UsageIncrease,
+    ) -> Result<String> {
+        let mut summary = plan.previous.clone();
+        for part in &plan.parts {
+            let Some(part) = units.get(part.clone()) else {
+                continue;
+            };
+            let conversation = self.render_part(task.session_id, part)?;
+            let tokens = summary_tokens(plan.covered_tokens);
+            let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
+            // Twice what it should aim for: a summary that is cut off is worse than a long one.
+            let answer = self.summariser.summarise(prompt, tokens * 2).await;
+            used.input_tokens += answer.usage.input_tokens;
+            used.output_tokens += answer.usage.output_tokens;
+            summary = Some(accept(&answer.summary?)?);
+        }
+        summary.ok_or_else(|| Error::storage("a compaction of nothing"))
+    }
+
+    fn render_part(&self, session_id: &Id, part: &[Unit]) -> Result<String> {
+        let (Some(first), Some(last)) = (part.first(), part.last()) else {
+            return Ok(String::new());
+        };
+        let above_seq = first.range.above_seq;
+        let mut newest_first: Vec<Vec<ContextMessage>> = Vec::new();
+        let start = Start::At(last.range.to_seq);
+        walk_items(self.db, session_id, start, 64, &mut |item| {
+            let (seq, messages) = match &item {
+                Item::Event(row) => (row.parent_seq, from_row(row)?),
+                Item::Summary(overlay) => (overlay.range.above_seq, vec![from_overlay(overlay)]),
+            };
+            newest_first.push(messages);
+            Ok(if seq == above_seq {
+                Step::Stop
+            } else {
+                Step::On
+            })
+        })?;
+        let messages: Vec<ContextMessage> = newest_first.into_iter().rev().flatten().collect();
+        Ok(render_conversation(&messages))
+    }
+
+    fn decision(&self, task: &Task<'_>, outcome: &Outcome) -> Decision {
+        Decision {
+            at: self.host.now_ms(),
+            is_auto: task.is_auto,
+            reason: outcome.reason.name().to_owned(),
+            tokens_before: outcome.tokens_before,
+            tokens_after: outcome.tokens_after,
+        }
+    }
+
+    /// A session that was deleted meanwhile has nothing to remember.
+    fn record_failure(
+        &self,
+        task: &Task<'_>,
+        error: &Error,
+        decision: Decision,
+        used: &UsageIncrease,
+    ) -> Result<()> {
+        atomically(self.db, || {
+            let seq = get_tip(self.db, task.session_id)?.newest_seq;
+            self.count(task.session_id, used)?;
+            record_failure(self.db, self.host, task.session_id, seq, error, decision)
+        })
+    }
+
+    /// `None`: something that the summary tells was changed since.
+    fn write(
+        &self,
+        task: &Task<'_>,
+        new: &NewOverlay<'_>,
+        seen: i64,
+        decision: Decision,
+        used: &UsageIncrease,
+    ) -> Result<Option<Text>> {
+        let session_id = task.session_id;
+        atomically(self.db, || {
+            let tip = get_tip(self.db, session_id)?;
+            // It is paid for, whether or not it is of use.
+            self.count(session_id, used)?;
+            let edges = self.find_edges(session_id, new.range)?;
+            let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
+            if !is_same || self.load_last_change(session_id)? != seen {
+                return Ok(None);
+            }
+            let pruned = overlays::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
+            let id = overlays::insert(self.db, self.host, session_id, new)?;
+            let changed: Vec<Option<&str>> = pruned
+                .iter()
+                .map(String::as_str)
+                .chain([id.as_str()])
+                .map(Some)
+                .collect();
+            changes::record(
+                self.db,
+                self.host,
+                session_id,
+                tip.last_seq(),
+                ChangeType::Compaction,
+                &changed,
+            )?;
+            change_journal(self.db, session_id, |journal| {
+                journal.last_error = None;
+                journal.decisions.push(decision);
+            })?;
+            overlays::get_json(self.db, session_id, &id).map(Some)
+        })
+    }
+
+    fn count(&self, session_id: &Id, used: &UsageIncrease) -> Result<()> {
+        match *used == UsageIncrease::default() {
+            true => Ok(()),
+            false => count_usage(self.db, self.host, session_id, used),
+        }
+    }
+
+    /// The newest change that is no append.
+    fn load_last_change(&self, session_id: &Id) -> Result<i64> {
+        changes::load_newest(self.db, session_id)
+    }
+
+    fn get_edges(&self, session_id: &Id, range: Range) -> Result<(String, String)> {
+        self.find_edges(session_id, range)?
+            .ok_or_else(|| Error::storage("an event at a compaction's edge is missing"))
+    }
+
+    /// The ids of a range's first and last event, if both are there.
+    fn find_edges(&self, session_id: &Id, range: Range) -> Result<Option<(String, String)>> {
+        let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
+        let find = |seq: i64| -> Result<Option<String>> {
+            let row = find_row(self.db, sql, &[session_id.as_str().into(), seq.into()])?;
+            row.map(|row| row.text(0).map(str::to_owned)).transpose()
+        };
+        Ok(find(range.from_seq)?.zip(find(range.to_seq)?))
+    }
+}
+
+fn plan(units: &[Unit], settings: &Settings) -> Option<Plan> {
+    let middle = find_middle(units, settings)?;
+    let parts = parts(units, middle.clone(), PART_TOKENS, MAX_PARTS);
+    let end = parts.last()?.end;
+    let covered = units.get(middle.start..end)?;
+    let (first, last) = (covered.first()?, covered.last()?);
+    Some(Plan {
+        parts,
+        range: Range {
+            from_seq: first.range.from_seq,
+            to_seq: last.range.to_seq,
+            above_seq: first.range.above_seq,
+        },
+        previous: first.summary.clone(),
+        covered_tokens: covered.iter().map(|unit| unit.tokens).sum(),
+        covered_units: covered.len(),
+        has_more: end < middle.end,
+    })
+}

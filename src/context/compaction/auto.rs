@@ -1,0 +1,238 @@
+//! Compaction that a conversation's growth asks for: after the append was
+//! answered, once at a time for a session, and with hysteresis.
+//!
+//! What is remembered here is a cache, and a lease that dies with the work it
+//! guards: both may be lost at any time.
+
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
+
+use super::act::{Compactor, Outcome, Reason, Task};
+use super::estimate::{Estimate, Fixed, Measure, measure};
+use super::journal::load_journal;
+use super::settings::Settings;
+use crate::base::error::{Code, Result};
+use crate::base::ids::Id;
+use crate::context::compaction::configure::load_settings;
+use crate::log::sessions::LastCompactionError;
+use crate::log::tip::get_tip;
+use crate::store::changes;
+
+/// Sessions whose measure is remembered.
+const MAX_KNOWN: usize = 1_000;
+
+/// Compactions in a row, where one could not cover the whole middle.
+const MAX_ROUNDS: usize = 8;
+
+/// Tokens that a conversation grows by at least before it is compacted again,
+/// where compacting could not bring it below the threshold.
+const MIN_GROWTH_TOKENS: i64 = 1_000;
+
+/// Events between two attempts that failed, at most.
+const MAX_PAUSE_EVENTS: i64 = 64;
+
+#[derive(Default)]
+pub struct Watch {
+    running: RefCell<HashSet<String>>,
+    known: RefCell<HashMap<String, Known>>,
+}
+
+/// A path that was measured, and the newest change that was no append then.
+#[derive(Clone, Copy)]
+struct Known {
+    leaf_seq: i64,
+    last_change: i64,
+    measure: Measure,
+}
+
+/// Held while a session is being compacted.
+pub struct Lease<'a> {
+    watch: &'a Watch,
+    session_id: String,
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.watch.running.borrow_mut().remove(&self.session_id);
+    }
+}
+
+impl Watch {
+    /// `None`: somebody else is compacting this session.
+    pub fn take(&self, session_id: &Id) -> Option<Lease<'_>> {
+        let session_id = session_id.as_str().to_owned();
+        let is_free = self.running.borrow_mut().insert(session_id.clone());
+        is_free.then(|| Lease {
+            watch: self,
+            session_id,
+        })
+    }
+
+    fn measure(
+        &self,
+        compactor: &Compactor<'_>,
+        session_id: &Id,
+        leaf_seq: i64,
+    ) -> Result<Measure> {
+        let db = compactor.db;
+        let last_change = changes::load_newest(db, session_id)?;
+        let known = self.known.borrow().get(session_id.as_str()).copied();
+        let known = known
+            .filter(|known| known.last_change == last_change && known.leaf_seq <= leaf_seq)
+            .map(|known| (known.leaf_seq, known.measure));
+        let measure = measure(db, session_id, leaf_seq, known)?;
+        let mut all = self.known.borrow_mut();
+        if all.len() >= MAX_KNOWN {
+            all.clear();
+        }
+        all.insert(
+            session_id.as_str().to_owned(),
+            Known {
+                leaf_seq,
+                last_change,
+                measure,
+            },
+        );
+        Ok(measure)
+    }
+}
+
+/// Compacts the branch that grew, if it has to be. To be called when an append
+/// was answered; gives what was done last, or `None` where nothing had to be.
+pub async fn after_append(
+    watch: &Watch,
+    compactor: &Compactor<'_>,
+    session_id: &Id,
+    load_fixed: &dyn Fn() -> Result<Fixed>,
+) -> Result<Option<Outcome>> {
+    let settings = match load_settings(compactor.db, Some(session_id)) {
+        Ok(settings) => settings,
+        // Deleted since it grew.
+        Err(error) if error.code == Code::SessionNotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    if settings.compact_after.is_none() {
+        return Ok(None);
+    }
+    let Some(_lease) = watch.take(session_id) else {
+        return Ok(None);
+    };
+    let mut last = None;
+    for _ in 0..MAX_ROUNDS {
+        let Some(leaf) = get_tip(compactor.db, session_id)?.leaf else {
+            break;
+        };
+        let fixed = load_fixed()?;
+        let measure = watch.measure(compactor, session_id, leaf.seq)?;
+        let failed = load_journal(compactor.db, session_id)?.last_error;
+        let messages = fixed.calibration.correct(measure.tokens);
+        let is_due = is_due(&settings, fixed.with(messages), measure.after_compaction)
+            && !is_pausing(failed.as_ref(), leaf.seq);
+        let goes_on = last
+            .as_ref()
+            .is_some_and(|last: &Outcome| last.has_more && last.reason == Reason::Compacted);
+        if !is_due && !goes_on {
+            break;
+        }
+        let task = Task {
+            session_id,
+            leaf_seq: leaf.seq,
+            settings,
+            fixed,
+            is_auto: true,
+            dry_run: false,
+        };
+        let outcome = compactor.compact(&task).await?;
+        let is_over = outcome.reason != Reason::Compacted;
+        last = Some(outcome);
+        if is_over {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Whether the context has grown past the threshold: the one that was set, or,
+/// where a compaction ended near it or above, one that much further.
+fn is_due(settings: &Settings, estimate: Estimate, after_compaction: Option<i64>) -> bool {
+    let Some(limit) = settings.compact_after else {
+        return false;
+    };
+    let threshold = match after_compaction {
+        None => limit,
+        Some(after) if after < limit / 4 * 3 => limit,
+        Some(after) => after + limit.max(MIN_GROWTH_TOKENS),
+    };
+    // What the tail holds by itself can't be compacted.
+    estimate.total > threshold && estimate.messages > settings.tail_token_budget
+}
+
+/// After failures in a row, attempts are this many events apart: 1, 2, 4, …
+fn is_pausing(failed: Option<&LastCompactionError>, newest_seq: i64) -> bool {
+    failed.is_some_and(|last| {
+        let pause = 1_i64 << last.attempts.saturating_sub(1).min(6);
+        newest_seq - last.seq < pause.min(MAX_PAUSE_EVENTS)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(compact_after: Option<i64>) -> Settings {
+        Settings {
+            compact_after,
+            protect_head: 3,
+            tail_token_budget: 50,
+            min_tail_messages: 2,
+        }
+    }
+
+    #[test]
+    fn the_threshold_moves_away_from_what_a_compaction_left() {
+        for (limit, after, tokens, expected) in [
+            (None, None, 1_000_000, false),
+            (Some(100), None, 100, false),
+            (Some(100), None, 101, true),
+            // The tail alone.
+            (Some(10), None, 50, false),
+            (Some(10), None, 51, true),
+            // Well below it again: the threshold as it was set.
+            (Some(1_000), Some(400), 1_000, false),
+            (Some(1_000), Some(400), 1_001, true),
+            (Some(1_000), Some(749), 1_001, true),
+            // Near it or above: as much again, and never just a message more.
+            (Some(1_000), Some(750), 1_750, false),
+            (Some(1_000), Some(750), 1_751, true),
+            (Some(5_000), Some(6_000), 11_000, false),
+            (Some(5_000), Some(6_000), 11_001, true),
+            (Some(10), Some(500), 1_500, false),
+            (Some(10), Some(500), 1_501, true),
+        ] {
+            assert_eq!(
+                is_due(&settings(limit), Fixed::default().with(tokens), after),
+                expected,
+                "{limit:?} {after:?} {tokens}"
+            );
+        }
+    }
+
+    #[test]
+    fn failures_in_a_row_are_further_and_further_apart() {
+        let last = |attempts| LastCompactionError {
+            code: String::new(),
+            message: String::new(),
+            at: 0,
+            attempts,
+            seq: 10,
+        };
+        assert!(!is_pausing(None, 10));
+        for (attempts, first_seq) in [(1, 11), (2, 12), (3, 14), (7, 74), (60, 74)] {
+            assert!(
+                is_pausing(Some(&last(attempts)), first_seq - 1),
+                "{attempts}"
+            );
+            assert!(!is_pausing(Some(&last(attempts)), first_seq), "{attempts}");
+        }
+    }
+}

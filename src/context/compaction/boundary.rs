@@ -1,0 +1,178 @@
+//! Which messages a compaction covers. Pure.
+//!
+//! The first few stay, since they say what the conversation is for; the newest
+//! stay, since they are what is being talked about. A message holds its tool
+//! calls together with their results, so a boundary between messages never parts
+//! them.
+
+use std::ops;
+
+use super::settings::Settings;
+use crate::messages::tree::overlays::Range;
+
+/// A message of a path, or an overlay on it, as far as deciding needs it.
+#[derive(Debug, PartialEq)]
+pub struct Unit {
+    pub range: Range,
+    pub tokens: i64,
+    /// Where it is an overlay: what it says.
+    pub summary: Option<String>,
+    /// A call of its waits for the client or the user: its result is still to come.
+    pub is_open: bool,
+}
+
+/// The units to cover, oldest first; `None`: there is nothing to gain.
+///
+/// Where a summary stands among the protected head, or right after it, the new
+/// one begins where that one does, and takes its place.
+pub fn find_middle(units: &[Unit], settings: &Settings) -> Option<ops::Range<usize>> {
+    let protected = usize::try_from(settings.protect_head).unwrap_or(usize::MAX);
+    let first_summary = units.iter().position(|unit| unit.summary.is_some());
+    let start = protected.min(first_summary.unwrap_or(usize::MAX));
+    let first_open = units.iter().position(|unit| unit.is_open);
+    let end = tail_start(units, settings).min(first_open.unwrap_or(usize::MAX));
+    let middle = units.get(start..end)?;
+    let has_news = middle.iter().any(|unit| unit.summary.is_none());
+    has_news.then_some(start..end)
+}
+
+/// The first of the newest units that stay: as many as the budget holds, and
+/// never fewer than asked for.
+fn tail_start(units: &[Unit], settings: &Settings) -> usize {
+    let at_least = usize::try_from(settings.min_tail_messages).unwrap_or(usize::MAX);
+    let mut start = units.len();
+    let mut tokens = 0;
+    while let Some(unit) = start.checked_sub(1).and_then(|before| units.get(before)) {
+        tokens += unit.tokens;
+        let kept = units.len() - start;
+        if kept >= at_least && tokens > settings.tail_token_budget {
+            break;
+        }
+        start -= 1;
+    }
+    start
+}
+
+/// Cuts the middle into parts that each fit one call of a model, at most
+/// `max_parts` of them; a unit that is larger by itself goes alone. The parts
+/// hold no overlay that the summary takes the place of.
+pub fn parts(
+    units: &[Unit],
+    middle: ops::Range<usize>,
+    part_tokens: i64,
+    max_parts: usize,
+) -> Vec<ops::Range<usize>> {
+    let starts_with_summary = units
+        .get(middle.start)
+        .is_some_and(|unit| unit.summary.is_some());
+    let mut parts = Vec::new();
+    let first = middle.start + usize::from(starts_with_summary);
+    let mut start = first;
+    let mut tokens = 0;
+    for index in first..middle.end {
+        let more = units.get(index).map_or(0, |unit| unit.tokens);
+        if tokens + more > part_tokens && index > start {
+            parts.push(start..index);
+            start = index;
+            tokens = 0;
+        }
+        tokens += more;
+    }
+    if start < middle.end {
+        parts.push(start..middle.end);
+    }
+    parts.truncate(max_parts);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `10`: a message of 10 tokens; `s10`: a summary.
+    fn units(script: &str) -> Vec<Unit> {
+        let unit = |(index, token): (usize, &str)| {
+            let seq = index as i64 + 1;
+            let summary = token.strip_prefix('s');
+            Unit {
+                range: Range {
+                    from_seq: seq,
+                    to_seq: seq,
+                    above_seq: seq - 1,
+                },
+                tokens: summary
+                    .unwrap_or(token.trim_end_matches('?'))
+                    .parse()
+                    .unwrap(),
+                summary: summary.map(str::to_owned),
+                is_open: token.ends_with('?'),
+            }
+        };
+        script.split_whitespace().enumerate().map(unit).collect()
+    }
+
+    fn settings(protect_head: i64, tail_token_budget: i64, min_tail_messages: i64) -> Settings {
+        Settings {
+            compact_after: None,
+            protect_head,
+            tail_token_budget,
+            min_tail_messages,
+        }
+    }
+
+    #[test]
+    fn head_and_tail_stay() {
+        for (script, head, budget, at_least, expected) in [
+            ("5 5 5 5 5 5 5 5", 3, 10, 2, Some(3..6)),
+            ("5 5 5 5 5 5 5 5", 0, 0, 0, Some(0..8)),
+            // The budget is smaller than the messages that stay anyway.
+            ("5 5 5 5 50 50", 1, 10, 2, Some(1..4)),
+            // The tail reaches into the head.
+            ("5 5 5 5", 3, 100, 2, None),
+            ("5 5 5", 3, 0, 0, None),
+            ("5 5 5 5", 3, 0, 2, None),
+            ("", 3, 10, 2, None),
+            ("5 5", i64::MAX, 0, 0, None),
+            ("5 5", 0, 0, i64::MAX, None),
+        ] {
+            let settings = settings(head, budget, at_least);
+            assert_eq!(find_middle(&units(script), &settings), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_message_with_an_open_call_stays_and_so_does_what_follows_it() {
+        let settings = settings(1, 0, 0);
+        let units = units("5 5 5 5? 5 5");
+        assert_eq!(find_middle(&units, &settings), Some(1..3));
+    }
+
+    #[test]
+    fn a_summary_is_taken_along_but_never_alone() {
+        let settings = settings(3, 10, 2);
+        for (script, expected) in [
+            ("5 5 5 s5 5 5 5 5", Some(3..6)),
+            ("5 5 5 s5 5 5", None),
+            // One that covers part of the head, or all of it.
+            ("5 s5 5 5 5 5", Some(1..4)),
+            ("s5 5 5 5", Some(0..2)),
+            ("s5 5 5", None),
+        ] {
+            assert_eq!(find_middle(&units(script), &settings), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_long_middle_goes_in_parts() {
+        let all = |script: &str, max| {
+            let units = units(script);
+            let count = units.len();
+            parts(&units, 0..count, 10, max)
+        };
+        assert_eq!(all("4 4 4 4", 9), [0..2, 2..4]);
+        assert_eq!(all("4 40 4", 9), [0..1, 1..2, 2..3]);
+        assert_eq!(all("s4 4 4 4", 9), [1..3, 3..4]);
+        assert_eq!(all("9 9 9 9", 2), [0..1, 1..2]);
+        assert_eq!(all("s4", 9), []);
+    }
+}

@@ -1,0 +1,117 @@
+//! Overlays that a caller writes or takes away.
+
+use crate::base::database::{Database, Text, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::tip::get_tip;
+use crate::messages::run::{get_run_event, load_run_from};
+use crate::messages::tree::leaf::get_seq;
+use crate::messages::tree::overlays::{self, MAX_SUMMARY_BYTES, NewOverlay, Range};
+use crate::messages::tree::path::{Step, lies_on_path, walk_path};
+use crate::messages::view::MAX_RUN_EVENTS;
+use crate::store::changes::{self, ChangeType};
+
+/// Hides the events from `from_id` to `to_id` behind a summary. An edge inside a
+/// run of assistant and tool events moves to the run's, so that no call is
+/// parted from its result.
+pub fn add_compaction(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    summary: &str,
+    from_id: &Id,
+    to_id: &Id,
+) -> Result<Text> {
+    if summary.trim().is_empty() {
+        return Err(Error::invalid("summary", "`summary` must not be empty."));
+    }
+    if summary.len() > MAX_SUMMARY_BYTES {
+        let error = Error::payload_too_large("`summary`", MAX_SUMMARY_BYTES, summary.len());
+        return Err(error.with("field", "summary"));
+    }
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let from_seq = get_seq(db, session_id, "fromId", from_id)?;
+        let to_seq = get_seq(db, session_id, "toId", to_id)?;
+        if from_seq > to_seq || !lies_on_path(db, session_id, from_seq, to_seq)? {
+            return Err(Error::invalid(
+                "toId",
+                "`fromId` and `toId` must lie on one path, `fromId` first. `getHistory` with `leafId` shows a path.",
+            ));
+        }
+        let range = align(db, session_id, from_seq, to_seq)?;
+        let new = NewOverlay {
+            range,
+            from_id: &get_run_event(db, session_id, range.from_seq)?.id,
+            to_id: &get_run_event(db, session_id, range.to_seq)?.id,
+            summary,
+            tokens_before: None,
+            tokens_after: None,
+        };
+        let id = overlays::insert(db, host, session_id, &new)?;
+        record(db, host, session_id, tip.last_seq(), &id)?;
+        overlays::get_json(db, session_id, &id)
+    })
+}
+
+/// Takes an overlay away, and what it hid is read again; `false`: there is none.
+pub fn delete_compaction(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    id: &Id,
+) -> Result<bool> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        if !overlays::delete(db, session_id, id)? {
+            return Ok(false);
+        }
+        record(db, host, session_id, tip.last_seq(), id)?;
+        Ok(true)
+    })
+}
+
+fn record(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    id: &Id,
+) -> Result<()> {
+    let changed = [Some(id.as_str())];
+    changes::record(
+        db,
+        host,
+        session_id,
+        last_seq,
+        ChangeType::Compaction,
+        &changed,
+    )
+}
+
+fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<Range> {
+    let last = get_run_event(db, session_id, to_seq)?;
+    let to_seq = load_run_from(db, session_id, last)?.last_seq();
+    let mut range = Range {
+        from_seq,
+        to_seq,
+        above_seq: 0,
+    };
+    let mut passed = 0;
+    walk_path(db, session_id, from_seq, IS_RUN_MEMBER, 2, &mut |row| {
+        let (seq, parent_seq, is_run_member) =
+            (row.integer(0)?, row.integer(1)?, row.integer(3)? == 1);
+        // The first row is where it starts; one above it belongs to it only in a run.
+        if passed > 0 && !is_run_member {
+            return Ok(Step::Stop);
+        }
+        passed += 1;
+        range.from_seq = seq;
+        range.above_seq = parent_seq;
+        let goes_on = is_run_member && passed < MAX_RUN_EVENTS;
+        Ok(if goes_on { Step::On } else { Step::Stop })
+    })?;
+    Ok(range)
+}

@@ -1,0 +1,155 @@
+//! What a path costs a model, estimated: its messages as they are read, with
+//! the overlays in place of what they cover, and what goes before them.
+
+use std::collections::HashSet;
+
+use serde::Serialize;
+
+use super::boundary::Unit;
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::tokens;
+use crate::context::working_context::build::message_tokens;
+use crate::context::working_context::message::from_row;
+use crate::log::row::EventRow;
+use crate::log::tip::get_tip;
+use crate::messages::history::{Item, Start, walk_items};
+use crate::messages::tree::overlays::Range;
+use crate::messages::tree::path::Step;
+use crate::store::calibration::Calibration;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Estimate {
+    pub messages: i64,
+    pub system_prompt: i64,
+    pub tools: i64,
+    pub total: i64,
+}
+
+/// Tokens of what goes before the messages, as the agent's provider counts them,
+/// and how the messages' own are corrected.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Fixed {
+    pub system_prompt: i64,
+    pub tools: i64,
+    pub calibration: Calibration,
+}
+
+impl Fixed {
+    /// With messages of so many tokens, corrected already.
+    pub fn with(self, messages: i64) -> Estimate {
+        Estimate {
+            messages,
+            system_prompt: self.system_prompt,
+            tools: self.tools,
+            total: messages + self.system_prompt + self.tools,
+        }
+    }
+}
+
+pub fn event_tokens(row: &EventRow) -> Result<i64> {
+    Ok(from_row(row)?.iter().map(message_tokens).sum())
+}
+
+/// The units of the path that ends at `leaf_seq`, oldest first, their tokens corrected.
+pub fn load_units(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+    calibration: Calibration,
+) -> Result<Vec<Unit>> {
+    let copied_seq = get_tip(db, session_id)?.copied_seq;
+    let mut units: Vec<Unit> = Vec::new();
+    let mut is_within_run = false;
+    // Calls whose results were passed on the way up.
+    let mut answered: HashSet<String> = HashSet::new();
+    walk_items(db, session_id, Start::At(leaf_seq), i64::MAX, &mut |item| {
+        match item {
+            Item::Event(row) => {
+                let tokens = event_tokens(&row)?;
+                answered.extend(row.answered_call()?);
+                // What a file or a fork left open stays so, and keeps nothing from it.
+                let is_open =
+                    row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
+                let joins = is_within_run && row.is_run_member();
+                is_within_run = row.is_run_member();
+                match units.last_mut().filter(|_| joins) {
+                    Some(unit) => {
+                        unit.tokens += tokens;
+                        unit.is_open |= is_open;
+                        unit.range.from_seq = row.seq;
+                        unit.range.above_seq = row.parent_seq;
+                    }
+                    None => units.push(Unit {
+                        range: Range {
+                            from_seq: row.seq,
+                            to_seq: row.seq,
+                            above_seq: row.parent_seq,
+                        },
+                        tokens,
+                        summary: None,
+                        is_open,
+                    }),
+                }
+            }
+            Item::Summary(overlay) => {
+                is_within_run = false;
+                units.push(Unit {
+                    range: overlay.range,
+                    tokens: tokens::estimate(&overlay.summary),
+                    summary: Some(overlay.summary),
+                    is_open: false,
+                });
+            }
+        }
+        Ok(Step::On)
+    })?;
+    units.reverse();
+    for unit in &mut units {
+        unit.tokens = calibration.correct(unit.tokens);
+    }
+    Ok(units)
+}
+
+/// A path's tokens, estimated and not corrected, and those of the whole context
+/// right after its newest compaction, corrected as they were then.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Measure {
+    pub tokens: i64,
+    pub after_compaction: Option<i64>,
+}
+
+/// Measures the path that ends at `leaf_seq`, up to its root or to an event
+/// that was measured before.
+pub fn measure(
+    db: &dyn Database,
+    session_id: &Id,
+    leaf_seq: i64,
+    known: Option<(i64, Measure)>,
+) -> Result<Measure> {
+    let mut measure = Measure::default();
+    let expected = known.map_or(i64::MAX, |(known_seq, _)| leaf_seq - known_seq + 1);
+    walk_items(db, session_id, Start::At(leaf_seq), expected, &mut |item| {
+        match item {
+            Item::Event(row) => {
+                if let Some((known_seq, before)) = known
+                    && row.seq == known_seq
+                {
+                    measure.tokens += before.tokens;
+                    measure.after_compaction = before.after_compaction;
+                    return Ok(Step::Stop);
+                }
+                measure.tokens += event_tokens(&row)?;
+            }
+            Item::Summary(overlay) => {
+                measure.tokens += tokens::estimate(&overlay.summary);
+                measure.after_compaction = measure.after_compaction.or(overlay.tokens_after);
+            }
+        }
+        Ok(Step::On)
+    })?;
+    Ok(measure)
+}

@@ -1,0 +1,104 @@
+//! What every turn sends before its messages: the system prompt and the tools.
+//!
+//! The prompt is the frozen one, once there is one: it is what is sent. Before
+//! that it is estimated as things stand, without freezing anything.
+
+use super::estimate::Fixed;
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::tokens;
+use crate::context::tools::{Toolbox, load_tools};
+use crate::memory::block::{Block, hold_here};
+use crate::memory::frozen::find_frozen;
+use crate::memory::prompt::{Format, render};
+use crate::memory::source::Home;
+use crate::memory::view::{load_view, read_view};
+use crate::memory::{Memory, Scope};
+use crate::models::ToolDefinition;
+use crate::store::calibration::load_calibration;
+use crate::store::config::{Config, load_config};
+
+/// With every home of the session's blocks asked, where no prompt is frozen yet.
+/// `others` are the tools that come beside the memory's.
+pub async fn read_fixed(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    others: &[ToolDefinition],
+) -> Result<Fixed> {
+    let scope = Scope::Session(session_id);
+    let prompt = match find_frozen(memory.db, scope)? {
+        Some(frozen) => frozen.prompt,
+        None => render(&read_view(memory, scope).await?, Format::Text),
+    };
+    count(memory, session_id, &prompt, others)
+}
+
+/// Without going outside: of blocks that live elsewhere only what is frozen counts.
+pub fn load_fixed(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    others: &[ToolDefinition],
+) -> Result<Fixed> {
+    let scope = Scope::Session(session_id);
+    let prompt = match find_frozen(memory.db, scope)? {
+        Some(frozen) => frozen.prompt,
+        None => {
+            let mut blocks = Vec::new();
+            for block in load_view(memory, scope)? {
+                if block.home() == Home::Object {
+                    blocks.push(Block::new(&block, hold_here(memory, &block)?));
+                }
+            }
+            render(&blocks, Format::Text)
+        }
+    };
+    count(memory, session_id, &prompt, others)
+}
+
+fn count(
+    memory: &Memory<'_>,
+    session_id: &Id,
+    prompt: &str,
+    others: &[ToolDefinition],
+) -> Result<Fixed> {
+    let config = load_config(memory.db)?;
+    let calibration = load_calibration(memory.db)?;
+    let instructions = config.system_instructions.iter();
+    let system_prompt =
+        tokens::estimate(prompt) + instructions.map(|text| tokens::estimate(text)).sum::<i64>();
+    let mut tools = load_tools(&toolbox(memory, &config, session_id))?;
+    for tool in others {
+        if !tools.iter().any(|known| known.name == tool.name) {
+            tools.push(tool.clone());
+        }
+    }
+    Ok(Fixed {
+        system_prompt: calibration.correct(system_prompt),
+        tools: calibration.correct(tools_tokens(&tools)),
+        calibration,
+    })
+}
+
+/// As a turn has it.
+fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> Toolbox<'a> {
+    Toolbox {
+        memory: *memory,
+        config,
+        session_id: Some(session_id),
+        turn_id: None,
+        only_session: None,
+        writes_agent: true,
+    }
+}
+
+/// What tools cost a model, estimated and not corrected.
+pub fn tools_tokens(tools: &[ToolDefinition]) -> i64 {
+    tools.iter().map(tool_tokens).sum()
+}
+
+fn tool_tokens(tool: &ToolDefinition) -> i64 {
+    [&tool.name, &tool.description, tool.parameters.get()]
+        .into_iter()
+        .map(tokens::estimate)
+        .sum()
+}

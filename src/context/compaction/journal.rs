@@ -1,0 +1,101 @@
+//! What a session remembers of its compactions beside the overlays: settings of
+//! its own, how the last attempts went and why. One JSON value in its row.
+
+use serde::{Deserialize, Serialize};
+
+use super::settings::Own;
+use crate::base::database::{Database, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::log::sessions::LastCompactionError;
+
+/// Decisions that are remembered.
+const MAX_DECISIONS: usize = 20;
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Journal {
+    pub settings: Own,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<LastCompactionError>,
+    /// Newest last.
+    pub decisions: Vec<Decision>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    pub at: i64,
+    /// Whether the growth of the conversation asked, or a caller.
+    pub is_auto: bool,
+    pub reason: String,
+    pub tokens_before: i64,
+    pub tokens_after: i64,
+}
+
+pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
+    let sql = "SELECT compaction FROM cf_agents_sessions WHERE id = ?1";
+    let row = find_row(db, sql, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    match row.find_text(0) {
+        Some(json) => serde_json::from_str(json)
+            .map_err(|_| Error::corrupt_row(session_id.as_str(), "compaction settings")),
+        None => Ok(Journal::default()),
+    }
+}
+
+/// What a new session's row holds that brings settings of its own.
+pub fn render_settings(settings: Own) -> Result<String> {
+    let journal = Journal {
+        settings,
+        ..Journal::default()
+    };
+    serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))
+}
+
+/// Loads, changes and stores. Part of a transaction. The session's activity is
+/// its conversation's, and doesn't move.
+pub fn change_journal(
+    db: &dyn Database,
+    session_id: &Id,
+    change: impl FnOnce(&mut Journal),
+) -> Result<()> {
+    let before = load_journal(db, session_id)?;
+    let mut journal = before.clone();
+    change(&mut journal);
+    if journal == before {
+        return Ok(());
+    }
+    let surplus = journal.decisions.len().saturating_sub(MAX_DECISIONS);
+    journal.decisions.drain(..surplus);
+    let json =
+        serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))?;
+    db.run(
+        "UPDATE cf_agents_sessions SET compaction = ?2 WHERE id = ?1",
+        &[session_id.as_str().into(), json.into()],
+    )
+}
+
+/// Remembers a failure. A session that is gone meanwhile has nothing to remember.
+pub fn record_failure(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    seq: i64,
+    error: &Error,
+    decision: Decision,
+) -> Result<()> {
+    change_journal(db, session_id, |journal| {
+        let attempts = journal.last_error.as_ref().map_or(0, |last| last.attempts);
+        journal.last_error = Some(LastCompactionError {
+            code: error.code.name().to_owned(),
+            message: error.message.clone(),
+            at: host.now_ms(),
+            attempts: attempts.saturating_add(1),
+            seq,
+        });
+        journal.decisions.push(decision);
+    })
+}

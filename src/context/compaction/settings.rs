@@ -1,0 +1,93 @@
+//! When and how far a conversation is compacted: the agent's settings, and for
+//! a session its own over them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::error::{Error, Result};
+
+/// What holds where nothing was set.
+const PROTECT_HEAD: i64 = 3;
+const TAIL_TOKEN_BUDGET: i64 = 20_000;
+const MIN_TAIL_MESSAGES: i64 = 2;
+
+/// Bounds of the settings: more than any model's context, and any conversation's head or tail.
+const MAX_TOKENS: i64 = 100_000_000;
+const MAX_MESSAGES: i64 = 100_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Settings {
+    /// Tokens of the whole context beyond which it is compacted by itself; `null`: never.
+    pub compact_after: Option<i64>,
+    /// The first messages, which are never summarised.
+    pub protect_head: i64,
+    /// Tokens of the newest messages that stay as they are.
+    pub tail_token_budget: i64,
+    /// Newest messages that stay whatever their tokens.
+    pub min_tail_messages: i64,
+}
+
+/// Settings of one scope: what it says itself.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Own {
+    /// An inner `None` switches it off.
+    #[serde(
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "crate::base::json::nullable"
+    )]
+    pub compact_after: Option<Option<i64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub protect_head: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tail_token_budget: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_tail_messages: Option<i64>,
+}
+
+impl Own {
+    /// Holds the numbers against their bounds; that they are not negative is
+    /// their type's to say at the door.
+    pub fn check(&self) -> Result<()> {
+        if self.compact_after == Some(Some(0)) {
+            return Err(Error::invalid(
+                "compactAfter",
+                "`compactAfter` must be at least 1 token, or `null` to switch it off.",
+            ));
+        }
+        at_most("compactAfter", self.compact_after.flatten(), MAX_TOKENS)?;
+        at_most("protectHead", self.protect_head, MAX_MESSAGES)?;
+        at_most("tailTokenBudget", self.tail_token_budget, MAX_TOKENS)?;
+        at_most("minTailMessages", self.min_tail_messages, MAX_MESSAGES)
+    }
+
+    /// `newer` where it says something.
+    pub fn with(self, newer: Self) -> Self {
+        Self {
+            compact_after: newer.compact_after.or(self.compact_after),
+            protect_head: newer.protect_head.or(self.protect_head),
+            tail_token_budget: newer.tail_token_budget.or(self.tail_token_budget),
+            min_tail_messages: newer.min_tail_messages.or(self.min_tail_messages),
+        }
+    }
+
+    pub fn settings(self) -> Settings {
+        Settings {
+            compact_after: self.compact_after.flatten(),
+            protect_head: self.protect_head.unwrap_or(PROTECT_HEAD),
+            tail_token_budget: self.tail_token_budget.unwrap_or(TAIL_TOKEN_BUDGET),
+            min_tail_messages: self.min_tail_messages.unwrap_or(MIN_TAIL_MESSAGES),
+        }
+    }
+}
+
+fn at_most(field: &str, value: Option<i64>, max: i64) -> Result<()> {
+    match value {
+        Some(value) if value > max => Err(Error::invalid(
+            field,
+            format!("`{field}` must be at most {max}."),
+        )),
+        _ => Ok(()),
+    }
+}

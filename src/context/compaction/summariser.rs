@@ -1,0 +1,40 @@
+//! Summaries written by the agent's model.
+
+use super::act::{Summarised, Summariser};
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::outside::{Later, Outside};
+use crate::models::call::{choose_model, complete};
+use crate::models::message::{ContextMessage, Role};
+use crate::models::{ModelRequest, Usage};
+use crate::store::config::load_config;
+
+pub struct ModelSummariser<'a> {
+    pub db: &'a dyn Database,
+    pub outside: &'a dyn Outside,
+}
+
+impl Summariser for ModelSummariser<'_> {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised> {
+        Box::pin(async move {
+            let mut usage = Usage::default();
+            let summary = self.ask(prompt, max_tokens, &mut usage).await;
+            Summarised { summary, usage }
+        })
+    }
+}
+
+impl ModelSummariser<'_> {
+    async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut Usage) -> Result<String> {
+        let config = load_config(self.db)?;
+        let choice = choose_model(self.outside, config.model.as_deref())?;
+        let messages = [ContextMessage::plain(Role::User, prompt)];
+        let request = ModelRequest {
+            system: &[],
+            messages: &messages,
+            tools: &[],
+            max_output_tokens: Some(max_tokens),
+        };
+        complete(self.outside, &choice, &request, usage).await
+    }
+}

@@ -1,0 +1,81 @@
+//! What a model sent as a tool's arguments: read with patience, and where it is
+//! wrong, answered with what would be right.
+
+use serde_json::{Map, Value};
+
+use crate::base::error::{Error, Result};
+use crate::memory::definition::Definition;
+
+pub struct Arguments(Map<String, Value>);
+
+impl Arguments {
+    /// An object, or the text of one, as some models send it. Fields that no
+    /// tool asks for are nobody's harm.
+    pub fn parse(text: &str) -> Result<Self> {
+        let wrong = || mistake("The arguments must be a JSON object.");
+        if text.trim().is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        let value: Value = serde_json::from_str(text).map_err(|_| wrong())?;
+        match value {
+            Value::Object(fields) => Ok(Self(fields)),
+            Value::Null => Ok(Self(Map::new())),
+            Value::String(text) => match serde_json::from_str(&text) {
+                Ok(Value::Object(fields)) => Ok(Self(fields)),
+                _ => Err(wrong()),
+            },
+            _ => Err(wrong()),
+        }
+    }
+
+    pub fn get_text(&self, name: &str) -> Result<&str> {
+        self.find_text(name)?
+            .ok_or_else(|| mistake(format!("`{name}` is missing: it must be a string.")))
+    }
+
+    pub fn find_text(&self, name: &str) -> Result<Option<&str>> {
+        text_in(&self.0, name, name)
+    }
+
+    /// A text in an object of this name.
+    pub fn find_inner_text(&self, outer: &str, name: &str) -> Result<Option<&str>> {
+        match self.0.get(outer) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::Object(fields)) => text_in(fields, name, &format!("{outer}.{name}")),
+            Some(_) => Err(mistake(format!("`{outer}` must be an object."))),
+        }
+    }
+
+    /// The block that `label` names, among those that the tool can address.
+    pub fn get_block<'b>(&self, blocks: &[&'b Definition]) -> Result<&'b Definition> {
+        let right = || {
+            let labels: Vec<String> = blocks
+                .iter()
+                .map(|block| format!("\"{}\"", block.label))
+                .collect();
+            format!("`label` must be one of {}.", labels.join(", "))
+        };
+        let label = match self.find_text("label") {
+            Ok(Some(label)) => label.trim().to_lowercase(),
+            Ok(None) => return Err(mistake(format!("`label` is missing. {}", right()))),
+            Err(_) => return Err(mistake(right())),
+        };
+        blocks
+            .iter()
+            .find(|block| block.label.key() == label)
+            .copied()
+            .ok_or_else(|| mistake(format!("This tool has no such block. {}", right())))
+    }
+}
+
+fn text_in<'a>(fields: &'a Map<String, Value>, name: &str, path: &str) -> Result<Option<&'a str>> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(mistake(format!("`{path}` must be a string."))),
+    }
+}
+
+pub fn mistake(message: impl Into<String>) -> Error {
+    Error::invalid("arguments", message)
+}

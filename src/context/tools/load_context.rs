@@ -1,0 +1,109 @@
+//! `load_context`: the model takes a document whole into its context. The
+//! answer is the document and nothing else: by that the working context knows
+//! it again.
+
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::{Tool, Toolbox, describe_blocks, labels_of};
+use crate::base::error::{Code, Error, Result};
+use crate::memory::definition::Definition;
+use crate::memory::kind::Kind;
+use crate::memory::skills::{get_document, list, loaded};
+
+pub const NAME: &str = "load_context";
+
+/// Keys that are named to a model that got one wrong.
+const MAX_NAMED: usize = 30;
+
+pub fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
+    blocks
+        .iter()
+        .filter(|block| block.kind == Kind::Loadable)
+        .collect()
+}
+
+pub fn define(blocks: &[Definition]) -> Option<Tool> {
+    let blocks = addressed(blocks);
+    if blocks.is_empty() {
+        return None;
+    }
+    Some(Tool {
+        name: NAME,
+        description: format!(
+            "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",
+            describe_blocks(&blocks)
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "enum": labels_of(&blocks),
+                    "description": "The block that lists the document."
+                },
+                "key": {"type": "string", "description": "The document's key, as it is listed."}
+            },
+            "required": ["label", "key"]
+        }),
+    })
+}
+
+pub async fn run(
+    toolbox: &Toolbox<'_>,
+    blocks: &[Definition],
+    arguments: &Arguments,
+) -> Result<String> {
+    let block = arguments.get_block(&addressed(blocks))?;
+    let key = arguments.get_text("key")?;
+    let memory = &toolbox.memory;
+    let document = match get_document(memory, block, key).await {
+        Err(error) if error.code == Code::SkillNotFound => {
+            return Err(with_keys(toolbox, block, error).await);
+        }
+        document => document?,
+    };
+    let Some(session_id) = toolbox.session_id else {
+        return Ok(document.content);
+    };
+    let is_new = loaded::load(
+        memory.db,
+        memory.host,
+        session_id,
+        &block.label,
+        &document.key,
+        &document.content,
+    )?;
+    Ok(if is_new {
+        document.content
+    } else {
+        format!(
+            "{}/{key} is loaded already: it stands in your context.",
+            block.label
+        )
+    })
+}
+
+/// The error, with the keys that there are.
+async fn with_keys(toolbox: &Toolbox<'_>, block: &Definition, error: Error) -> Error {
+    // What failed is told already; that the listing fails as well adds nothing.
+    let Ok(listing) = list(&toolbox.memory, block).await else {
+        return error;
+    };
+    let keys: Vec<String> = listing
+        .into_skills()
+        .into_iter()
+        .take(MAX_NAMED)
+        .map(|skill| format!("\"{}\"", skill.key))
+        .collect();
+    let message = if keys.is_empty() {
+        format!("{} has no such document.", block.label)
+    } else {
+        format!(
+            "{} has no such document. It has: {}.",
+            block.label,
+            keys.join(", ")
+        )
+    };
+    Error { message, ..error }
+}

@@ -1,0 +1,192 @@
+//! The tools that a model works its memory with: which there are for a session,
+//! and running one. Made from the blocks: a tool exists when a block calls for
+//! it, and names only the blocks that it can address.
+//!
+//! The rule it protects: what a model does wrong is an answer that it can read
+//! and mend, never an error of the request.
+
+mod arguments;
+mod load_context;
+mod search_context;
+mod session_search;
+mod set_context;
+mod unload_context;
+
+use serde::Serialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use self::arguments::Arguments;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::memory::definition::Definition;
+use crate::memory::homes::find_unavailable;
+use crate::memory::view::load_view;
+use crate::memory::{Memory, Scope, Writer};
+use crate::models::ToolDefinition;
+use crate::store::config::Config;
+
+/// In whose name tools run.
+#[derive(Clone, Copy)]
+pub struct Toolbox<'a> {
+    pub memory: Memory<'a>,
+    pub config: &'a Config,
+    /// The session whose blocks and documents they work with, beside the agent's.
+    pub session_id: Option<&'a Id>,
+    pub turn_id: Option<&'a str>,
+    /// Nothing is found but what was said in this session.
+    pub only_session: Option<&'a Id>,
+    /// Whether the agent's own blocks, which its other sessions see, may be
+    /// written. Not for a caller who is narrowed to one session, unless their token
+    /// says so: what they say, a model may do.
+    pub writes_agent: bool,
+}
+
+/// What a tool gave; failures are data that the model can read.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Outcome {
+    pub output: String,
+    pub is_error: bool,
+}
+
+impl<'a> Toolbox<'a> {
+    fn scope(&self) -> Scope<'a> {
+        self.session_id.map_or(Scope::Agent, Scope::Session)
+    }
+
+    fn writer(&self) -> Writer<'a> {
+        Writer {
+            is_tool: true,
+            session_id: self.session_id,
+            turn_id: self.turn_id,
+        }
+    }
+
+    fn may_write(&self, block: &Definition) -> bool {
+        block.model_may_write() && (self.writes_agent || block.is_sessions())
+    }
+}
+
+/// The tools that there are.
+pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
+    let blocks = load_view(&toolbox.memory, toolbox.scope())?;
+    let writable: Vec<Definition> = blocks
+        .iter()
+        .filter(|block| toolbox.may_write(block))
+        .cloned()
+        .collect();
+    let tools = [
+        set_context::define(&writable),
+        search_context::define(&blocks),
+        load_context::define(&blocks),
+        unload_context::define(&blocks),
+        session_search::define(toolbox.config),
+    ];
+    tools
+        .into_iter()
+        .flatten()
+        .map(Tool::into_definition)
+        .collect()
+}
+
+/// All of them. A test holds that each is defined above and run below.
+pub const NAMES: &[&str] = &[
+    set_context::NAME,
+    search_context::NAME,
+    load_context::NAME,
+    unload_context::NAME,
+    session_search::NAME,
+];
+
+/// Whether this is a name of a tool of ours, there or not.
+pub fn is_ours(name: &str) -> bool {
+    NAMES.contains(&name)
+}
+
+/// Runs a tool. `arguments` is what the model sent, whatever it is.
+pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<Outcome> {
+    match attempt(toolbox, name, arguments).await {
+        Ok(output) => Ok(Outcome {
+            output,
+            is_error: false,
+        }),
+        Err(error) if error.code.status() >= 500 && !is_told(&error) => Err(error),
+        Err(error) => Ok(Outcome {
+            output: error.message,
+            is_error: true,
+        }),
+    }
+}
+
+/// A home that is away, or isn't there, is no failure of this object's.
+fn is_told(error: &Error) -> bool {
+    find_unavailable(error).is_some() || error.code == crate::base::error::Code::NotConfigured
+}
+
+async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<String> {
+    let blocks = load_view(&toolbox.memory, toolbox.scope())?;
+    let there = load_tools(toolbox)?;
+    if !there.iter().any(|tool| tool.name == name) {
+        return Err(unknown_tool(&there));
+    }
+    let arguments = Arguments::parse(arguments)?;
+    match name {
+        set_context::NAME => set_context::run(toolbox, &blocks, &arguments).await,
+        search_context::NAME => search_context::run(toolbox, &blocks, &arguments).await,
+        load_context::NAME => load_context::run(toolbox, &blocks, &arguments).await,
+        unload_context::NAME => unload_context::run(toolbox, &blocks, &arguments),
+        session_search::NAME => session_search::run(toolbox, &arguments).await,
+        _ => Err(unknown_tool(&there)),
+    }
+}
+
+fn unknown_tool(there: &[ToolDefinition]) -> Error {
+    let names: Vec<&str> = there.iter().map(|tool| tool.name.as_str()).collect();
+    let message = if names.is_empty() {
+        "There is no such tool; there are none here.".to_owned()
+    } else {
+        format!("There is no such tool. There are: {}.", names.join(", "))
+    };
+    Error::invalid("name", message)
+}
+
+/// A tool before its schema became text.
+struct Tool {
+    name: &'static str,
+    description: String,
+    parameters: Value,
+}
+
+impl Tool {
+    fn into_definition(self) -> Result<ToolDefinition> {
+        let parameters = RawValue::from_string(self.parameters.to_string())
+            .map_err(|error| Error::storage(error.to_string()))?;
+        Ok(ToolDefinition {
+            name: self.name.to_owned(),
+            description: self.description,
+            parameters,
+        })
+    }
+}
+
+/// The blocks as a tool's description names them, a line each.
+fn describe_blocks(blocks: &[&Definition]) -> String {
+    blocks
+        .iter()
+        .map(|block| match &block.description {
+            Some(description) => {
+                format!("\n- {} ({}): {description}", block.label, block.kind.name())
+            }
+            None => format!("\n- {} ({})", block.label, block.kind.name()),
+        })
+        .collect()
+}
+
+fn labels_of(blocks: &[&Definition]) -> Vec<String> {
+    blocks
+        .iter()
+        .map(|block| block.label.as_str().to_owned())
+        .collect()
+}

@@ -1,0 +1,86 @@
+//! `search_context`: the model looks something up in a searchable block.
+
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::{Tool, Toolbox, describe_blocks, labels_of};
+use crate::base::error::Result;
+use crate::memory::definition::Definition;
+use crate::memory::kind::Kind;
+use crate::vectors::entries::search;
+
+pub const NAME: &str = "search_context";
+
+/// Entries that a model is shown, and characters of each.
+const MAX_RESULTS: i64 = 5;
+const MAX_ENTRY_CHARS: usize = 2_000;
+
+fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
+    blocks
+        .iter()
+        .filter(|block| block.kind == Kind::Searchable)
+        .collect()
+}
+
+pub fn define(blocks: &[Definition]) -> Option<Tool> {
+    let blocks = addressed(blocks);
+    if blocks.is_empty() {
+        return None;
+    }
+    Some(Tool {
+        name: NAME,
+        description: format!(
+            "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",
+            describe_blocks(&blocks)
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "enum": labels_of(&blocks),
+                    "description": "The block to search."
+                },
+                "query": {"type": "string", "description": "What to look for, in a few words."}
+            },
+            "required": ["label", "query"]
+        }),
+    })
+}
+
+pub async fn run(
+    toolbox: &Toolbox<'_>,
+    blocks: &[Definition],
+    arguments: &Arguments,
+) -> Result<String> {
+    let block = arguments.get_block(&addressed(blocks))?;
+    let query = arguments.get_text("query")?;
+    let found = search(&toolbox.memory, block, query, MAX_RESULTS).await?;
+    let results = found.results;
+    if results.is_empty() {
+        return Ok(format!(
+            "Nothing in {} matches. Try other words.",
+            block.label
+        ));
+    }
+    let shown: Vec<String> = results
+        .iter()
+        .map(|result| {
+            let name = match (&result.title, &result.key) {
+                (Some(title), Some(key)) => format!("[{key}] {title}\n"),
+                (None, Some(key)) => format!("[{key}]\n"),
+                (Some(title), None) => format!("{title}\n"),
+                (None, None) => String::new(),
+            };
+            format!("{name}{}", cut(&result.content))
+        })
+        .collect();
+    Ok(shown.join("\n\n"))
+}
+
+fn cut(text: &str) -> String {
+    match text.char_indices().nth(MAX_ENTRY_CHARS) {
+        Some((at, _)) => format!("{}…", text.get(..at).unwrap_or_default()),
+        None => text.to_owned(),
+    }
+}

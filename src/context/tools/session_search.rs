@@ -1,0 +1,70 @@
+//! `session_search`: the model looks for what was said in the agent's sessions.
+
+use serde_json::json;
+
+use super::arguments::Arguments;
+use super::{Tool, Toolbox};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::search::build::{Asker, advance};
+use crate::search::request::Search;
+use crate::store::config::Config;
+use crate::vectors::events::search;
+
+pub const NAME: &str = "session_search";
+
+/// Places that a model is shown.
+const MAX_RESULTS: usize = 8;
+
+/// What a model is told where older events are not in the index yet.
+const STILL_INDEXING: &str =
+    "(Older conversations are still being indexed: search again later for more.)";
+
+pub fn define(config: &Config) -> Option<Tool> {
+    config.session_search.then(|| Tool {
+        name: NAME,
+        description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "query": {"type": "string", "description": "What to look for, in a few words."}
+            },
+            "required": ["query"]
+        }),
+    })
+}
+
+pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String> {
+    let query = arguments.get_text("query")?;
+    let db = toolbox.memory.db;
+    let only = toolbox.only_session.map(Id::as_str);
+    let progress = advance(db, only.map_or(Asker::Anyone(None), Asker::Only))?;
+    let wanted = Search {
+        query,
+        session_id: toolbox.only_session,
+        limit: MAX_RESULTS,
+        roles: None,
+        since_ms: None,
+        until_ms: None,
+    };
+    let found = search(db, toolbox.memory.outside, &wanted).await?.hits;
+    if found.is_empty() {
+        return Ok(match progress.is_pending {
+            true => format!("Nothing that was said matches. {STILL_INDEXING}"),
+            false => "Nothing that was said matches. Try other words.".to_owned(),
+        });
+    }
+    let mut lines: Vec<String> = found
+        .iter()
+        .map(|hit| {
+            let session = hit.session_name.as_deref().unwrap_or(&hit.session_id);
+            let snippet: Vec<&str> = hit.snippet.split_whitespace().collect();
+            let snippet = snippet.join(" ");
+            format!("[{session}] {}: {snippet}", hit.role)
+        })
+        .collect();
+    if progress.is_pending {
+        lines.push(STILL_INDEXING.to_owned());
+    }
+    Ok(lines.join("\n"))
+}

@@ -1,0 +1,249 @@
+//! `set_context`: the model writes into its memory. Into a writable block a
+//! text; into a searchable one an entry, into a loadable one a document, whose
+//! key is made from its title.
+
+use serde_json::json;
+
+use super::arguments::{Arguments, mistake};
+use super::{Tool, Toolbox, describe_blocks, labels_of};
+use crate::base::error::Result;
+use crate::memory::definition::Definition;
+use crate::memory::kind::Kind;
+use crate::memory::skills::Addition;
+use crate::memory::source::Home;
+use crate::memory::write::{Placement, Text, write};
+use crate::memory::{entries, skills};
+use crate::vectors;
+
+pub const NAME: &str = "set_context";
+
+/// Characters of a key that is made from a title.
+const MAX_KEY_CHARS: usize = 80;
+
+/// Whether an append can read what is there.
+fn is_readable(block: &Definition) -> bool {
+    match block.home() {
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => true,
+        Home::Service { .. } | Home::Agent { .. } => false,
+    }
+}
+
+fn addressed<'b>(blocks: impl IntoIterator<Item = &'b Definition>) -> Vec<&'b Definition> {
+    blocks
+        .into_iter()
+        .filter(|block| block.kind != Kind::Readonly)
+        .collect()
+}
+
+pub fn define(blocks: &[Definition]) -> Option<Tool> {
+    let blocks = addressed(blocks);
+    if blocks.is_empty() {
+        return None;
+    }
+    Some(Tool {
+        name: NAME,
+        description: format!(
+            "Write into your memory. In a writable block, `content` replaces the text or is appended to it as a new line; keep within its budget. In a searchable or loadable block it is kept as one entry or document, named by `metadata.title`; the same title again replaces it. Blocks:{}",
+            describe_blocks(&blocks)
+        ),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "enum": labels_of(&blocks),
+                    "description": "The block to write into."
+                },
+                "content": {"type": "string", "description": "The text."},
+                "action": {
+                    "type": "string",
+                    "enum": ["replace", "append"],
+                    "description": "Whether it takes the place of what is there or is added to it. Default: replace."
+                },
+                "metadata": {
+                    "type": "object",
+                    "properties": {
+                        "title": {"type": "string", "description": "Names an entry or a document."},
+                        "description": {"type": "string", "description": "One line about a document, shown in its listing."}
+                    },
+                    "description": "For searchable and loadable blocks."
+                }
+            },
+            "required": ["label", "content"]
+        }),
+    })
+}
+
+pub async fn run(
+    toolbox: &Toolbox<'_>,
+    blocks: &[Definition],
+    arguments: &Arguments,
+) -> Result<String> {
+    let writable = blocks.iter().filter(|block| toolbox.may_write(block));
+    let all: Vec<&Definition> = blocks.iter().collect();
+    let block = arguments.get_block(&addressed(writable)).map_err(|error| {
+        match arguments.get_block(&all) {
+            Ok(block) => mistake(format!(
+                "{} is not yours to write: others keep it for you. {}",
+                block.label, error.message
+            )),
+            Err(_) => error,
+        }
+    })?;
+    let content = arguments.get_text("content")?;
+    let appends = match arguments.find_text("action")? {
+        None | Some("replace") => false,
+        Some("append") => true,
+        Some(_) => return Err(mistake("`action` must be \"replace\" or \"append\".")),
+    };
+    match block.kind {
+        Kind::Searchable => set_entry(toolbox, block, arguments, content, appends).await,
+        Kind::Loadable => set_document(toolbox, block, arguments, content, appends).await,
+        Kind::Readonly | Kind::Writable => {
+            let text = Text {
+                content,
+                placement: if appends {
+                    Placement::AppendedLine
+                } else {
+                    Placement::Whole
+                },
+                expected_version: None,
+                reason: None,
+                writer: toolbox.writer(),
+            };
+            let written = write(&toolbox.memory, block, &text).await?;
+            Ok(match block.max_tokens {
+                Some(max_tokens) => format!(
+                    "Written. {} holds {} of {max_tokens} tokens now.",
+                    block.label, written.tokens
+                ),
+                None => format!(
+                    "Written. {} holds {} tokens now.",
+                    block.label, written.tokens
+                ),
+            })
+        }
+    }
+}
+
+fn get_key(block: &Definition, arguments: &Arguments) -> Result<(String, String)> {
+    let title = arguments
+        .find_inner_text("metadata", "title")?
+        .unwrap_or_default();
+    let key = key_of(title);
+    if key.is_empty() {
+        return Err(mistake(format!(
+            "`metadata.title` is missing: {} is {}, and the title names what is kept there.",
+            block.label,
+            block.kind.name()
+        )));
+    }
+    let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+    Ok((key, title))
+}
+
+/// A title as a key: small letters and digits, all else a single `-`.
+fn key_of(title: &str) -> String {
+    let mut key = String::new();
+    for c in title.chars().flat_map(char::to_lowercase) {
+        if c.is_alphanumeric() || matches!(c, '.' | '_') {
+            key.push(c);
+        } else if !key.ends_with('-') && !key.is_empty() {
+            key.push('-');
+        }
+    }
+    let key: String = key.chars().take(MAX_KEY_CHARS).collect();
+    key.trim_matches(['-', '.']).to_owned()
+}
+
+async fn set_entry(
+    toolbox: &Toolbox<'_>,
+    block: &Definition,
+    arguments: &Arguments,
+    content: &str,
+    appends: bool,
+) -> Result<String> {
+    let memory = &toolbox.memory;
+    let (key, title) = get_key(block, arguments)?;
+    let content = if appends {
+        check_readable(block)?;
+        let before = entries::find_entry(memory.db, block, &key)?;
+        after(before.as_ref().map(|entry| entry.content.as_str()), content)
+    } else {
+        content.to_owned()
+    };
+    vectors::entries::set(memory, block, &key, Some(&title), &content).await?;
+    Ok(format!(
+        "Kept in {} as \"{key}\". search_context finds it.",
+        block.label
+    ))
+}
+
+async fn set_document(
+    toolbox: &Toolbox<'_>,
+    block: &Definition,
+    arguments: &Arguments,
+    content: &str,
+    appends: bool,
+) -> Result<String> {
+    let memory = &toolbox.memory;
+    let (key, title) = get_key(block, arguments)?;
+    let description = arguments.find_inner_text("metadata", "description")?;
+    // A title that says more than the key is better than nothing.
+    let title = (title != key).then_some(title.as_str());
+    if appends {
+        check_readable(block)?;
+        let added = Addition {
+            key: &key,
+            content,
+            description,
+            title,
+        };
+        skills::append(memory, block, &added).await?;
+    } else {
+        skills::put(memory, block, &key, content, description.or(title)).await?;
+    }
+    Ok(format!(
+        "Kept in {} as \"{key}\". load_context loads it.",
+        block.label
+    ))
+}
+
+fn check_readable(block: &Definition) -> Result<()> {
+    if is_readable(block) {
+        return Ok(());
+    }
+    Err(mistake(format!(
+        "{} is kept elsewhere and can't be appended to: write the whole text with action \"replace\".",
+        block.label
+    )))
+}
+
+fn after(before: Option<&str>, content: &str) -> String {
+    match before {
+        Some(before) if !before.is_empty() => format!("{before}\n{content}"),
+        _ => content.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_becomes_a_key_that_climbs_nowhere() {
+        for (title, key) in [
+            ("Deploy Checklist", "deploy-checklist"),
+            ("api-ref", "api-ref"),
+            ("  What's new?  ", "what-s-new"),
+            ("../../etc/passwd", "etc-passwd"),
+            ("Größe", "größe"),
+            ("v1.2", "v1.2"),
+            ("---", ""),
+            ("", ""),
+        ] {
+            assert_eq!(key_of(title), key, "{title}");
+        }
+        assert_eq!(key_of(&"x".repeat(500)).len(), MAX_KEY_CHARS);
+    }
+}

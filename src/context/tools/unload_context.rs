@@ -1,0 +1,70 @@
+//! `unload_context`: the model is done with a document, and its context is freed.
+
+use serde_json::json;
+
+use super::arguments::{Arguments, mistake};
+use super::load_context::addressed;
+use super::{Tool, Toolbox, labels_of};
+use crate::base::error::Result;
+use crate::memory::definition::Definition;
+use crate::memory::skills::loaded;
+
+pub const NAME: &str = "unload_context";
+
+pub fn define(blocks: &[Definition]) -> Option<Tool> {
+    let blocks = addressed(blocks);
+    if blocks.is_empty() {
+        return None;
+    }
+    Some(Tool {
+        name: NAME,
+        description: "Free the context of a document that you loaded and are done with. It can be loaded again.".to_owned(),
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "enum": labels_of(&blocks),
+                    "description": "The block that lists the document."
+                },
+                "key": {"type": "string", "description": "The key that it was loaded by."}
+            },
+            "required": ["label", "key"]
+        }),
+    })
+}
+
+pub fn run(toolbox: &Toolbox<'_>, blocks: &[Definition], arguments: &Arguments) -> Result<String> {
+    let block = arguments.get_block(&addressed(blocks))?;
+    let key = arguments.get_text("key")?;
+    let unloaded = match toolbox.session_id {
+        Some(session_id) => loaded::unload(toolbox.memory.db, session_id, &block.label, key)?,
+        None => false,
+    };
+    if unloaded {
+        return Ok(format!("Unloaded {}/{key}.", block.label));
+    }
+    Err(mistake(not_loaded(toolbox, block)?))
+}
+
+fn not_loaded(toolbox: &Toolbox<'_>, block: &Definition) -> Result<String> {
+    let documents = match toolbox.session_id {
+        Some(session_id) => loaded::load_context_documents(toolbox.memory.db, session_id)?,
+        None => Vec::new(),
+    };
+    let keys: Vec<String> = documents
+        .iter()
+        .filter(|document| document.content.is_some())
+        .filter(|document| document.label.to_lowercase() == block.label.key())
+        .map(|document| format!("\"{}\"", document.key))
+        .collect();
+    Ok(if keys.is_empty() {
+        format!("No document of {} is loaded.", block.label)
+    } else {
+        format!(
+            "That is not loaded. Of {} there are: {}.",
+            block.label,
+            keys.join(", ")
+        )
+    })
+}

@@ -1,0 +1,141 @@
+//! Building the context of a turn from the log.
+
+use serde::Serialize;
+
+use super::documents::find_documents;
+use super::message::{from_overlay, from_row};
+use super::truncate::shorten_older;
+use super::window::{Placed, close_pairs};
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::Database;
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::base::tokens;
+use crate::memory::skills::loaded::load_context_documents;
+use crate::messages::history::{Item, Start, walk_items};
+use crate::messages::tree::path::Step;
+use crate::models::file::File;
+use crate::models::message::{ContextMessage, Role};
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkingContext {
+    /// The agent's, then those given, then documents that were loaded and stand
+    /// in no message.
+    pub system_instructions: Vec<String>,
+    /// Oldest first; no tool call without its result, no result without its call.
+    pub messages: Vec<ContextMessage>,
+    pub leaf_id: Option<String>,
+    pub tokens_estimate: i64,
+    /// With `format` alone: the whole of it in that provider's shape, ready to be
+    /// sent once the model is named.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_input: Option<JsonObject>,
+}
+
+/// What a context is built from.
+pub struct Window {
+    /// The event that it ends with; `None`: there is none.
+    pub leaf_seq: Option<i64>,
+    /// Events, at most.
+    pub limit: usize,
+    pub system_instructions: Vec<String>,
+    /// What a turn has said so far and the log doesn't have yet.
+    pub added: Vec<ContextMessage>,
+}
+
+impl WorkingContext {
+    /// Bytes of what a model would read.
+    pub fn bytes(&self) -> usize {
+        let messages = self.messages.iter().map(ContextMessage::bytes);
+        let instructions = self.system_instructions.iter().map(String::len);
+        messages.chain(instructions).sum()
+    }
+}
+
+/// The context that the newest events up to a leaf make.
+pub fn build_working_context(
+    db: &dyn Database,
+    session_id: &Id,
+    window: Window,
+) -> Result<WorkingContext> {
+    let Window {
+        leaf_seq,
+        limit,
+        mut system_instructions,
+        added,
+    } = window;
+    let mut items = Vec::new();
+    let mut bytes = 0;
+    if let Some(leaf_seq) = leaf_seq {
+        let start = Start::At(leaf_seq);
+        walk_items(db, session_id, start, limit as i64, &mut |item| {
+            bytes += match &item {
+                Item::Event(row) => row.body_bytes(),
+                Item::Summary(overlay) => overlay.summary.len(),
+            };
+            if bytes > MAX_ANSWER_BYTES && !items.is_empty() {
+                return Ok(Step::Stop);
+            }
+            items.push(item);
+            Ok(if items.len() >= limit {
+                Step::Stop
+            } else {
+                Step::On
+            })
+        })?;
+    }
+    let leaf_id = match items.first() {
+        Some(Item::Event(row)) => Some(row.id.clone()),
+        Some(Item::Summary(overlay)) => Some(overlay.to_id.clone()),
+        None => None,
+    };
+    let mut placed = Vec::new();
+    // Each is let go as soon as it is read.
+    while let Some(item) = items.pop() {
+        let (seq, messages) = match &item {
+            Item::Event(row) => (row.seq, from_row(row)?),
+            Item::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
+        };
+        placed.extend(messages.into_iter().map(|message| Placed { seq, message }));
+    }
+    let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
+    placed.extend(
+        (next_seq..)
+            .zip(added)
+            .map(|(seq, message)| Placed { seq, message }),
+    );
+    let mut placed = close_pairs(placed);
+    let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
+    system_instructions.append(&mut documents.instructions);
+    shorten_older(&mut placed);
+    documents.place(&mut placed);
+    let messages: Vec<ContextMessage> = placed.into_iter().map(|placed| placed.message).collect();
+    let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
+        + system_instructions
+            .iter()
+            .map(|text| tokens::estimate(text))
+            .sum::<i64>();
+    Ok(WorkingContext {
+        system_instructions,
+        messages,
+        leaf_id,
+        tokens_estimate,
+        model_input: None,
+    })
+}
+
+/// What one message costs, estimated.
+pub fn message_tokens(message: &ContextMessage) -> i64 {
+    let calls = message.calls().iter().map(|call| {
+        tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
+    });
+    let files = message.files.iter().map(File::tokens);
+    let content = match message.role {
+        Role::Tool => tokens::estimate_output(&message.content),
+        Role::User | Role::Assistant | Role::System => tokens::estimate(&message.content),
+    };
+    content + calls.sum::<i64>() + files.sum::<i64>()
+}

@@ -1,0 +1,223 @@
+//! Documents in the context. One that a model loaded stands in the log, as the
+//! answer of `load_context`; one that was unloaded gives way to a note; one that
+//! stands nowhere in the window is said with the system instructions. On copies.
+
+use std::collections::{HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::window::Placed;
+use crate::memory::prompt::without_rules;
+use crate::memory::skills::loaded::LoadedSkill;
+use crate::models::message::Role;
+
+/// The tool whose answers are documents.
+const TOOL: &str = "load_context";
+
+/// What is to become of some messages, once the others are shortened.
+#[derive(Default)]
+pub struct Documents {
+    /// By the message's place: what it says.
+    replaced: Vec<(usize, String)>,
+    /// Said with the system instructions.
+    pub instructions: Vec<String>,
+}
+
+/// Finds the documents in the window. Must see the messages before they are
+/// shortened: a document is known by being the same to the byte.
+pub fn find_documents(messages: &[Placed], documents: &[LoadedSkill]) -> Documents {
+    let mut found = Documents::default();
+    if documents.is_empty() {
+        return found;
+    }
+    let mut calls: HashMap<&str, (String, String)> = HashMap::new();
+    for placed in messages {
+        for call in placed.message.calls() {
+            if call.name.as_str() == TOOL
+                && let Some(named) = read_call(call.arguments.as_str())
+            {
+                calls.insert(call.id.as_str(), named);
+            }
+        }
+    }
+    let mut standing: HashSet<usize> = HashSet::new();
+    // The newest answer is the one that stands: what was before it changes only once.
+    for (place, placed) in messages.iter().enumerate().rev() {
+        let message = &placed.message;
+        if message.role != Role::Tool || message.is_error == Some(true) {
+            continue;
+        }
+        let Some((label, key)) = message
+            .tool_call_id
+            .as_ref()
+            .and_then(|id| calls.get(id.as_str()))
+        else {
+            continue;
+        };
+        let known = documents
+            .iter()
+            .position(|document| document.label.to_lowercase() == *label && document.key == *key);
+        let Some((index, document)) =
+            known.and_then(|index| documents.get(index).map(|document| (index, document)))
+        else {
+            continue;
+        };
+        match &document.content {
+            Some(content) if *content == message.content => {
+                if standing.insert(index) {
+                    found.replaced.push((place, content.clone()));
+                } else {
+                    found
+                        .replaced
+                        .push((place, note(document, "loaded again below")));
+                }
+            }
+            // Another answer of the tool: that it is there already, or an older text of it.
+            Some(_) if is_short(&message.content) => {}
+            Some(_) => found
+                .replaced
+                .push((place, note(document, "loaded in another version"))),
+            None => found.replaced.push((place, unloaded(document))),
+        }
+    }
+    for (index, document) in documents.iter().enumerate() {
+        if let Some(content) = &document.content
+            && !standing.contains(&index)
+        {
+            found.instructions.push(format!(
+                "Loaded document {}/{}:\n\n{}",
+                document.label,
+                document.key,
+                without_rules(content)
+            ));
+        }
+    }
+    found
+}
+
+impl Documents {
+    pub fn place(self, messages: &mut [Placed]) {
+        for (place, text) in self.replaced {
+            if let Some(placed) = messages.get_mut(place) {
+                placed.message.content = text;
+            }
+        }
+    }
+}
+
+/// Label, in lower case, and key.
+fn read_call(arguments: &str) -> Option<(String, String)> {
+    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
+    Some((text("label")?.trim().to_lowercase(), text("key")?))
+}
+
+/// What the tool says of a document that is there takes less than this.
+fn is_short(content: &str) -> bool {
+    content.len() < 1_000
+}
+
+fn unloaded(document: &LoadedSkill) -> String {
+    note(document, "load_context brings it back")
+}
+
+fn note(document: &LoadedSkill, what: &str) -> String {
+    let state = match document.content {
+        Some(_) => "here before",
+        None => "unloaded",
+    };
+    format!("[{state}: {}/{} — {what}]", document.label, document.key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::models::message::ContextMessage;
+
+    fn call(id: &str) -> Placed {
+        let json = format!(
+            r#"{{"role":"assistant","toolCalls":[{{"id":"{id}","name":"load_context","arguments":{{"label":"Skills","key":"deploy"}}}}]}}"#
+        );
+        placed(serde_json::from_str(&json).unwrap())
+    }
+
+    fn answer(id: &str, content: &str) -> Placed {
+        let json = serde_json::json!({"role": "tool", "content": content, "toolCallId": id});
+        placed(serde_json::from_value(json).unwrap())
+    }
+
+    fn placed(message: ContextMessage) -> Placed {
+        Placed { seq: 1, message }
+    }
+
+    fn document(content: Option<&str>) -> LoadedSkill {
+        LoadedSkill {
+            label: "skills".to_owned(),
+            key: "deploy".to_owned(),
+            content: content.map(str::to_owned),
+        }
+    }
+
+    fn arranged(mut messages: Vec<Placed>, document: LoadedSkill) -> (Vec<String>, Vec<String>) {
+        let mut documents = find_documents(&messages, &[document]);
+        let instructions = std::mem::take(&mut documents.instructions);
+        documents.place(&mut messages);
+        let tools = messages
+            .into_iter()
+            .filter(|placed| placed.message.role == Role::Tool);
+        (
+            tools.map(|placed| placed.message.content).collect(),
+            instructions,
+        )
+    }
+
+    #[test]
+    fn a_loaded_document_stands_where_it_was_loaded() {
+        let messages = vec![call("1"), answer("1", "The list.")];
+        let (tools, instructions) = arranged(messages, document(Some("The list.")));
+        assert_eq!(
+            (tools, instructions),
+            (vec!["The list.".to_owned()], vec![])
+        );
+    }
+
+    #[test]
+    fn an_unloaded_one_gives_way_to_a_note() {
+        let messages = vec![call("1"), answer("1", "The list.")];
+        let (tools, instructions) = arranged(messages, document(None));
+        assert_eq!(
+            tools,
+            ["[unloaded: skills/deploy — load_context brings it back]"]
+        );
+        assert!(instructions.is_empty());
+    }
+
+    #[test]
+    fn loaded_again_it_stands_once_at_its_newest_place() {
+        let messages = vec![
+            call("1"),
+            answer("1", "The list."),
+            call("2"),
+            answer("2", "The list."),
+        ];
+        let (tools, instructions) = arranged(messages, document(Some("The list.")));
+        assert_eq!(
+            tools,
+            [
+                "[here before: skills/deploy — loaded again below]",
+                "The list."
+            ]
+        );
+        assert!(instructions.is_empty());
+    }
+
+    #[test]
+    fn one_that_stands_nowhere_is_said_with_the_instructions() {
+        let (tools, instructions) = arranged(Vec::new(), document(Some("The list.")));
+        assert!(tools.is_empty());
+        assert_eq!(
+            instructions,
+            ["Loaded document skills/deploy:\n\nThe list."]
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! A context message, and how events and stored messages become it and come of it.
+
+use crate::models::message::{ContextMessage, Role};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::log::event::ToolCall;
+use crate::log::row::EventRow;
+use crate::messages::tree::overlays::Overlay;
+use crate::models::file::files_of_parts;
+
+/// The context messages of one row. A message of the AI SDK may be several: its
+/// calls, their results, what was said after.
+pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
+    match &row.message {
+        Some(fields) => from_stored(row, fields),
+        None => from_event(row).map(|message| vec![message]),
+    }
+}
+
+/// What stands for the messages that an overlay covers.
+pub fn from_overlay(overlay: &Overlay) -> ContextMessage {
+    ContextMessage::plain(Role::Assistant, overlay.summary.clone())
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    tool_calls: Option<Vec<ToolCall>>,
+    tool_call_id: Option<Id>,
+    tool_name: Option<Id>,
+    is_error: Option<bool>,
+}
+
+fn from_event(row: &EventRow) -> Result<ContextMessage> {
+    let damaged = |_| Error::corrupt_row(&row.id, "tool call");
+    let tool = row
+        .tool
+        .as_deref()
+        .map(serde_json::from_str::<Tool>)
+        .transpose()
+        .map_err(damaged)?;
+    let role = match row.action.as_str() {
+        "user_message" => Role::User,
+        "agent_message" | "tool_call_request" => Role::Assistant,
+        "tool_result" => Role::Tool,
+        _ => Role::System,
+    };
+    let mut message = ContextMessage::plain(role, row.content.clone());
+    if let Some(tool) = tool {
+        message.tool_calls = tool.tool_calls;
+        message.tool_call_id = tool.tool_call_id;
+        message.tool_name = tool.tool_name;
+        message.is_error = tool.is_error;
+    }
+    Ok(message)
+}
+
+fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
+    let message: Value = serde_json::from_str(&format!("{{{fields}}}"))
+        .map_err(|_| Error::corrupt_row(&row.id, "message"))?;
+    let role = match row.action.as_str() {
+        "user_message" => Role::User,
+        "agent_message" => Role::Assistant,
+        _ => Role::System,
+    };
+    let parts = message.get("parts").and_then(Value::as_array);
+    let (Role::Assistant, Some(parts)) = (role, parts) else {
+        let files = match (role, parts) {
+            (Role::User, Some(parts)) => files_of_parts(parts),
+            _ => Vec::new(),
+        };
+        return Ok(vec![ContextMessage {
+            files,
+            ..ContextMessage::plain(role, row.content.clone())
+        }]);
+    };
+    let mut unfolding = Unfolding::default();
+    for part in parts {
+        unfolding.take(part);
+    }
+    Ok(unfolding.finish())
+}
+
+/// An assistant's message of the AI SDK on its way to context messages.
+#[derive(Default)]
+struct Unfolding {
+    done: Vec<ContextMessage>,
+    text: Vec<String>,
+    calls: Vec<ToolCall>,
+    results: Vec<ContextMessage>,
+}
+
+impl Unfolding {
+    fn take(&mut self, part: &Value) {
+        let text = |name: &str| part.get(name).and_then(Value::as_str);
+        match text("type") {
+            Some("text") => {
+                // What is said after a call was said knowing its result.
+                if !self.calls.is_empty() {
+                    self.close();
+                }
+                self.text.extend(text("text").map(str::to_owned));
+            }
+            Some("step-start") if !self.calls.is_empty() => self.close(),
+            Some(kind) => {
+                let name = match kind {
+                    "dynamic-tool" => text("toolName"),
+                    kind => kind.strip_prefix("tool-"),
+                };
+                let (Some(name), Some(id)) = (name, text("toolCallId")) else {
+                    return;
+                };
+                self.take_tool(name, id, part);
+            }
+            None => {}
+        }
+    }
+
+    fn take_tool(&mut self, name: &str, id: &str, part: &Value) {
+        let (Ok(name), Ok(id)) = (Id::parse(name.to_owned()), Id::parse(id.to_owned())) else {
+            return;
+        };
+        let input = part.get("input").filter(|input| input.is_object());
+        let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
+        let Ok(arguments) = serde_json::from_str::<JsonObject>(&arguments) else {
+            return;
+        };
+        let state = part.get("state").and_then(Value::as_str);
+        let (content, is_error) = match state {
+            Some("output-available") => (part.get("output").map(as_text), None),
+            Some("output-error") => (part.get("errorText").map(as_text), Some(true)),
+            _ => (None, None),
+        };
+        if let Some(content) = content {
+            self.results.push(ContextMessage {
+                tool_call_id: Some(id.clone()),
+                tool_name: Some(name.clone()),
+                is_error,
+                ..ContextMessage::plain(Role::Tool, content)
+            });
+        }
+        self.calls.push(ToolCall {
+            id,
+            name,
+            arguments,
+        });
+    }
+
+    fn close(&mut self) {
+        let content = std::mem::take(&mut self.text).join("\n");
+        let calls = std::mem::take(&mut self.calls);
+        if !content.is_empty() || !calls.is_empty() {
+            self.done.push(ContextMessage {
+                tool_calls: (!calls.is_empty()).then_some(calls),
+                ..ContextMessage::plain(Role::Assistant, content)
+            });
+        }
+        self.done.append(&mut self.results);
+    }
+
+    fn finish(mut self) -> Vec<ContextMessage> {
+        self.close();
+        self.done
+    }
+}
+
+/// A tool's output as a model reads it.
+fn as_text(value: &Value) -> String {
+    value
+        .as_str()
+        .map_or_else(|| value.to_string(), str::to_owned)
+}

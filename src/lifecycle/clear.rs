@@ -1,0 +1,60 @@
+//! Clearing a session: what was said goes, the session stays.
+
+use crate::base::database::{Database, atomically, find_row};
+use crate::base::error::Result;
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::lifecycle::delete::{delete_rows, unload_documents};
+use crate::log::row::STARTS_MESSAGE;
+use crate::log::tip::get_tip;
+use crate::messages::change::touch;
+use crate::store::changes::{self, ChangeType};
+
+/// Empties a session's log and the documents in its context, and keeps the session.
+/// The feed keeps this one change.
+pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let has_unloaded = unload_documents(db, session_id)?;
+        // As the view counts: a run of events is one message.
+        let sql = format!(
+            "SELECT count(*)
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND {STARTS_MESSAGE}"
+        );
+        let row = find_row(db, &sql, &[session_id.as_str().into()])?;
+        let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
+        if deleted == 0 {
+            if has_unloaded {
+                touch(db, host, session_id)?;
+            }
+            return Ok(0);
+        }
+        changes::record(
+            db,
+            host,
+            session_id,
+            tip.last_seq(),
+            ChangeType::Clear,
+            &[None],
+        )?;
+        changes::forget_before_newest(db, session_id)?;
+        delete_rows(db, session_id)?;
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET seq_floor = max(seq_floor, ?2),
+                    leaf_seq = NULL,
+                    compaction = iif(json_valid(compaction),
+                                     json_remove(compaction, '$.lastError'), compaction),
+                    updated_at = ?3
+              WHERE id = ?1",
+            &[
+                session_id.as_str().into(),
+                tip.last_seq().into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        Ok(deleted)
+    })
+}

@@ -1,0 +1,394 @@
+//! A session on its way out, a page of lines at a time. Each page reads a bounded
+//! number of rows, and only when it is asked for: a reader that is slow costs
+//! nothing meanwhile.
+//!
+//! What stood at the start is exported. What is deleted meanwhile drops out, and
+//! what is changed meanwhile is shown as it is when its page is read, and so is
+//! the session's memory.
+
+use crate::lifecycle::transfer::PAGE_BYTES;
+use serde_json::value::RawValue;
+
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, Kind, SessionLine, SettingsPart, Usage,
+    count, render, render_within,
+};
+use super::memory::export::MemoryExport;
+use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::Count;
+use crate::context::compaction::journal::load_journal;
+use crate::context::compaction::settings::Own;
+use crate::log::event::StoredTool;
+use crate::log::find::find_seqs;
+use crate::log::row::EventRow;
+use crate::log::row::{complete, get_event_row};
+use crate::log::sessions::ACTIVE_AT;
+use crate::log::tip::{Tip, get_tip};
+use crate::messages::tree::overlays;
+use crate::messages::tree::path::INLINE_BYTES;
+
+/// What a line says beside its bodies: its ids, its times and its fields' names.
+const LINE_ROOM_BYTES: usize = 2 << 10;
+
+/// Rows that one statement reads. With bodies of at most [`INLINE_BYTES`] each, 8 MiB.
+const MAX_BITE: i64 = 128;
+
+/// Entries of the feed that one statement reads; they are small.
+const CHANGES_BITE: i64 = 1000;
+
+const ALL_BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
+    + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0) + e.sliced_bytes";
+
+/// What is to be written next.
+enum Section {
+    Session(String),
+    Events { after_seq: i64 },
+    Compactions,
+    Changes { after_cursor: i64 },
+    Memory(MemoryExport),
+    End,
+    Done,
+}
+
+pub struct Export {
+    session_id: Id,
+    /// Tell it from a later session of the same id; a number is given again.
+    number: i64,
+    created_at: i64,
+    last_seq: i64,
+    last_cursor: i64,
+    chosen_leaf: Option<Id>,
+    section: Section,
+    bite: i64,
+    events: i64,
+}
+
+impl Export {
+    /// Looks at where the session stands.
+    pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
+        let tip = get_tip(db, session_id)?;
+        let (number, session) = load_session(db, session_id, &tip)?;
+        let created_at = session.created_at.0;
+        let sql = "SELECT leaf_seq
+                     FROM cf_agents_sessions
+                    WHERE id = ?1
+                      AND leaf_chosen_at >= ?2";
+        let params = [session_id.as_str().into(), tip.newest_seq.into()];
+        let chosen = find_row(db, sql, &params)?.and_then(|row| row.find_integer(0));
+        let chosen_leaf = tip.leaf.filter(|leaf| chosen == Some(leaf.seq));
+        let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
+        let row = find_row(db, sql, &[session_id.as_str().into()])?;
+        Ok(Self {
+            session_id: session_id.clone(),
+            number,
+            created_at,
+            last_seq: tip.newest_seq,
+            last_cursor: row.and_then(|row| row.find_integer(0)).unwrap_or(0),
+            chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
+            section: Section::Session(render(&session)?),
+            bite: MAX_BITE,
+            events: 0,
+        })
+    }
+
+    /// The next lines, about [`PAGE_BYTES`] of them; `None` after the last.
+    pub fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
+        if matches!(self.section, Section::Done) {
+            return Ok(None);
+        }
+        self.check_session(db)?;
+        let mut page = String::new();
+        while page.len() < PAGE_BYTES {
+            match &mut self.section {
+                Section::Session(line) => {
+                    page.push_str(line);
+                    self.section = Section::Events { after_seq: 0 };
+                }
+                Section::Events { after_seq } => {
+                    let after_seq = *after_seq;
+                    self.section = match self.add_events(db, after_seq, &mut page)? {
+                        Some(after_seq) => Section::Events { after_seq },
+                        None => Section::Compactions,
+                    };
+                }
+                Section::Compactions => {
+                    self.add_compactions(db, &mut page)?;
+                    self.section = Section::Changes { after_cursor: 0 };
+                }
+                Section::Changes { after_cursor } => {
+                    let after_cursor = *after_cursor;
+                    self.section = match self.add_changes(db, after_cursor, &mut page)? {
+                        Some(after_cursor) => Section::Changes { after_cursor },
+                        None => Section::Memory(MemoryExport::default()),
+                    };
+                }
+                Section::Memory(memory) => {
+                    if !memory.add(db, &self.session_id, &mut page)? {
+                        self.section = Section::End;
+                    }
+                }
+                Section::End => {
+                    page.push_str(&self.end(db)?);
+                    self.section = Section::Done;
+                }
+                Section::Done => break,
+            }
+        }
+        Ok(Some(page))
+    }
+
+    fn check_session(&self, db: &dyn Database) -> Result<()> {
+        let sql = "SELECT 1
+                     FROM cf_agents_sessions
+                    WHERE id = ?1
+                      AND number = ?2
+                      AND created_at = ?3";
+        let params: [Value; 3] = [
+            self.session_id.as_str().into(),
+            self.number.into(),
+            self.created_at.into(),
+        ];
+        match find_row(db, sql, &params)? {
+            Some(_) => Ok(()),
+            None => Err(Error::session_not_found(self.session_id.as_str())),
+        }
+    }
+
+    /// Gives the `seq` to go on after; `None`: these were the last.
+    fn add_events(
+        &mut self,
+        db: &dyn Database,
+        after_seq: i64,
+        page: &mut String,
+    ) -> Result<Option<i64>> {
+        let sql = format!(
+            "SELECT e.seq, e.parent_seq, e.is_branch, e.id, e.action,
+                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.tool, NULL),
+                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.metadata, NULL),
+                    e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note,
+                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.content, NULL),
+                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.message, NULL),
+                    {ALL_BYTES}, e.parent_id, e.written_at, e.content IS NULL
+               FROM cf_agents_events AS e
+              WHERE e.session_id = ?1
+                AND e.seq > ?2
+                AND e.seq <= ?3
+              ORDER BY e.seq
+              LIMIT ?4"
+        );
+        let params: [Value; 4] = [
+            self.session_id.as_str().into(),
+            after_seq.into(),
+            self.last_seq.into(),
+            self.bite.into(),
+        ];
+        let rows = db.rows(&sql, &params)?;
+        let mut added = 0;
+        for row in &rows {
+            let line = self.event(db, row)?;
+            match page.is_empty() {
+                // A long line is not copied once more.
+                true => *page = line,
+                false => page.push_str(&line),
+            }
+            self.events += 1;
+            added += 1;
+            if page.len() >= PAGE_BYTES {
+                break;
+            }
+        }
+        let has_more = added < rows.len() || rows.len() as i64 == self.bite;
+        // Where few fill a page, more would be read in vain.
+        self.bite = (added as i64 * 2).clamp(1, MAX_BITE);
+        match rows.get(added.saturating_sub(1)) {
+            Some(last) if has_more => last.integer(0).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
+        let seq = row.integer(0)?;
+        let mut event = match row.integer(14)? <= INLINE_BYTES as i64 {
+            true => complete(db, &self.session_id, EventRow::from_row(row)?)?,
+            false => get_event_row(db, &self.session_id, seq)?,
+        };
+        let damaged = |what: &'static str| {
+            let id = event.id.clone();
+            move |_: serde_json::Error| Error::corrupt_row(&id, what)
+        };
+        let has_content = row.integer(17)? == 0 || !event.content.is_empty();
+        let message = event.message.take().map(object_of);
+        if message.is_some() {
+            // The message says it again: a long text is not held twice.
+            event.content = String::new();
+        }
+        let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let bodies = [&message, &event.tool, &event.metadata, &event.note];
+        let bytes =
+            LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
+        let out = EventOut {
+            kind: Kind::Event,
+            seq,
+            id: &event.id,
+            parent_id: row.find_text(15),
+            action: &event.action,
+            content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
+            tool: match &event.tool {
+                Some(tool) => serde_json::from_str(tool).map_err(damaged("tool"))?,
+                None => StoredTool::default(),
+            },
+            metadata: raw(event.metadata.as_deref()).map_err(damaged("metadata"))?,
+            message: raw(message.as_deref()).map_err(damaged("message"))?,
+            note: raw(event.note.as_deref()).map_err(damaged("note"))?,
+            created_at: event.created_at,
+            written_at: row.integer(16)?,
+        };
+        render_within(&out, bytes)
+    }
+
+    /// All of them: a session has few.
+    fn add_compactions(&self, db: &dyn Database, page: &mut String) -> Result<()> {
+        for overlay in overlays::load_overlays(db, &self.session_id)? {
+            if overlay.range.to_seq > self.last_seq {
+                continue;
+            }
+            let id = |id: &str| Id::parse(id.to_owned()).map_err(Error::storage);
+            page.push_str(&render(&CompactionLine {
+                kind: Kind::Compaction,
+                id: id(&overlay.id)?,
+                from_id: id(&overlay.from_id)?,
+                to_id: id(&overlay.to_id)?,
+                summary: overlay.summary,
+                tokens_before: overlay.tokens_before.map(count),
+                tokens_after: overlay.tokens_after.map(count),
+                created_at: count(overlay.created_at),
+            })?);
+        }
+        Ok(())
+    }
+
+    /// Gives the cursor to go on after; `None`: these were the last.
+    fn add_changes(
+        &self,
+        db: &dyn Database,
+        after_cursor: i64,
+        page: &mut String,
+    ) -> Result<Option<i64>> {
+        let params: [Value; 4] = [
+            self.session_id.as_str().into(),
+            after_cursor.into(),
+            self.last_cursor.into(),
+            CHANGES_BITE.into(),
+        ];
+        let rows = db.rows(
+            "SELECT cursor, type, id, changed_at
+               FROM cf_agents_changes
+              WHERE session_id = ?1
+                AND cursor > ?2
+                AND cursor <= ?3
+              ORDER BY cursor
+              LIMIT ?4",
+            &params,
+        )?;
+        for row in &rows {
+            page.push_str(&render(&ChangeLine {
+                kind: Kind::Change,
+                cursor: count(row.integer(0)?),
+                change: row.text(1)?.to_owned(),
+                id: row
+                    .find_text(2)
+                    .and_then(|id| Id::parse(id.to_owned()).ok()),
+                changed_at: count(row.integer(3)?),
+            })?);
+        }
+        match rows.last() {
+            Some(last) if rows.len() as i64 == CHANGES_BITE => last.integer(0).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    fn end(&mut self, db: &dyn Database) -> Result<String> {
+        let chosen = match self.chosen_leaf.take() {
+            // It may have been deleted since.
+            Some(id) if !find_seqs(db, &self.session_id, std::iter::once(&id))?.is_empty() => {
+                Some(id)
+            }
+            _ => None,
+        };
+        render(&EndLine {
+            kind: Kind::End,
+            events: Count(self.events),
+            leaf_id: chosen,
+        })
+    }
+}
+
+/// The line that says why no more will follow.
+pub fn render_failure(error: &Error) -> String {
+    let body = error.body();
+    // From `{"error":…}` to `{"type":"error","error":…}`.
+    format!(
+        "{{\"type\":\"error\",{}\n",
+        body.strip_prefix('{').unwrap_or("}")
+    )
+}
+
+/// The object whose inside this is, without a second copy of a long one.
+fn object_of(mut fields: String) -> String {
+    fields.reserve_exact(2);
+    fields.insert(0, '{');
+    fields.push('}');
+    fields
+}
+
+fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {
+    text.map(serde_json::from_str).transpose()
+}
+
+fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, SessionLine)> {
+    let sql = format!(
+        "SELECT s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at,
+                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost, s.cached_input_tokens
+           FROM cf_agents_sessions AS s
+          WHERE s.id = ?1"
+    );
+    let row = find_row(db, &sql, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
+    let damaged = |what: &'static str| move |_| Error::corrupt_row(session_id.as_str(), what);
+    let cost = match row.0.get(9) {
+        Some(Value::Real(cost)) => *cost,
+        Some(Value::Integer(cost)) => *cost as f64,
+        _ => 0.0,
+    };
+    let line = SessionLine {
+        kind: Kind::Session,
+        format: Count(FORMAT),
+        id: session_id.clone(),
+        agent_id: row.text(1)?.to_owned(),
+        name: row.find_text(2).map(str::to_owned),
+        parent_session_id: row
+            .find_text(3)
+            .and_then(|id| Id::parse(id.to_owned()).ok()),
+        metadata: row
+            .find_text(4)
+            .map(serde_json::from_str)
+            .transpose()
+            .map_err(damaged("metadata"))?,
+        created_at: count(row.integer(5)?),
+        updated_at: count(row.integer(6)?),
+        usage: Usage {
+            input_tokens: count(row.integer(7)?),
+            output_tokens: count(row.integer(8)?),
+            cost: serde_json::value::to_raw_value(&cost).map_err(damaged("usage"))?,
+            cached_input_tokens: Some(count(row.integer(10)?)).filter(|count| count.0 > 0),
+        },
+        // Also where the newest events are deleted before their page is read.
+        seq_floor: count(tip.last_seq()),
+        compaction: Some(load_journal(db, session_id)?.settings)
+            .filter(|own| *own != Own::default())
+            .map(SettingsPart::from),
+    };
+    Ok((row.integer(0)?, line))
+}

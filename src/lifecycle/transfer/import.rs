@@ -1,0 +1,293 @@
+//! A session on its way in: bytes as they arrive, cut into lines. It is there
+//! when the last line has been read, and not a moment before; until then its rows
+//! are staged (`staging.rs`), in transactions of bounded size.
+//!
+//! Importing what is there already changes nothing: the lines are compared with
+//! those that an export would write now.
+
+use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
+use serde::Serialize;
+
+use super::compare::{Comparing, already_exists};
+use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, Line, SessionLine};
+use super::rights::{Sender, permit_export};
+use super::writing::Writing;
+use super::{MAX_FILE_BYTES, MAX_LINE_BYTES};
+use crate::base::database::Database;
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json;
+use crate::log::sessions::session_exists;
+
+/// What became of it.
+#[derive(Debug, PartialEq, Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Imported {
+    pub session_id: Id,
+    /// Those of the session.
+    pub events: i64,
+    /// Those of them that were written,
+    pub imported: i64,
+    /// and those that were there already.
+    pub skipped: i64,
+    /// What the file holds and this import did not take. A frozen prompt counts with
+    /// the secret and `?allowSources=true` alone; without, the session's next turn
+    /// freezes one.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[cfg_attr(test, schemars(default))]
+    pub left_out: Vec<LeftOut>,
+}
+
+enum State {
+    Empty,
+    Writing(Box<Writing>),
+    Comparing(Box<Comparing>),
+    Ended(Ending),
+}
+
+enum Ending {
+    Written(Box<Writing>, EndLine),
+    Same(i64),
+}
+
+pub struct Import {
+    target: Target,
+    state: State,
+    /// The line that hasn't ended yet.
+    line: Vec<u8>,
+    line_number: u64,
+    received: u64,
+}
+
+impl Import {
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            state: State::Empty,
+            line: Vec::new(),
+            line_number: 1,
+            received: 0,
+        }
+    }
+
+    /// Takes the next bytes. After an error nothing of the import is left.
+    pub fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        let outcome = self.take_bytes(db, host, bytes);
+        self.undone_if_failed(db, outcome)
+    }
+
+    /// What it keeps of the file from one piece to the next: a line that has begun.
+    pub fn kept_bytes(&self) -> usize {
+        self.line.capacity()
+    }
+
+    /// Takes the end of the file.
+    pub fn finish(mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
+        let outcome = self.take_end(db, host);
+        self.undone_if_failed(db, outcome)
+    }
+
+    /// Throws away what was written: its sender is gone.
+    pub fn give_up(&mut self, db: &dyn Database) -> Result<()> {
+        match std::mem::replace(&mut self.state, State::Empty) {
+            State::Writing(writing) | State::Ended(Ending::Written(writing, _)) => {
+                writing.abandon(db)
+            }
+            State::Empty | State::Comparing(_) | State::Ended(Ending::Same(_)) => Ok(()),
+        }
+    }
+
+    fn undone_if_failed<T>(&mut self, db: &dyn Database, outcome: Result<T>) -> Result<T> {
+        if outcome.is_err() {
+            // Where this fails too, a later import sweeps what is left.
+            let _ = self.give_up(db);
+        }
+        outcome
+    }
+
+    fn take_bytes(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
+        self.received += bytes.len() as u64;
+        if self.received > MAX_FILE_BYTES {
+            return Err(Error::new(
+                Code::PayloadTooLarge,
+                format!("The file is longer than {MAX_FILE_BYTES} bytes."),
+            )
+            .with("limit", MAX_FILE_BYTES)
+            .with("actual", self.received));
+        }
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            let (head, tail) = rest.split_at(end);
+            self.extend_line(head)?;
+            self.take_line(db, host)?;
+            rest = tail.get(1..).unwrap_or_default();
+        }
+        self.extend_line(rest)
+    }
+
+    fn extend_line(&mut self, bytes: &[u8]) -> Result<()> {
+        let length = self.line.len() + bytes.len();
+        if length > MAX_LINE_BYTES {
+            let error = Error::payload_too_large("The line", MAX_LINE_BYTES, length);
+            return Err(at_line(self.line_number, error));
+        }
+        // By steps rather than by doubling: a long line is a quarter of all memory.
+        if self.line.capacity() < length {
+            self.line
+                .reserve_exact(bytes.len().max(self.line.len() / 4));
+        }
+        self.line.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn take_line(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        let line = std::mem::take(&mut self.line);
+        let line_number = self.line_number;
+        self.line_number += 1;
+        if line.trim_ascii().is_empty() {
+            return Ok(());
+        }
+        let state = std::mem::replace(&mut self.state, State::Empty);
+        let next = match state {
+            State::Empty => self
+                .begin(db, host, &line)
+                .map_err(|e| at_line(line_number, e)),
+            State::Comparing(mut comparing) => comparing
+                .take(db, &line)
+                .map(|events| match events {
+                    Some(events) => State::Ended(Ending::Same(events)),
+                    None => State::Comparing(comparing),
+                })
+                .map_err(|error| at_line(line_number, error)),
+            State::Writing(mut writing) => {
+                match take_line_of(&mut writing, db, host, line, line_number) {
+                    Ok(Some(end)) => Ok(State::Ended(Ending::Written(writing, end))),
+                    Ok(None) => Ok(State::Writing(writing)),
+                    Err(error) => {
+                        // Kept, so that what it wrote can be thrown away.
+                        self.state = State::Writing(writing);
+                        Err(error)
+                    }
+                }
+            }
+            State::Ended(ending) => {
+                self.state = State::Ended(ending);
+                let error = Error::invalid("type", "Nothing may follow the `end` line.");
+                Err(at_line(line_number, error))
+            }
+        };
+        self.state = next?;
+        Ok(())
+    }
+
+    fn begin(&self, db: &dyn Database, host: &dyn Host, line: &[u8]) -> Result<State> {
+        let kind = kind_of(line)?;
+        if kind != Kind::Session {
+            return Err(Error::invalid(
+                "type",
+                "The first line must be the `session` line, as an export writes it.",
+            ));
+        }
+        let session: SessionLine = json::parse(line)?;
+        session.check()?;
+        if session_exists(db, self.target.session_id())? {
+            check_repeat(db, &self.target.sender)?;
+            let comparing = Comparing::begin(db, &self.target.sender, line)?;
+            return Ok(State::Comparing(Box::new(comparing)));
+        }
+        let writing = Writing::begin(db, host, &self.target, session)?;
+        Ok(State::Writing(Box::new(writing)))
+    }
+
+    fn take_end(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
+        self.take_line(db, host)?;
+        let cut_off = Error::invalid(
+            "type",
+            "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
+        );
+        let (events, imported, left_out) = match &mut self.state {
+            State::Ended(Ending::Same(events)) => (*events, 0, Vec::new()),
+            State::Ended(Ending::Written(writing, end)) => {
+                let events = writing.finish(db, host, end)?;
+                (events, events, writing.left_out())
+            }
+            State::Empty | State::Writing(_) | State::Comparing(_) => {
+                return Err(at_line(self.line_number - 1, cut_off));
+            }
+        };
+        self.state = State::Empty;
+        Ok(Imported {
+            session_id: self.target.session_id().clone(),
+            events,
+            imported,
+            skipped: events - imported,
+            left_out,
+        })
+    }
+}
+
+/// Gives the `end` line, when it is that one.
+fn take_line_of(
+    writing: &mut Writing,
+    db: &dyn Database,
+    host: &dyn Host,
+    line: Vec<u8>,
+    line_number: u64,
+) -> Result<Option<EndLine>> {
+    let here = |error| at_line(line_number, error);
+    let kind = kind_of(&line).map_err(here)?;
+    writing.take_kind(kind).map_err(here)?;
+    match kind {
+        Kind::Event => {
+            let event: EventLine = json::parse(&line).map_err(here)?;
+            drop(line);
+            writing.add_event(db, host, event, line_number)?;
+        }
+        Kind::Compaction => {
+            let compaction: CompactionLine = json::parse(&line).map_err(here)?;
+            writing
+                .add_compaction(db, host, &compaction)
+                .map_err(here)?;
+        }
+        Kind::Change => {
+            let change: ChangeLine = json::parse(&line).map_err(here)?;
+            writing.add_change(db, host, change, line_number)?;
+        }
+        Kind::Block | Kind::Version | Kind::Entry | Kind::Skill | Kind::Loaded | Kind::Prompt => {
+            writing.add_memory(db, host, kind, &line, line_number)?
+        }
+        Kind::End => {
+            let end: EndLine = json::parse(&line).map_err(here)?;
+            writing.check_end(db, host, &end, line_number)?;
+            return Ok(Some(end));
+        }
+        Kind::Session => {
+            let error = Error::invalid(
+                "type",
+                "A file holds one session, and so one `session` line.",
+            );
+            return Err(here(error));
+        }
+        Kind::Error => {
+            let error = Error::invalid(
+                "type",
+                "The export that wrote this file failed here. Export the session again.",
+            );
+            return Err(here(error));
+        }
+    }
+    Ok(None)
+}
+
+/// Whether an import into a session that is there may go on, as the repetition of
+/// one: for who may read the session. Nobody else learns by it what the session says.
+pub fn check_repeat(db: &dyn Database, sender: &Sender) -> Result<()> {
+    permit_export(db, &sender.caller, &sender.session_id)
+        .map_err(|_| already_exists(&sender.session_id))
+}
+
+fn kind_of(line: &[u8]) -> Result<Kind> {
+    json::parse::<Line>(line).map(|line| line.kind)
+}

@@ -1,0 +1,359 @@
+//! The lines of the file, by their `type`: `session` first, an `event` each in
+//! `seq` order, a `compaction` each, a `change` each in the feed's order, then the
+//! session's memory (`memory/lines.rs`), and `end` last. A file without its `end`
+//! was cut off.
+//!
+//! Of what a session remembers of its compactions, its settings go with it. How
+//! attempts went and why is about the agent that made them, and stays.
+//!
+//! An event's line is the event as `loadEvents` shows it, with what else it takes
+//! to stand where it stood; one that was appended as a message carries the
+//! message instead of its content. The number of the format changes when an
+//! older reader would misread a newer file.
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Count, JsonObject, MAX_INTEGER, nullable};
+use crate::base::numbers::MAX_SEQ;
+use crate::context::compaction::settings::Own;
+use crate::log::event::{Action, StoredTool, ToolCall};
+use crate::log::note::Note;
+
+pub const FORMAT: i64 = 1;
+
+/// In the order of the file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    Session,
+    Event,
+    Compaction,
+    Change,
+    /// What a block is.
+    Block,
+    /// A block's text, each time that it was written.
+    Version,
+    /// An entry of a searchable block.
+    Entry,
+    /// A document of a loadable block.
+    Skill,
+    /// A document in the session's context.
+    Loaded,
+    /// The frozen prompt.
+    Prompt,
+    End,
+    /// What an export that failed half-way closes with.
+    Error,
+}
+
+impl Kind {
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Session => "session",
+            Kind::Event => "event",
+            Kind::Compaction => "compaction",
+            Kind::Change => "change",
+            Kind::Block => "block",
+            Kind::Version => "version",
+            Kind::Entry => "entry",
+            Kind::Skill => "skill",
+            Kind::Loaded => "loaded",
+            Kind::Prompt => "prompt",
+            Kind::End => "end",
+            Kind::Error => "error",
+        }
+    }
+}
+
+/// The first look at a line.
+#[derive(Deserialize)]
+pub struct Line {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub format: Count,
+    /// Where it was exported; an import goes by its address.
+    pub id: Id,
+    pub agent_id: String,
+    pub name: Option<String>,
+    pub parent_session_id: Option<Id>,
+    pub metadata: Option<JsonObject>,
+    pub created_at: Count,
+    pub updated_at: Count,
+    pub usage: Usage,
+    /// No new event gets this `seq` or a lower one.
+    pub seq_floor: Count,
+    /// Settings of its own, where it has any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub compaction: Option<SettingsPart>,
+}
+
+/// When and how far this session is compacted; what is left out is the agent's
+/// to say.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SettingsPart {
+    /// `null`: never.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "nullable"
+    )]
+    compact_after: Option<Option<Count>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protect_head: Option<Count>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tail_token_budget: Option<Count>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    min_tail_messages: Option<Count>,
+}
+
+impl From<Own> for SettingsPart {
+    fn from(own: Own) -> Self {
+        Self {
+            compact_after: own.compact_after.map(|tokens| tokens.map(count)),
+            protect_head: own.protect_head.map(count),
+            tail_token_budget: own.tail_token_budget.map(count),
+            min_tail_messages: own.min_tail_messages.map(count),
+        }
+    }
+}
+
+impl SettingsPart {
+    /// As `configureCompaction` would take it.
+    pub fn settings(self) -> Result<Own> {
+        let number = |count: Option<Count>| count.map(|count| count.0);
+        let own = Own {
+            compact_after: self.compact_after.map(number),
+            protect_head: number(self.protect_head),
+            tail_token_budget: number(self.tail_token_budget),
+            min_tail_messages: number(self.min_tail_messages),
+        };
+        own.check()?;
+        Ok(own)
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Usage {
+    pub input_tokens: Count,
+    pub output_tokens: Count,
+    /// As text: read as a double of ours it could lose its last bit.
+    pub cost: Box<RawValue>,
+    /// Where any were reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<Count>,
+}
+
+impl SessionLine {
+    pub fn check(&self) -> Result<()> {
+        if self.format.0 != FORMAT {
+            return Err(Error::invalid(
+                "format",
+                format!(
+                    "`format` is {}; this build reads {FORMAT}. Import it with the version that it was exported from, or a newer one.",
+                    self.format.0
+                ),
+            ));
+        }
+        check_seq("seqFloor", 0, self.seq_floor)?;
+        self.cost().map(drop)
+    }
+
+    /// Whether it says that anything was spent.
+    pub fn has_usage(&self) -> Result<bool> {
+        let tokens = self.usage.input_tokens.0 + self.usage.output_tokens.0;
+        Ok(tokens > 0 || self.cost()? > 0.0)
+    }
+
+    pub fn cost(&self) -> Result<f64> {
+        self.usage
+            .cost
+            .get()
+            .parse()
+            .ok()
+            .filter(|cost: &f64| cost.is_finite() && *cost >= 0.0)
+            .ok_or_else(|| {
+                Error::invalid("usage.cost", "`usage.cost` must be a number of 0 or more.")
+            })
+    }
+}
+
+/// An event on its way out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventOut<'a> {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub seq: i64,
+    pub id: &'a str,
+    pub parent_id: Option<&'a str>,
+    pub action: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub content: Option<&'a str>,
+    #[serde(flatten)]
+    pub tool: StoredTool<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<&'a RawValue>,
+    /// What a chat turn noted of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<&'a RawValue>,
+    pub created_at: i64,
+    pub written_at: i64,
+}
+
+/// An event on its way in.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EventLine {
+    #[serde(rename = "type")]
+    _kind: IgnoredAny,
+    pub seq: Count,
+    pub id: Id,
+    pub parent_id: Option<Id>,
+    pub action: Action,
+    pub content: Option<String>,
+    pub tool_calls: Option<Vec<ToolCall>>,
+    pub tool_call_id: Option<Id>,
+    pub tool_name: Option<Id>,
+    pub is_error: Option<bool>,
+    pub metadata: Option<JsonObject>,
+    pub message: Option<JsonObject>,
+    pub note: Option<Note>,
+    pub created_at: Count,
+    pub written_at: Count,
+}
+
+impl EventLine {
+    /// What serde's types can't say. It asks for less than an append does: a log
+    /// that was carried over from the documents' layout may lack what an append
+    /// would have to bring.
+    pub fn check(&self) -> Result<()> {
+        check_seq("seq", 1, self.seq)?;
+        let calls = self.tool_calls.is_some();
+        let result =
+            self.tool_call_id.is_some() || self.tool_name.is_some() || self.is_error.is_some();
+        let belongs =
+            |field: &str, given: bool, action: Action| match given && self.action != action {
+                true => Err(Error::invalid(
+                    field,
+                    format!(
+                        "`{field}` belongs to a {}, not to a {}.",
+                        action.name(),
+                        self.action.name()
+                    ),
+                )),
+                false => Ok(()),
+            };
+        belongs("toolCalls", calls, Action::ToolCallRequest)?;
+        belongs("toolCallId", result, Action::ToolResult)?;
+        if result && self.tool_call_id.is_none() {
+            return Err(Error::invalid(
+                "toolCallId",
+                "`toolCallId` is missing: a tool_result carries it.",
+            ));
+        }
+        if self.message.is_some() && (self.content.is_some() || calls || result) {
+            return Err(Error::invalid(
+                "message",
+                "`message` says all of its event: there is no content or tool beside it.",
+            ));
+        }
+        let is_agents = matches!(
+            self.action,
+            Action::AgentMessage | Action::ToolCallRequest | Action::ToolResult
+        );
+        if self.note.is_some() && !is_agents {
+            return Err(Error::invalid(
+                "note",
+                "`note` belongs to what the agent or a tool said.",
+            ));
+        }
+        Ok(())
+    }
+}
+
+fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
+    if (least..=MAX_SEQ).contains(&seq.0) {
+        return Ok(());
+    }
+    Err(Error::invalid(
+        field,
+        format!("`{field}` must be an integer from {least} to {MAX_SEQ}."),
+    ))
+}
+
+/// A summary over a range of a path.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CompactionLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub id: Id,
+    pub from_id: Id,
+    pub to_id: Id,
+    pub summary: String,
+    pub tokens_before: Option<Count>,
+    pub tokens_after: Option<Count>,
+    pub created_at: Count,
+}
+
+/// One entry of the feed, so that a client that follows it goes on where it was.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ChangeLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub cursor: Count,
+    pub change: String,
+    pub id: Option<Id>,
+    pub changed_at: Count,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EndLine {
+    #[serde(rename = "type")]
+    pub kind: Kind,
+    pub events: Count,
+    /// The branch that was chosen, if one is; `null`: the newest event's.
+    pub leaf_id: Option<Id>,
+}
+
+/// A line's JSON with its end. A line break outside a string says no more than a
+/// space, and inside one there is none.
+pub fn render(line: &impl Serialize) -> Result<String> {
+    render_within(line, 0)
+}
+
+/// The same for a line that is known to have about so many bytes: a text that grows
+/// by doubling is there three times while it grows.
+pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
+    let mut json = Vec::with_capacity(bytes);
+    serde_json::to_writer(&mut json, line).map_err(|error| Error::storage(error.to_string()))?;
+    for byte in &mut json {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    json.push(b'\n');
+    String::from_utf8(json).map_err(|error| Error::storage(error.to_string()))
+}
+
+/// A stored number as a line has it.
+pub fn count(value: i64) -> Count {
+    Count(value.clamp(0, MAX_INTEGER))
+}

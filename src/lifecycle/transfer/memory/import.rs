@@ -1,0 +1,293 @@
+//! A session's memory on its way in: each line checked as its operation would
+//! check it, then written with others in one transaction.
+//!
+//! Lines of a sort come in the order of their keys, so that a second one of the
+//! same key, and one too many, are seen without asking what is stored.
+
+use std::collections::HashMap;
+
+use serde::de::DeserializeOwned;
+
+use super::super::lines::Kind;
+use super::lines::{
+    BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+};
+use super::{SORTS, Tally, can_hold, most};
+use crate::base::database::{Database, MAX_VALUE_BYTES};
+use crate::base::error::{Code, Error, Result};
+use crate::base::json;
+use crate::lifecycle::transfer::rules::CALL_TOOL;
+use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
+use crate::memory::Scope;
+use crate::memory::content::{MAX_VERSIONS_BYTES, Version, insert_version};
+use crate::memory::definition::Definition;
+use crate::memory::definitions::{self, MAX_BLOCKS};
+use crate::memory::entries;
+use crate::memory::entry::Entry;
+use crate::memory::frozen;
+use crate::memory::kind::Kind as BlockKind;
+use crate::memory::skills::Document;
+use crate::memory::skills::loaded::{self, LoadedSkill};
+use crate::memory::skills::stored;
+
+/// A line that waits for its batch.
+enum Item {
+    Block(Definition),
+    Version(Key, Version),
+    Entry(Key, Entry),
+    Skill(Key, Document, i64),
+    Loaded(LoadedSkill, i64),
+    Prompt(PromptLine),
+}
+
+/// Where a line stands among those of its sort.
+#[derive(PartialEq, PartialOrd)]
+enum Place {
+    Version(Key, i64),
+    Keyed(Key, String),
+}
+
+impl Place {
+    fn block(&self) -> &Key {
+        match self {
+            Place::Version(block, _) | Place::Keyed(block, _) => block,
+        }
+    }
+}
+
+pub struct MemoryImport {
+    target: Target,
+    /// The kinds of the blocks, by their keys.
+    kinds: HashMap<String, BlockKind>,
+    newest: Option<(Kind, Place)>,
+    tally: Tally,
+    has_prompt: bool,
+    pending: Vec<(u64, Item)>,
+    pending_bytes: usize,
+}
+
+impl MemoryImport {
+    pub fn new(target: Target) -> Self {
+        Self {
+            target,
+            kinds: HashMap::new(),
+            newest: None,
+            tally: Tally::default(),
+            has_prompt: false,
+            pending: Vec::new(),
+            pending_bytes: 0,
+        }
+    }
+
+    /// How many lines wait to be written, and about how many bytes of them.
+    pub fn pending(&self) -> (usize, usize) {
+        (self.pending.len(), self.pending_bytes)
+    }
+
+    pub fn take(&mut self, kind: Kind, line: &[u8], line_number: u64) -> Result<()> {
+        if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
+            self.target.sender.check(sort.written_by)?;
+        }
+        let item = match kind {
+            Kind::Block => self.take_block(parse(line)?)?,
+            Kind::Version => {
+                let line: VersionLine = parse(line)?;
+                self.check_writer(&line)?;
+                let (block, version) = line.into_version()?;
+                let bytes = version.content.len();
+                let place = Place::Version(block.clone(), version.version);
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, bytes)?;
+                Item::Version(block, version)
+            }
+            Kind::Entry => {
+                let (block, entry) = parse::<EntryLine>(line)?.into_entry()?;
+                let place = Place::Keyed(block.clone(), entry.key.clone());
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                Item::Entry(block, entry)
+            }
+            Kind::Skill => {
+                let line: SkillLine = parse(line)?;
+                let updated_at = line.updated_at.0;
+                let (block, document) = line.into_document()?;
+                let place = Place::Keyed(block.clone(), document.key.clone());
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                Item::Skill(block, document, updated_at)
+            }
+            Kind::Loaded => {
+                let line: LoadedLine = parse(line)?;
+                let loaded_at = line.loaded_at.0;
+                let (block, loaded) = line.into_loaded()?;
+                let place = Place::Keyed(block, loaded.key.clone());
+                self.take_place(kind, place)?;
+                if loaded.content.is_some() {
+                    self.check_room(kind, "", 0)?;
+                }
+                Item::Loaded(loaded, loaded_at)
+            }
+            _ => {
+                let prompt = self.take_prompt(parse(line)?)?;
+                if !self.target.sender.takes_prompts() {
+                    return Ok(());
+                }
+                prompt
+            }
+        };
+        self.pending_bytes += line.len();
+        self.pending.push((line_number, item));
+        Ok(())
+    }
+
+    /// What no operation of theirs writes: that a tool wrote it, or somebody in
+    /// another session.
+    fn check_writer(&self, line: &VersionLine) -> Result<()> {
+        let sender = &self.target.sender;
+        if matches!(line.written_by, WrittenBy::Tool) {
+            sender.check(&[CALL_TOOL])?;
+        }
+        let only = sender.caller.only_session();
+        if line
+            .session_id
+            .as_ref()
+            .is_some_and(|id| only.is_some_and(|only| only != id))
+        {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session and can't say what was written in another.",
+            )
+            .with("field", "sessionId"));
+        }
+        Ok(())
+    }
+
+    /// What was not taken.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
+        is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
+    }
+
+    fn take_block(&mut self, line: BlockLine) -> Result<Item> {
+        if line.source.is_some() {
+            self.target.sender.check_source()?;
+        }
+        let block = line.into_definition(self.target.session_id(), &self.target.agent)?;
+        if self.kinds.insert(block.label.key(), block.kind).is_some() {
+            return Err(Error::invalid(
+                "label",
+                "`label` is another block's of a line above.",
+            ));
+        }
+        if self.kinds.len() as i64 > MAX_BLOCKS {
+            return Err(too_many("label", MAX_BLOCKS, Kind::Block));
+        }
+        Ok(Item::Block(block))
+    }
+
+    fn take_prompt(&mut self, line: PromptLine) -> Result<Item> {
+        line.check(MAX_VALUE_BYTES)?;
+        if std::mem::replace(&mut self.has_prompt, true) {
+            return Err(Error::invalid(
+                "type",
+                "A session has one frozen prompt, and so one `prompt` line.",
+            ));
+        }
+        Ok(Item::Prompt(line))
+    }
+
+    fn take_place(&mut self, kind: Kind, place: Place) -> Result<()> {
+        let block = place.block();
+        if let Some(holder) = self.kinds.get(&block.0)
+            && !can_hold(*holder, kind)
+        {
+            let message = format!(
+                "Block `{}` of a line above is {}, and holds no such line.",
+                block.0,
+                holder.name()
+            );
+            return Err(Error::invalid("block", message));
+        }
+        let before = self.newest.take().filter(|(before, _)| *before == kind);
+        if before.as_ref().is_some_and(|(_, before)| *before >= place) {
+            let key = match place {
+                Place::Version(..) => "version",
+                Place::Keyed(..) => "key",
+            };
+            return Err(Error::invalid(
+                key,
+                format!(
+                    "`{}` lines must be in the order of their blocks and then of their `{key}`, each of them once.",
+                    kind.name()
+                ),
+            ));
+        }
+        self.newest = Some((kind, place));
+        Ok(())
+    }
+
+    fn check_room(&mut self, kind: Kind, block: &str, bytes: usize) -> Result<()> {
+        match self.tally.fits(kind, block, bytes) {
+            true => Ok(()),
+            false => Err(too_many("block", most(kind), kind)),
+        }
+    }
+
+    /// Writes what waits. Part of a transaction.
+    pub fn write(&self, db: &dyn Database) -> Result<()> {
+        for (line_number, item) in &self.pending {
+            self.write_item(db, item)
+                .map_err(|error| at_line(*line_number, error))?;
+        }
+        Ok(())
+    }
+
+    /// Lets go of what has been written.
+    pub fn written(&mut self) {
+        self.pending.clear();
+        self.pending_bytes = 0;
+    }
+
+    fn write_item(&self, db: &dyn Database, item: &Item) -> Result<()> {
+        let session_id = self.target.session_id();
+        let scope = Scope::Session(session_id);
+        match item {
+            Item::Block(block) => definitions::write(db, block),
+            Item::Version(block, version) => insert_version(db, scope.column(), &block.0, version),
+            Item::Entry(block, entry) => entries::restore(db, scope.column(), &block.0, entry),
+            Item::Skill(block, document, updated_at) => {
+                stored::restore(db, scope.column(), &block.0, document, *updated_at)
+            }
+            Item::Loaded(loaded, loaded_at) => loaded::restore(db, session_id, loaded, *loaded_at),
+            Item::Prompt(line) => {
+                let sections = line.sections.iter();
+                let sections = sections.map(|(key, hash)| (key.0.clone(), hash.clone()));
+                let frozen_at = line.frozen_at.0;
+                frozen::write(
+                    db,
+                    scope,
+                    line.prompt.clone(),
+                    &sections.collect(),
+                    frozen_at,
+                )
+                .map(drop)
+            }
+        }
+    }
+}
+
+fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
+    json::parse(line)
+}
+
+fn too_many(field: &str, most: i64, kind: Kind) -> Error {
+    let name = kind.name();
+    let message = match kind {
+        Kind::Version => {
+            format!("A block keeps {most} versions at most, of {MAX_VERSIONS_BYTES} bytes.")
+        }
+        Kind::Block | Kind::Loaded => format!("A session has room for {most} `{name}` lines."),
+        _ => format!("A block has room for {most} `{name}` lines."),
+    };
+    Error::invalid(field, format!("{message} An export writes no more."))
+}

@@ -1,0 +1,269 @@
+//! The lines of a session's memory. What a block holds names it by its key (its
+//! label in lower case), as the rows do: it may be there without its block, and
+//! is found again when the block is defined anew.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer, Serialize, de};
+
+use super::super::lines::Kind;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::Count;
+use crate::base::tokens;
+use crate::memory::budget::check_content;
+use crate::memory::content::{Version, check_reason};
+use crate::memory::definition::{Budget, DefineBlock, Definition, WhenChanged};
+use crate::memory::entries::check_entry;
+use crate::memory::entry::Entry;
+use crate::memory::kind::Kind as BlockKind;
+use crate::memory::label::{Label, is_key};
+use crate::memory::skills::loaded::LoadedSkill;
+use crate::memory::skills::skill::clip_description;
+use crate::memory::skills::{Document, check_document, check_skill_key};
+use crate::memory::source::Source;
+
+/// A version is one more with each write.
+const MAX_VERSION: i64 = u32::MAX as i64;
+
+/// Sections whose hashes a frozen prompt keeps: more than the blocks of an
+/// agent, of its deployed configuration and of a session together.
+const MAX_SECTIONS: usize = 300;
+
+/// Hexadecimal digits of a SHA-256.
+const HASH_DIGITS: usize = 64;
+
+/// A block's label in lower case.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Key(pub String);
+
+impl<'de> Deserialize<'de> for Key {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        match is_key(&text) {
+            true => Ok(Self(text)),
+            false => Err(de::Error::custom("must be a block's label in lower case")),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct BlockLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub label: Label,
+    pub kind: BlockKind,
+    pub description: Option<String>,
+    pub max_tokens: Option<Budget>,
+    pub default_content: Option<String>,
+    pub source: Option<Source>,
+    pub when_changed: WhenChanged,
+    /// Where the definition says it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model_writes: Option<bool>,
+    pub defined_at: Count,
+}
+
+impl BlockLine {
+    /// As `defineBlock` would take it.
+    pub fn into_definition(self, session_id: &Id, agent: &str) -> Result<Definition> {
+        let defined_at = Some(self.defined_at.0);
+        let block = DefineBlock {
+            session_id: Some(session_id.clone()),
+            label: self.label,
+            kind: self.kind,
+            description: self.description,
+            max_tokens: self.max_tokens,
+            default_content: self.default_content,
+            source: self.source,
+            when_changed: self.when_changed,
+            model_writes: self.model_writes,
+        };
+        Ok(Definition {
+            defined_at,
+            ..block.into_definition(agent)?
+        })
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct VersionLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub block: Key,
+    pub version: Count,
+    pub content: String,
+    pub written_by: WrittenBy,
+    pub session_id: Option<Id>,
+    pub turn_id: Option<Id>,
+    pub reason: Option<String>,
+    pub written_at: Count,
+}
+
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WrittenBy {
+    Tool,
+    Operation,
+}
+
+impl WrittenBy {
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "tool" => WrittenBy::Tool,
+            _ => WrittenBy::Operation,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            WrittenBy::Tool => "tool",
+            WrittenBy::Operation => "operation",
+        }
+    }
+}
+
+impl VersionLine {
+    pub fn into_version(self) -> Result<(Key, Version)> {
+        if !(1..=MAX_VERSION).contains(&self.version.0) {
+            return Err(Error::invalid(
+                "version",
+                format!("`version` must be an integer from 1 to {MAX_VERSION}."),
+            ));
+        }
+        check_content("content", &self.content)?;
+        check_reason(self.reason.as_deref())?;
+        let text = |id: Id| id.as_str().to_owned();
+        let version = Version {
+            version: self.version.0,
+            tokens: tokens::estimate(&self.content),
+            content: self.content,
+            written_by: self.written_by.name().to_owned(),
+            session_id: self.session_id.map(text),
+            turn_id: self.turn_id.map(text),
+            reason: self.reason,
+            written_at: self.written_at.0,
+        };
+        Ok((self.block, version))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct EntryLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub block: Key,
+    pub key: String,
+    pub title: Option<String>,
+    pub content: String,
+    pub created_at: Count,
+    pub updated_at: Count,
+}
+
+impl EntryLine {
+    pub fn into_entry(self) -> Result<(Key, Entry)> {
+        check_entry(&self.key, self.title.as_deref(), &self.content)?;
+        let entry = Entry {
+            key: self.key,
+            title: self.title,
+            content: self.content,
+            created_at: self.created_at.0,
+            updated_at: self.updated_at.0,
+        };
+        Ok((self.block, entry))
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SkillLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub block: Key,
+    pub key: String,
+    pub description: Option<String>,
+    pub content: String,
+    pub updated_at: Count,
+}
+
+impl SkillLine {
+    pub fn into_document(self) -> Result<(Key, Document)> {
+        let document = Document {
+            key: self.key,
+            description: self.description,
+            content: self.content,
+        };
+        check_document(&document)?;
+        let is_clipped = |text: &String| clip_description(text) == *text;
+        if !document.description.as_ref().is_none_or(is_clipped) {
+            return Err(Error::invalid(
+                "description",
+                "`description` must be a single line, no longer than a listing shows.",
+            ));
+        }
+        Ok((self.block, document))
+    }
+}
+
+/// A document in the session's context; without `content`, one that was.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadedLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub label: Label,
+    pub key: String,
+    pub content: Option<String>,
+    pub loaded_at: Count,
+}
+
+impl LoadedLine {
+    /// It may have come from any home, so it may be longer than one that lives here.
+    pub fn into_loaded(self) -> Result<(Key, LoadedSkill)> {
+        check_skill_key(&self.key)?;
+        check_content("content", self.content.as_deref().unwrap_or_default())?;
+        let block = Key(self.label.key());
+        let loaded = LoadedSkill {
+            label: self.label.as_str().to_owned(),
+            key: self.key,
+            content: self.content,
+        };
+        Ok((block, loaded))
+    }
+}
+
+/// The frozen prompt. Its hash is its text's, and is worked out anew.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PromptLine {
+    #[serde(rename = "type")]
+    pub line: Kind,
+    pub prompt: String,
+    /// A remind block's key to its section's hash.
+    pub sections: BTreeMap<Key, String>,
+    pub frozen_at: Count,
+}
+
+impl PromptLine {
+    pub fn check(&self, max_bytes: usize) -> Result<()> {
+        if self.prompt.len() > max_bytes {
+            let error = Error::payload_too_large("`prompt`", max_bytes, self.prompt.len());
+            return Err(error.with("field", "prompt"));
+        }
+        let is_hash = |hash: &String| {
+            hash.len() == HASH_DIGITS && hash.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        if self.sections.len() > MAX_SECTIONS || !self.sections.values().all(is_hash) {
+            return Err(Error::invalid(
+                "sections",
+                format!(
+                    "`sections` must hold at most {MAX_SECTIONS} hashes of {HASH_DIGITS} hexadecimal digits, by their blocks' labels in lower case."
+                ),
+            ));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,452 @@
+//! The rows of an import: staged as their lines come in, each batch a transaction,
+//! and made a session by the last one.
+//!
+//! Nothing in a line is trusted to fit its row: whether an id leads to its row by
+//! itself, and whether an event follows the one before it, is worked out anew.
+
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine, count};
+use super::memory::import::MemoryImport;
+use super::pending::{Pending, Reading};
+use super::rights::Sender;
+use crate::access::Rule;
+use crate::base::database::{Database, MAX_LIST_BYTES, Value, atomically, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::base::numbers::CURSORS_A_SEQ;
+use crate::context::compaction::journal::render_settings;
+use crate::lifecycle::transfer::rules::{
+    ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
+    DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
+};
+use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
+use crate::log::find::find_seqs;
+use crate::log::media::{self, Cut};
+use crate::log::sessions::{MAX_NAME_CHARS, check_number, session_exists};
+use crate::log::write::write_rows;
+use crate::messages::tree::overlays;
+use crate::search::build::add_session;
+use crate::store::changes::{self, NEXT_BASE};
+use crate::store::config::load_config;
+use crate::store::staging;
+
+/// Events of one transaction, at most, and about how many bytes of them.
+const MAX_BATCH: usize = 500;
+const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
+
+pub struct Writing {
+    session_id: Id,
+    sender: Sender,
+    /// Keys of a message's metadata that only a server sets.
+    reserved_keys: Vec<String>,
+    agent: String,
+    /// Says that the staged rows are this import's.
+    token: String,
+    session: SessionLine,
+    events: Vec<Pending>,
+    changes: Vec<ChangeLine>,
+    pending_bytes: usize,
+    /// Of the newest event that is written, and of the newest line.
+    written_seq: i64,
+    last_seq: i64,
+    last_cursor: i64,
+    /// Of the newest line.
+    last_kind: Kind,
+    memory: MemoryImport,
+    count: i64,
+}
+
+impl Writing {
+    pub fn begin(
+        db: &dyn Database,
+        host: &dyn Host,
+        target: &Target,
+        session: SessionLine,
+    ) -> Result<Self> {
+        if session
+            .name
+            .as_ref()
+            .is_some_and(|name| name.chars().count() > MAX_NAME_CHARS)
+        {
+            return Err(Error::invalid(
+                "name",
+                format!("`name` must have at most {MAX_NAME_CHARS} characters."),
+            ));
+        }
+        let sender = &target.sender;
+        if sender.caller.only_session().is_some() && session.parent_session_id.is_some() {
+            return Err(Error::new(
+                Code::Forbidden,
+                "This token is for one session and can't name another as its parent.",
+            )
+            .with("field", "parentSessionId"));
+        }
+        if session.has_usage()? {
+            sender.check(&[ADD_USAGE])?;
+        }
+        if let Some(part) = session.compaction {
+            sender.check(&[CONFIGURE_COMPACTION])?;
+            part.settings()?;
+        }
+        let session_id = target.session_id().clone();
+        let token = Id::mint_session(host).as_str().to_owned();
+        atomically(db, || staging::begin(db, host, &session_id, &token))?;
+        Ok(Self {
+            session_id,
+            sender: sender.clone(),
+            reserved_keys: load_config(db)?.reserved_metadata_keys,
+            agent: target.agent.clone(),
+            token,
+            session,
+            events: Vec::new(),
+            changes: Vec::new(),
+            pending_bytes: 0,
+            written_seq: 0,
+            last_seq: 0,
+            last_cursor: 0,
+            last_kind: Kind::Session,
+            memory: MemoryImport::new(target.clone()),
+            count: 0,
+        })
+    }
+
+    /// Holds a line's type against the order of the file.
+    pub fn take_kind(&mut self, kind: Kind) -> Result<()> {
+        if kind < self.last_kind && kind != Kind::Session {
+            let (kind, last) = (kind.name(), self.last_kind.name());
+            return Err(Error::invalid(
+                "type",
+                format!("All `{kind}` lines come before the first `{last}` line."),
+            ));
+        }
+        self.last_kind = self.last_kind.max(kind);
+        Ok(())
+    }
+
+    pub fn add_event(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: EventLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        line.check().map_err(here)?;
+        self.sender.check_action(line.action).map_err(here)?;
+        if line.seq.0 <= self.last_seq {
+            return Err(here(Error::invalid(
+                "seq",
+                "`seq` must grow from event to event.",
+            )));
+        }
+        self.last_seq = line.seq.0;
+        let now_ms = host.now_ms();
+        let time = |given_ms| self.sender.time(given_ms, now_ms);
+        let reading = Reading {
+            source: self.sender.source(),
+            reserved_keys: &self.reserved_keys,
+            time: &time,
+        };
+        let pending = Pending::from_line(line, line_number, &reading).map_err(here)?;
+        self.count += 1;
+        self.pending_bytes += pending.bytes();
+        self.events.push(pending);
+        self.flush_if_full(db, host)
+    }
+
+    pub fn add_compaction(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: &CompactionLine,
+    ) -> Result<()> {
+        self.sender.check(&[ADD_COMPACTION])?;
+        self.flush(db, host)?;
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            overlays::restore(
+                db,
+                &self.session_id,
+                &line.id,
+                &line.from_id,
+                &line.to_id,
+                &line.summary,
+                [
+                    line.tokens_before.map(|tokens| tokens.0),
+                    line.tokens_after.map(|tokens| tokens.0),
+                    Some(line.created_at.0),
+                ],
+            )
+        })
+    }
+
+    pub fn add_change(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        line: ChangeLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        if line.cursor.0 <= self.last_cursor {
+            return Err(here(Error::invalid(
+                "cursor",
+                "`cursor` must grow from change to change.",
+            )));
+        }
+        let last_seq = self.last_seq.max(self.session.seq_floor.0);
+        // The place right before the next append's own is kept free.
+        if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - 1 {
+            return Err(here(Error::invalid(
+                "cursor",
+                "`cursor` lies beyond the newest event's.",
+            )));
+        }
+        if !changes::TYPES.contains(&line.change.as_str()) {
+            let known = changes::TYPES.join("`, `");
+            return Err(here(Error::invalid(
+                "change",
+                format!("`change` must be one of `{known}`."),
+            )));
+        }
+        self.sender
+            .check_any(writers_of(&line.change))
+            .map_err(here)?;
+        let changed_at = self.sender.time(line.changed_at.0, host.now_ms());
+        let line = ChangeLine {
+            changed_at: count(changed_at),
+            ..line
+        };
+        self.last_cursor = line.cursor.0;
+        // An id of 200 characters and the numbers, escaped.
+        self.pending_bytes += 100 + line.id.as_ref().map_or(0, |id| id.as_str().len() * 2);
+        self.changes.push(line);
+        self.flush_if_full(db, host)
+    }
+
+    pub fn add_memory(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        kind: Kind,
+        line: &[u8],
+        line_number: u64,
+    ) -> Result<()> {
+        self.memory
+            .take(kind, line, line_number)
+            .map_err(|error| at_line(line_number, error))?;
+        let (lines, bytes) = self.memory.pending();
+        match lines >= MAX_BATCH || bytes >= MAX_BATCH_BYTES {
+            true => self.flush_memory(db, host),
+            false => Ok(()),
+        }
+    }
+
+    /// Writes the rest, and holds the `end` line against what came before it.
+    pub fn check_end(
+        &mut self,
+        db: &dyn Database,
+        host: &dyn Host,
+        end: &EndLine,
+        line_number: u64,
+    ) -> Result<()> {
+        let here = |error| at_line(line_number, error);
+        if end.events.0 != self.count {
+            let message = format!(
+                "`events` is {}, but the file holds {}: lines were lost.",
+                end.events.0, self.count
+            );
+            return Err(here(Error::invalid("events", message)));
+        }
+        if end.leaf_id.is_some() {
+            self.sender.check(&[SET_LEAF]).map_err(here)?;
+        }
+        self.flush(db, host)?;
+        self.flush_memory(db, host)?;
+        if let Some(leaf_id) = &end.leaf_id {
+            let found = find_seqs(db, &self.session_id, std::iter::once(leaf_id))?;
+            if found.is_empty() {
+                return Err(here(unknown("leafId")));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush_if_full(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        let is_full = self.pending_bytes >= MAX_BATCH_BYTES
+            || self.events.len() >= MAX_BATCH
+            || self.changes.len() >= MAX_BATCH;
+        match is_full {
+            true => self.flush(db, host),
+            false => Ok(()),
+        }
+    }
+
+    fn flush(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        if self.events.is_empty() && self.changes.is_empty() {
+            return Ok(());
+        }
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            self.write_events(db)?;
+            self.write_changes(db)
+        })?;
+        self.written_seq = self.last_seq;
+        self.events.clear();
+        self.changes.clear();
+        self.pending_bytes = 0;
+        Ok(())
+    }
+
+    fn flush_memory(&mut self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        if self.memory.pending().0 == 0 {
+            return Ok(());
+        }
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            self.memory.write(db)
+        })?;
+        self.memory.written();
+        Ok(())
+    }
+
+    fn write_events(&self, db: &dyn Database) -> Result<()> {
+        let ids = self.events.iter().map(|event| &event.id);
+        let parents = self
+            .events
+            .iter()
+            .filter_map(|event| event.parent_id.as_ref());
+        let mut known: HashMap<String, i64> = match self.events.is_empty() {
+            true => HashMap::new(),
+            false => find_seqs(db, &self.session_id, ids.chain(parents))?,
+        };
+        let mut newest_seq = self.written_seq;
+        let cuts: Vec<Option<Cut<'_>>> = self
+            .events
+            .iter()
+            .map(|pending| Some(media::cut(&pending.event.message.as_ref()?.fields)))
+            .collect();
+        let mut rows = Vec::with_capacity(self.events.len());
+        for (pending, cut) in self.events.iter().zip(&cuts) {
+            let here = |error| at_line(pending.line_number, error);
+            let id = pending.id.as_str();
+            if known.contains_key(id) {
+                return Err(here(Error::invalid(
+                    "id",
+                    "`id` was another event's before.",
+                )));
+            }
+            let parent_seq = match &pending.parent_id {
+                None => 0,
+                Some(parent) => *known
+                    .get(parent.as_str())
+                    .ok_or_else(|| here(unknown("parentId")))?,
+            };
+            rows.push(
+                pending
+                    .to_row(cut.as_ref(), parent_seq, newest_seq)
+                    .fit("event")
+                    .map_err(here)?,
+            );
+            known.insert(id.to_owned(), pending.seq);
+            newest_seq = pending.seq;
+        }
+        write_rows(db, &self.session_id, &rows)
+    }
+
+    fn write_changes(&self, db: &dyn Database) -> Result<()> {
+        let rows = self.changes.iter().map(|line| {
+            let id = line.id.as_ref().map(Id::as_str);
+            json!([line.cursor, line.change, id, line.changed_at])
+        });
+        changes::restore(db, &self.session_id, rows.collect())
+    }
+
+    /// Makes the staged rows a session, in one transaction; gives the number of
+    /// its events.
+    pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
+        let session = &self.session;
+        let cost = session.cost()?;
+        let compaction = session
+            .compaction
+            .map(|part| render_settings(part.settings()?))
+            .transpose()?;
+        atomically(db, || {
+            staging::hold(db, host, &self.session_id, &self.token)?;
+            let leaf = match &end.leaf_id {
+                Some(id) => find_seqs(db, &self.session_id, std::iter::once(id))?
+                    .get(id.as_str())
+                    .copied(),
+                None => None,
+            };
+            if session_exists(db, &self.session_id)? {
+                return Err(Error::storage("a session was created over an import"));
+            }
+            let time = |given_ms| self.sender.time(given_ms, host.now_ms());
+            let params: [Value; 16] = [
+                self.session_id.as_str().into(),
+                self.agent.as_str().into(),
+                session.name.as_deref().into(),
+                session.parent_session_id.as_ref().map(Id::as_str).into(),
+                session.metadata.as_ref().map(JsonObject::as_str).into(),
+                time(session.created_at.0).into(),
+                time(session.updated_at.0).into(),
+                session.seq_floor.0.into(),
+                leaf.into(),
+                leaf.map(|_| self.last_seq).into(),
+                session.usage.input_tokens.0.into(),
+                session.usage.output_tokens.0.into(),
+                cost.into(),
+                compaction.into(),
+                self.last_seq.into(),
+                session
+                    .usage
+                    .cached_input_tokens
+                    .map_or(0, |count| count.0)
+                    .into(),
+            ];
+            let sql = format!(
+                "INSERT INTO cf_agents_sessions
+                        (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
+                         seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
+                         compaction, copied_seq, cached_input_tokens, feed_base)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
+                         ?16, {NEXT_BASE})
+              RETURNING number"
+            );
+            let row = find_row(db, &sql, &params)?;
+            check_number(row.as_ref())?;
+            staging::end(db, &self.session_id)?;
+            add_session(db, self.session_id.as_str())
+        })?;
+        Ok(self.count)
+    }
+
+    /// What the lines held that was not taken.
+    pub fn left_out(&self) -> Vec<LeftOut> {
+        self.memory.left_out()
+    }
+
+    pub fn abandon(&self, db: &dyn Database) -> Result<()> {
+        atomically(db, || staging::abandon(db, &self.session_id, &self.token))
+    }
+}
+
+/// The operations that leave such an entry in the feed.
+fn writers_of(change: &str) -> &'static [Rule] {
+    match change {
+        "update" => &[UPDATE_MESSAGE],
+        "delete" => &[DELETE_EVENTS, DELETE_MESSAGES],
+        "clear" => &[CLEAR_MESSAGES],
+        _ => &[ADD_COMPACTION],
+    }
+}
+
+fn unknown(field: &str) -> Error {
+    Error::invalid(field, format!("`{field}` names no event of a line above."))
+}

@@ -1,0 +1,186 @@
+//! One row of the log, bodies included, and the statements that load it.
+//!
+//! A long body stands in slices, inline media in rows of its own: loading puts both back.
+
+use crate::base::database::Row;
+use crate::base::database::{Database, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::log::media;
+use crate::log::note::Note;
+use crate::log::slices::load_slices;
+use crate::log::tool::Tool;
+
+/// One row of a path, bodies included.
+#[derive(Clone, Debug)]
+pub struct EventRow {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub action: String,
+    pub tool: Option<String>,
+    pub metadata: Option<String>,
+    pub is_dated: bool,
+    pub created_at: i64,
+    /// Not 0: some of what follows is not in the row and has to be put in.
+    pub sliced_bytes: i64,
+    /// Where media was cut out of the message; it stays when that is put back.
+    pub media: Option<String>,
+    /// JSON: see [`Note`].
+    pub note: Option<String>,
+    pub content: String,
+    pub message: Option<String>,
+}
+
+/// The columns of [`EventRow`], of a row `e`.
+pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note";
+
+/// The bodies of a row.
+pub const BODY: &str = "e.content, e.message";
+
+/// Bytes of all that an event `e` holds, less the payloads of its media.
+pub const ROW_BYTES: &str =
+    "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
+    + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
+    + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
+
+/// Whether an event `e` starts a message, in SQL: it is no member of a run, or it
+/// follows none. [`EventRow::is_run_member`] says the same of a row at hand.
+pub const STARTS_MESSAGE: &str = "
+    NOT (e.message IS NULL
+         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
+         AND EXISTS (SELECT 1
+                       FROM cf_agents_events AS parent
+                      WHERE parent.session_id = e.session_id
+                        AND parent.seq = e.parent_seq
+                        AND parent.message IS NULL
+                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
+
+impl EventRow {
+    /// From `seq`, `parent_seq`, `is_branch`, then [`COLUMNS`], then [`BODY`].
+    pub fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            id: row.text(3)?.to_owned(),
+            action: row.text(4)?.to_owned(),
+            tool: text(5),
+            metadata: text(6),
+            is_dated: row.integer(7)? == 1,
+            created_at: row.integer(8)?,
+            sliced_bytes: row.integer(9)?,
+            media: text(10),
+            note: text(11),
+            content: text(12).unwrap_or_default(),
+            message: text(13),
+        })
+    }
+
+    /// Whether it is read together with its neighbours of the same kind.
+    pub fn is_run_member(&self) -> bool {
+        self.message.is_none()
+            && matches!(
+                self.action.as_str(),
+                "agent_message" | "tool_call_request" | "tool_result"
+            )
+    }
+
+    pub fn body_bytes(&self) -> usize {
+        let texts = [
+            &self.tool,
+            &self.metadata,
+            &self.media,
+            &self.note,
+            &self.message,
+        ];
+        let others = texts.into_iter().flatten().map(String::len);
+        self.content.len() + others.sum::<usize>()
+    }
+
+    pub fn note(&self) -> Result<Note> {
+        Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
+    }
+
+    /// The call that it answers, if it is a result.
+    pub fn answered_call(&self) -> Result<Option<String>> {
+        match self
+            .tool
+            .as_deref()
+            .filter(|_| self.action == "tool_result")
+        {
+            Some(tool) => serde_json::from_str::<Tool>(tool)
+                .map(|tool| tool.tool_call_id)
+                .map_err(|_| self.damaged()),
+            None => Ok(None),
+        }
+    }
+
+    /// Its calls that were left to the client or to the user.
+    pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
+        let note = self.note()?;
+        Ok(note
+            .client_calls
+            .into_iter()
+            .chain(note.approvals.into_keys()))
+    }
+
+    pub fn damaged(&self) -> Error {
+        Error::corrupt_row(&self.id, "message")
+    }
+}
+
+pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    find_event_text(db, session_id, seq)?
+        .map(|row| with_media(db, session_id, row))
+        .transpose()
+}
+
+/// The same without the payloads of its media, for a reader who passes them over.
+pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq = ?2"
+    );
+    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row| with_slices(db, session_id, EventRow::from_row(&row)?))
+        .transpose()
+}
+
+/// Puts in what is not in the row.
+pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
+    with_media(db, session_id, with_slices(db, session_id, row)?)
+}
+
+pub fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if let (Some(places), Some(message)) = (&row.media, &row.message) {
+        let restored = media::restore(db, session_id, message, places)?;
+        row.message = Some(restored.ok_or_else(|| Error::corrupt_row(&row.id, "media"))?);
+    }
+    Ok(row)
+}
+
+/// What a row had no room for.
+pub fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
+    if row.sliced_bytes == 0 {
+        return Ok(row);
+    }
+    let mut fields = load_slices(db, session_id.as_str(), row.seq, row.message.as_deref())?;
+    row.content = fields.remove("content").unwrap_or(row.content);
+    row.tool = fields.remove("tool").or(row.tool);
+    row.metadata = fields.remove("metadata").or(row.metadata);
+    row.message = fields.remove("message").or(row.message);
+    Ok(row)
+}
+
+pub fn get_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_row(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}
+
+pub fn get_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<EventRow> {
+    find_event_text(db, session_id, seq)?
+        .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
+}

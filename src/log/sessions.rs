@@ -1,0 +1,368 @@
+//! Sessions: one row a conversation. Appends leave the row alone, so what they
+//! move is read off the log: a session's last activity is its newest event or
+//! the last write to the row, whichever is later.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::database::{Database, Row, Text, Value, atomically, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::base::json::JsonObject;
+use crate::base::numbers::MAX_SESSION_NUMBER;
+use crate::store::changes::NEXT_BASE;
+use crate::store::staging;
+use crate::store::usage::{self, UsageIncrease};
+
+/// Characters that a session's name may have.
+pub const MAX_NAME_CHARS: usize = 1000;
+
+/// What a session shows of itself.
+#[cfg(test)]
+#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[allow(dead_code)]
+pub struct Session {
+    pub id: Id,
+    /// The agent's name.
+    pub agent_id: String,
+    pub name: Option<String>,
+    pub parent_session_id: Option<Id>,
+    pub created_at: i64,
+    /// Moves with every write to the session, appends included.
+    pub updated_at: i64,
+    pub metadata: Option<JsonObject>,
+    pub usage: Usage,
+    /// There while the last attempt to compact is one that failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_compaction_error: Option<LastCompactionError>,
+    /// `listSessions` only: the stored metadata is damaged and shown as `null`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub corrupt: Option<bool>,
+}
+
+#[cfg(test)]
+#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Usage {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cost: f64,
+    /// Of the input's, those that the provider had in its cache; absent where none were reported.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cached_input_tokens: Option<i64>,
+}
+
+/// Why the last attempt failed; gone with the next one that succeeds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LastCompactionError {
+    pub code: String,
+    pub message: String,
+    pub at: i64,
+    /// Attempts that failed in a row.
+    pub attempts: u32,
+    /// The newest event at that time.
+    pub seq: i64,
+}
+
+/// When session `s` was last written to: one seek into the log, one into the
+/// feed of what was changed in it.
+pub const ACTIVE_AT: &str = "
+    max(s.updated_at,
+        coalesce((SELECT c.changed_at
+                    FROM cf_agents_changes AS c
+                   WHERE c.session_id = s.id
+                   ORDER BY c.cursor DESC
+                   LIMIT 1), 0),
+        coalesce((SELECT e.written_at
+                    FROM cf_agents_events AS e
+                   WHERE e.session_id = s.id
+                   ORDER BY e.seq DESC
+                   LIMIT 1), 0))";
+
+/// A session's JSON up to its metadata, from a row `s` with `active_at`.
+const HEAD_JSON: &str = r#"
+    '{"id":' || json_quote(s.id)
+    || ',"agentId":' || json_quote(s.agent_id)
+    || ',"name":' || json_quote(s.name)
+    || ',"parentSessionId":' || json_quote(s.parent_session_id)
+    || ',"createdAt":' || s.created_at
+    || ',"updatedAt":' || s.active_at"#;
+
+const USAGE_JSON: &str = r#"
+    ',"usage":{"inputTokens":' || s.input_tokens
+    || ',"outputTokens":' || s.output_tokens
+    || ',"cost":' || s.cost
+    || iif(s.cached_input_tokens = 0, '', ',"cachedInputTokens":' || s.cached_input_tokens)
+    || '}'
+    || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
+
+/// A session's metadata, `null` where it is none or is damaged.
+const METADATA_JSON: &str =
+    "iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')";
+
+/// A page of 500 sessions with metadata up to so much is 4 MiB, which a page may
+/// have; of longer ones fewer fit.
+const SHORT_METADATA_BYTES: usize = 8 << 10;
+const MAX_PAGE_BYTES: usize = 4 << 20;
+
+pub struct NewSession {
+    pub id: Option<Id>,
+    pub name: Option<String>,
+    pub metadata: Option<JsonObject>,
+    pub parent_session_id: Option<Id>,
+}
+
+pub fn create_session(
+    db: &dyn Database,
+    host: &dyn Host,
+    agent: &str,
+    new: &NewSession,
+) -> Result<Text> {
+    atomically(db, || {
+        if let Some(parent) = &new.parent_session_id
+            && !session_exists(db, parent)?
+        {
+            return Err(Error::session_not_found(parent.as_str()).with("field", "parentSessionId"));
+        }
+        let id = match &new.id {
+            Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
+            Some(id) => {
+                // Whoever creates it comes before an import that isn't done.
+                staging::forget(db, id)?;
+                id.clone()
+            }
+            None => Id::mint_session(host),
+        };
+        let sql = format!(
+            "INSERT INTO cf_agents_sessions
+                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
+                     feed_base)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, {NEXT_BASE})
+          RETURNING number"
+        );
+        let row = find_row(
+            db,
+            &sql,
+            &[
+                id.as_str().into(),
+                agent.into(),
+                new.name.as_deref().into(),
+                new.parent_session_id.as_ref().map(Id::as_str).into(),
+                new.metadata.as_ref().map(JsonObject::as_str).into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        check_number(row.as_ref())?;
+        get_session(db, &id)
+    })
+}
+
+/// Refuses the number of a session that was just written, where there is none left
+/// that the numbers of its events have room for. Part of the transaction.
+pub fn check_number(row: Option<&Row>) -> Result<()> {
+    let number = row.map_or(Ok(0), |row| row.integer(0))?;
+    if number <= MAX_SESSION_NUMBER {
+        return Ok(());
+    }
+    Err(Error::new(
+        Code::PayloadTooLarge,
+        format!(
+            "This agent has given out its last session number, {MAX_SESSION_NUMBER}. Delete its newest sessions, or go on in another agent."
+        ),
+    )
+    .with("limit", MAX_SESSION_NUMBER)
+    .with("actual", number))
+}
+
+fn already_exists(id: &Id) -> Error {
+    Error::new(
+        Code::AlreadyExists,
+        "A session with this id exists. Leave `id` out to have one minted, or use the session that is there.",
+    )
+    .with("field", "id")
+    .with("id", id.as_str())
+}
+
+pub fn session_exists(db: &dyn Database, id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_sessions WHERE id = ?1";
+    Ok(find_row(db, sql, &[id.as_str().into()])?.is_some())
+}
+
+/// The session's JSON.
+pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<Text>> {
+    let sql = format!(
+        r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
+             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
+                     FROM cf_agents_sessions AS s
+                    WHERE s.id = ?1) AS s"#
+    );
+    match db.find_text(&sql, &[id.as_str().into()]) {
+        Ok(session) => Ok(session),
+        Err(error) => {
+            let sql = "SELECT json_valid(metadata) FROM cf_agents_sessions WHERE id = ?1";
+            let row = find_row(db, sql, &[id.as_str().into()])?;
+            match row.and_then(|row| row.find_integer(0)) {
+                Some(0) => Err(Error::corrupt_row(id.as_str(), "metadata")),
+                _ => Err(error),
+            }
+        }
+    }
+}
+
+pub fn get_session(db: &dyn Database, id: &Id) -> Result<Text> {
+    find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
+}
+
+/// Where a page of sessions ended: the next one holds what was active before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SessionCursor {
+    pub active_at: i64,
+    pub number: i64,
+}
+
+impl SessionCursor {
+    pub fn parse(text: &str) -> Option<Self> {
+        let (active_at, number) = text.split_once('-')?;
+        Some(Self {
+            active_at: active_at.parse().ok()?,
+            number: number.parse().ok()?,
+        })
+    }
+
+    fn render(self) -> String {
+        format!("{}-{}", self.active_at, self.number)
+    }
+}
+
+/// A page of sessions, newest activity first, as JSON. `only` narrows it to one
+/// session, for a caller who may see no other.
+///
+/// Reads one row of the log a session of the agent, whatever the page: the
+/// price of appends that write nothing beside their event.
+pub fn list_sessions(
+    db: &dyn Database,
+    limit: i64,
+    before: Option<SessionCursor>,
+    only: Option<&Id>,
+) -> Result<String> {
+    // A long metadata is read by itself, if the page has room for it.
+    let sql = format!(
+        r#"SELECT s.active_at, s.number,
+                  {HEAD_JSON} || ',"metadata":',
+                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
+                  {USAGE_JSON}
+                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
+                  || '}}'
+             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
+                     FROM cf_agents_sessions AS s
+                    WHERE ?2 IS NULL OR s.id = ?2) AS s
+            WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
+            ORDER BY s.active_at DESC, s.number DESC
+            LIMIT ?1"#
+    );
+    let params: [Value; 4] = [
+        (limit + 1).into(),
+        only.map(Id::as_str).into(),
+        before.map(|cursor| cursor.active_at).into(),
+        before.map(|cursor| cursor.number).into(),
+    ];
+    let rows = db.rows(&sql, &params)?;
+    let mut sessions = String::new();
+    let mut shown = 0;
+    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
+        let session = session_of(db, row)?;
+        if shown > 0 && sessions.len() + session.len() > MAX_PAGE_BYTES {
+            break;
+        }
+        if shown > 0 {
+            sessions.push(',');
+        }
+        sessions.push_str(&session);
+        shown += 1;
+    }
+    let cursor = match rows.get(..shown).and_then(<[_]>::last) {
+        Some(last) if rows.len() > shown => {
+            let cursor = SessionCursor {
+                active_at: last.integer(0)?,
+                number: last.integer(1)?,
+            };
+            format!("\"{}\"", cursor.render())
+        }
+        _ => "null".to_owned(),
+    };
+    Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
+}
+
+/// A session's JSON from a row of a page.
+fn session_of(db: &dyn Database, row: &Row) -> Result<String> {
+    let (head, usage) = (row.text(2)?, row.text(4)?);
+    if let Some(metadata) = row.find_text(3) {
+        return Ok(format!("{head}{metadata}{usage}"));
+    }
+    let sql = format!("SELECT {METADATA_JSON} FROM cf_agents_sessions AS s WHERE s.number = ?1");
+    let read = find_row(db, &sql, &[row.integer(1)?.into()])?;
+    let metadata = read.as_ref().and_then(|row| row.find_text(0));
+    Ok(format!("{head}{}{usage}", metadata.unwrap_or("null")))
+}
+
+/// A change to what a session says of itself. An outer `None` leaves a field
+/// as it is, an inner one clears it.
+#[derive(Debug, Default)]
+pub struct SessionChange {
+    pub name: Option<Option<String>>,
+    pub metadata: Option<Option<JsonObject>>,
+}
+
+pub fn update_session(
+    db: &dyn Database,
+    host: &dyn Host,
+    id: &Id,
+    change: &SessionChange,
+) -> Result<Text> {
+    atomically(db, || {
+        let name = change.name.as_ref().map(|name| name.as_deref());
+        let metadata = change
+            .metadata
+            .as_ref()
+            .map(|metadata| metadata.as_ref().map(JsonObject::as_str));
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET name = iif(?2, ?3, name),
+                    metadata = iif(?4, ?5, metadata),
+                    updated_at = ?6
+              WHERE id = ?1",
+            &[
+                id.as_str().into(),
+                name.is_some().into(),
+                name.flatten().into(),
+                metadata.is_some().into(),
+                metadata.flatten().into(),
+                host.now_ms().into(),
+            ],
+        )?;
+        get_session(db, id)
+    })
+}
+
+/// Counts what a caller reports, once for each `call_id`; gives the session's JSON.
+pub fn add_usage(
+    db: &dyn Database,
+    host: &dyn Host,
+    id: &Id,
+    more: &UsageIncrease,
+    call_id: Option<&Id>,
+) -> Result<Text> {
+    atomically(db, || {
+        let is_new = match call_id {
+            Some(call_id) => usage::note_call(db, id, call_id)?,
+            None => true,
+        };
+        if is_new {
+            usage::count_usage(db, host, id, more)?;
+        }
+        get_session(db, id)
+    })
+}

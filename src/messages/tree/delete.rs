@@ -1,0 +1,225 @@
+//! Deleting events: what is left keeps hanging together. A deleted event's
+//! children join its nearest surviving ancestor, and its `seq` is never given
+//! again.
+
+use crate::messages::tree::path::surviving;
+use std::collections::HashMap;
+
+use serde_json::json;
+
+use super::overlays::splice;
+use crate::base::database::{Database, Value};
+use crate::base::error::Result;
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::media;
+use crate::log::slices::delete_slices;
+use crate::log::tip::Tip;
+use crate::search::index;
+
+/// What a deletion took out of the tree, and what it moved.
+#[derive(Default)]
+pub struct Taken {
+    /// In the order of the request.
+    pub gone: Vec<Gone>,
+    /// Children of what is gone, with the ancestors that they joined.
+    pub moved: Vec<Moved>,
+    /// Overlays whose edges moved, or that are gone.
+    pub overlays: Vec<String>,
+}
+
+/// An event that went.
+pub struct Gone {
+    pub seq: i64,
+    pub parent_seq: i64,
+    pub id: String,
+    pub is_run_member: bool,
+    /// Where media was cut out of it.
+    media: Option<String>,
+}
+
+/// An event whose parent went.
+pub struct Moved {
+    pub seq: i64,
+    pub id: String,
+    pub is_run_member: bool,
+    pub parent_before: i64,
+    /// 0: it is a root now.
+    pub parent_seq: i64,
+}
+
+impl Taken {
+    /// What is gone with its parent, for [`surviving`].
+    pub fn parents(&self) -> HashMap<i64, i64> {
+        self.gone
+            .iter()
+            .map(|gone| (gone.seq, gone.parent_seq))
+            .collect()
+    }
+}
+
+/// Takes these events out of the tree and joins what hung on them. Part of a
+/// transaction that tells the feed what is given back here.
+pub fn delete_seqs(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    tip: &Tip,
+    seqs: &[i64],
+) -> Result<Taken> {
+    if seqs.is_empty() {
+        return Ok(Taken::default());
+    }
+    let list = Value::Text(json!(seqs).to_string());
+    let here = Value::from(session_id.as_str());
+
+    let mut taken = Taken {
+        gone: load_doomed(db, &here, &list)?,
+        ..Taken::default()
+    };
+    let parents = taken.parents();
+    taken.moved = load_orphans(db, &here, &list, &parents)?;
+    let uses: Vec<(i64, &str)> = taken
+        .gone
+        .iter()
+        .filter_map(|gone| Some((gone.seq, gone.media.as_deref()?)))
+        .collect();
+    db.run(
+        "DELETE FROM cf_agents_events
+          WHERE session_id = ?1
+            AND seq IN (SELECT value FROM json_each(?2))",
+        &[here.clone(), list],
+    )?;
+    delete_slices(db, session_id, seqs)?;
+    media::forget(db, session_id, &uses, &[])?;
+    if let Some(place) = index::find_place(db, session_id.as_str())? {
+        index::remove(db, &place, seqs)?;
+    }
+    adopt(db, &here, &taken.moved)?;
+    taken.overlays = splice(db, session_id, &parents)?;
+
+    // The chosen leaf, if it went, steps back along its own branch. A choice that
+    // an append has overruled stays overruled, also when that append goes.
+    db.run(
+        "UPDATE cf_agents_sessions
+            SET seq_floor = max(seq_floor, ?2),
+                leaf_seq = CASE
+                  WHEN leaf_chosen_at < ?2 THEN NULL
+                  WHEN leaf_seq IN (SELECT value ->> 0 FROM json_each(?3))
+                  THEN (SELECT nullif(value ->> 1, 0)
+                          FROM json_each(?3)
+                         WHERE value ->> 0 = leaf_seq)
+                  ELSE leaf_seq
+                END,
+                updated_at = ?4
+          WHERE id = ?1",
+        &[
+            here,
+            tip.newest_seq.into(),
+            Value::Text(json!(survivors(&parents)).to_string()),
+            host.now_ms().into(),
+        ],
+    )?;
+    Ok(taken)
+}
+
+fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Gone>> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.id, {IS_RUN_MEMBER}, e.media
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = doomed.value"
+    );
+    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
+    rows.iter()
+        .map(|row| {
+            Ok(Gone {
+                seq: row.integer(0)?,
+                parent_seq: row.integer(1)?,
+                id: row.text(2)?.to_owned(),
+                is_run_member: row.integer(3)? == 1,
+                media: row.find_text(4).map(str::to_owned),
+            })
+        })
+        .collect()
+}
+
+/// Each doomed event with its nearest surviving ancestor (0: none).
+fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
+    parents
+        .keys()
+        .map(|seq| (*seq, surviving(parents, *seq)))
+        .collect()
+}
+
+/// Surviving children of the doomed: those right after their parent, and those
+/// in the branch index, which has to be named: left to choose, the planner walks
+/// the log. Each with the ancestor that it joins.
+fn load_orphans(
+    db: &dyn Database,
+    here: &Value,
+    doomed: &Value,
+    parents: &HashMap<i64, i64>,
+) -> Result<Vec<Moved>> {
+    let is_run_member = IS_RUN_MEMBER.replace("e.", "child.");
+    let sql = format!(
+        "SELECT child.seq, child.parent_seq, child.id, {is_run_member}
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS child
+             ON child.session_id = ?1
+            AND child.seq = (SELECT min(seq)
+                               FROM cf_agents_events
+                              WHERE session_id = ?1
+                                AND seq > doomed.value)
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 0
+         UNION ALL
+         SELECT child.seq, child.parent_seq, child.id, {is_run_member}
+           FROM json_each(?2) AS doomed
+          CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
+             ON child.session_id = ?1
+            AND child.parent_seq = doomed.value
+            AND child.is_branch = 1"
+    );
+    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
+    let mut orphans = Vec::with_capacity(rows.len());
+    for row in &rows {
+        let (seq, parent_before) = (row.integer(0)?, row.integer(1)?);
+        if !parents.contains_key(&seq) {
+            orphans.push(Moved {
+                seq,
+                id: row.text(2)?.to_owned(),
+                is_run_member: row.integer(3)? == 1,
+                parent_before,
+                parent_seq: surviving(parents, parent_before),
+            });
+        }
+    }
+    Ok(orphans)
+}
+
+/// After the deletion: whether a child follows its new parent directly is read
+/// off what is left.
+fn adopt(db: &dyn Database, here: &Value, orphans: &[Moved]) -> Result<()> {
+    for orphan in orphans {
+        db.run(
+            "UPDATE cf_agents_events
+                SET parent_seq = ?3,
+                    parent_id = (SELECT parent.id
+                                   FROM cf_agents_events AS parent
+                                  WHERE parent.session_id = ?1
+                                    AND parent.seq = ?3),
+                    is_branch = EXISTS (SELECT 1
+                                          FROM cf_agents_events AS between_them
+                                         WHERE between_them.session_id = ?1
+                                           AND between_them.seq > ?3
+                                           AND between_them.seq < ?2)
+              WHERE session_id = ?1
+                AND seq = ?2",
+            &[here.clone(), orphan.seq.into(), orphan.parent_seq.into()],
+        )?;
+    }
+    Ok(())
+}

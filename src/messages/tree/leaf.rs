@@ -1,0 +1,63 @@
+//! The leaf: the end of the branch that a session's reads and appends go by.
+
+use crate::base::database::{Database, Value, atomically};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+use crate::log::find::find_seqs;
+use crate::log::tip::{Tip, get_tip};
+
+pub fn message_not_found(field: &str, id: &Id) -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        format!("`{field}` names nothing in this session."),
+    )
+    .with("field", field)
+    .with("id", id.as_str())
+}
+
+/// The `seq` of an event that must be there.
+pub fn get_seq(db: &dyn Database, session_id: &Id, field: &str, id: &Id) -> Result<i64> {
+    find_seqs(db, session_id, std::iter::once(id))?
+        .get(id.as_str())
+        .copied()
+        .ok_or_else(|| message_not_found(field, id))
+}
+
+/// Where a read starts: at the event that it names, else at the session's leaf.
+/// `None`: the session is empty.
+pub fn resolve_leaf(
+    db: &dyn Database,
+    session_id: &Id,
+    field: &str,
+    leaf_id: Option<&Id>,
+) -> Result<Option<i64>> {
+    let Tip { leaf, .. } = get_tip(db, session_id)?;
+    match leaf_id {
+        Some(id) => get_seq(db, session_id, field, id).map(Some),
+        None => Ok(leaf.map(|leaf| leaf.seq)),
+    }
+}
+
+/// Makes the branch that ends with `id` the one to follow, until something is
+/// appended to another.
+pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) -> Result<()> {
+    atomically(db, || {
+        let tip = get_tip(db, session_id)?;
+        let seq = get_seq(db, session_id, "id", id)?;
+        let params: [Value; 4] = [
+            session_id.as_str().into(),
+            seq.into(),
+            tip.newest_seq.into(),
+            host.now_ms().into(),
+        ];
+        db.run(
+            "UPDATE cf_agents_sessions
+                SET leaf_seq = ?2,
+                    leaf_chosen_at = ?3,
+                    updated_at = ?4
+              WHERE id = ?1",
+            &params,
+        )
+    })
+}

@@ -1,0 +1,160 @@
+//! From an event up to its root, newest first, in bounded bites.
+
+use crate::base::database::{Database, Row, find_row};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use std::collections::HashMap;
+
+/// Rows that one statement of a walk reads at most. With bodies of at most
+/// [`INLINE_BYTES`] each, a bite is 4 MiB.
+const MAX_BITE: i64 = 64;
+
+/// A longer body is left out of a walk's rows, and fetched by itself if it is wanted.
+pub const INLINE_BYTES: usize = 64 << 10;
+
+/// Whether a walk goes on.
+pub enum Step {
+    On,
+    /// On, but with this event (0: none) in place of the row's parent.
+    Jump(i64),
+    Stop,
+}
+
+/// Visits the path from the event at `from_seq` up to its root, newest first.
+/// A row holds `seq`, `parent_seq`, `is_branch`, then `columns` (of a row `e`).
+/// `expected` rows are read in one bite where the session is a single line.
+pub fn walk_path(
+    db: &dyn Database,
+    session_id: &Id,
+    from_seq: i64,
+    columns: &str,
+    expected: i64,
+    visit: &mut dyn FnMut(Row) -> Result<Step>,
+) -> Result<()> {
+    let sql = format!(
+        "SELECT e.seq, e.parent_seq, e.is_branch, {columns}
+           FROM cf_agents_events AS e
+          WHERE e.session_id = ?1
+            AND e.seq <= ?2
+          ORDER BY e.seq DESC
+          LIMIT ?3"
+    );
+    let starting_bite = if has_branches(db, session_id)? {
+        1
+    } else {
+        expected.clamp(1, MAX_BITE)
+    };
+    let mut bite = starting_bite;
+    let mut next = from_seq;
+    loop {
+        let rows = db.rows(
+            &sql,
+            &[session_id.as_str().into(), next.into(), bite.into()],
+        )?;
+        // In a new run of neighbours what lies behind it is waste, so bites start small again.
+        bite = (bite * 2).min(MAX_BITE);
+        for row in rows {
+            let (seq, parent_seq, is_branch) =
+                (row.integer(0)?, row.integer(1)?, row.integer(2)? == 1);
+            if seq != next {
+                return Err(Error::storage(format!("event {next} of a path is missing")));
+            }
+            match visit(row)? {
+                Step::Stop => return Ok(()),
+                Step::On => next = parent_seq,
+                Step::Jump(seq) => next = seq,
+            }
+            if is_branch || next != parent_seq {
+                bite = starting_bite;
+                break;
+            }
+        }
+        if next == 0 {
+            return Ok(());
+        }
+    }
+}
+
+fn has_branches(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let sql = "SELECT 1 FROM cf_agents_events WHERE session_id = ?1 AND is_branch = 1 LIMIT 1";
+    Ok(find_row(db, sql, &[session_id.as_str().into()])?.is_some())
+}
+
+/// A run of neighbouring rows on a path, both ends included.
+#[derive(Debug, PartialEq)]
+pub struct Segment {
+    pub from_seq: i64,
+    pub to_seq: i64,
+}
+
+/// The whole path that ends at `to_seq` as segments, oldest first. Reads the
+/// session's branch index, not its rows.
+pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<Segment>> {
+    let rows = db.rows(
+        "SELECT seq, parent_seq
+           FROM cf_agents_events
+          WHERE session_id = ?1
+            AND is_branch = 1
+          ORDER BY seq",
+        &[session_id.as_str().into()],
+    )?;
+    let branches = rows
+        .iter()
+        .map(|row| Ok((row.integer(0)?, row.integer(1)?)))
+        .collect::<Result<Vec<_>>>()?;
+    Ok(segments(&branches, to_seq))
+}
+
+/// `branches`: `seq` and parent's `seq` of every row that starts a branch, by `seq`.
+fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<Segment> {
+    let mut segments = Vec::new();
+    while to_seq > 0 {
+        let below = branches.partition_point(|(seq, _)| *seq <= to_seq);
+        let start = below.checked_sub(1).and_then(|last| branches.get(last));
+        // Without a branch below, the run goes on to the log's first row.
+        let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
+        segments.push(Segment { from_seq, to_seq });
+        to_seq = parent_seq;
+    }
+    segments.reverse();
+    segments
+}
+
+/// Whether the event at `seq` is on the path that ends at `to_seq`.
+pub fn lies_on_path(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -> Result<bool> {
+    let segments = load_segments(db, session_id, to_seq)?;
+    Ok(segments
+        .iter()
+        .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq)))
+}
+
+/// The nearest ancestor that is left, or the event itself (0: none).
+pub fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
+    // Ends: a parent's number is always below its child's.
+    while let Some(parent) = parents.get(&seq) {
+        seq = *parent;
+    }
+    seq
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_one_segment_and_every_branch_on_the_way_starts_another() {
+        let segment = |from_seq, to_seq| Segment { from_seq, to_seq };
+        // 1 2 3, 4 after 2, 5 6 after 4, 7 after 1, 8 a root.
+        let branches = [(4, 2), (7, 1), (8, 0)];
+        let table = [
+            (3, vec![segment(1, 3)]),
+            (6, vec![segment(1, 2), segment(4, 6)]),
+            (7, vec![segment(1, 1), segment(7, 7)]),
+            (8, vec![segment(8, 8)]),
+            (0, vec![]),
+        ];
+        for (leaf, expected) in table {
+            assert_eq!(segments(&branches, leaf), expected, "{leaf}");
+        }
+    }
+}

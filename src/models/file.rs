@@ -1,0 +1,166 @@
+//! A file that a user's message carries: where its bytes are, and what they are.
+//! Providers differ in what they can be shown; that is decided where a request
+//! is encoded.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::base::error::{Error, Result};
+
+/// Files of one message that a model is sent; a message may hold more.
+pub const MAX_FILES: usize = 20;
+
+/// Characters of a media type, and of a file's name.
+const MAX_NAME_CHARS: usize = 200;
+
+/// What an image of middling size costs a model, roughly.
+const IMAGE_TOKENS: i64 = 1000;
+
+/// Bytes of a text file that are said: some ten pages. A multiple of three, so
+/// that a cut of base64 falls between groups.
+pub const MAX_INLINED_BYTES: usize = 30_000;
+
+/// Texts that don't say so.
+const TEXT_TYPES: &[&str] = &[
+    "application/json",
+    "application/xml",
+    "application/yaml",
+    "application/x-yaml",
+    "application/toml",
+    "application/javascript",
+    "application/sql",
+];
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct File {
+    pub media_type: String,
+    /// `data:` or `https:`.
+    pub url: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filename: Option<String>,
+}
+
+impl File {
+    /// From a `file` part of a stored message; `None` for one that no model
+    /// could be shown.
+    fn from_part(part: &Value) -> Option<Self> {
+        let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
+        if part.get("type").and_then(Value::as_str) != Some("file") {
+            return None;
+        }
+        let file = Self {
+            media_type: text("mediaType")?,
+            url: text("url")?,
+            filename: text("filename"),
+        };
+        file.problem().is_none().then_some(file)
+    }
+
+    /// The media type without its parameters, in lower case.
+    pub fn kind(&self) -> String {
+        let head = self.media_type.split(';').next().unwrap_or_default();
+        head.trim().to_lowercase()
+    }
+
+    /// A text, whose words can stand for it.
+    pub fn is_text(&self) -> bool {
+        let kind = self.kind();
+        kind.starts_with("text/")
+            || kind.ends_with("+json")
+            || kind.ends_with("+xml")
+            || TEXT_TYPES.contains(&kind.as_str())
+    }
+
+    /// What it costs a model, roughly.
+    pub fn tokens(&self) -> i64 {
+        match self.is_text() {
+            // Four bytes a token, as Latin text has it.
+            true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
+            false => IMAGE_TOKENS,
+        }
+    }
+
+    /// What is wrong with it, as the end of a sentence that begins with a field.
+    fn problem(&self) -> Option<(&'static str, &'static str)> {
+        let is_short = |text: &str| text.chars().take(MAX_NAME_CHARS + 1).count() <= MAX_NAME_CHARS;
+        if self.media_type.is_empty() || !is_short(&self.media_type) {
+            return Some(("mediaType", "must have 1 to 200 characters"));
+        }
+        if !self.filename.as_deref().is_none_or(is_short) {
+            return Some(("filename", "must have at most 200 characters"));
+        }
+        let begins = |scheme: &str| {
+            let head = self.url.get(..scheme.len());
+            head.is_some_and(|head| head.eq_ignore_ascii_case(scheme))
+        };
+        if begins("data:") || begins("https:") {
+            return None;
+        }
+        Some(("url", "must be a `data:` or an `https:` URL"))
+    }
+}
+
+/// The files of a message's parts, in order.
+pub fn files_of_parts(parts: &[Value]) -> Vec<File> {
+    parts
+        .iter()
+        .filter_map(File::from_part)
+        .take(MAX_FILES)
+        .collect()
+}
+
+/// Holds files that a caller sends against the limits.
+pub fn check_files(field: &str, files: &[File]) -> Result<()> {
+    let field = format!("{field}.files");
+    for (index, file) in files.iter().enumerate() {
+        if let Some((name, how)) = file.problem() {
+            let field = format!("{field}[{index}].{name}");
+            return Err(Error::invalid(&field, format!("`{field}` {how}.")));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn only_files_that_a_model_could_be_shown_are_taken() {
+        let long = "x".repeat(201);
+        let parts = [
+            json!({"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,AA==", "filename": "a.png"}),
+            json!({"type": "file", "mediaType": "image/png", "url": "HTTPS://example.com/a.png"}),
+            json!({"type": "file", "mediaType": "image/png", "url": "http://example.com/a.png"}),
+            json!({"type": "file", "mediaType": "image/png", "url": "file:///etc/passwd"}),
+            json!({"type": "file", "mediaType": "", "url": "data:,"}),
+            json!({"type": "file", "mediaType": long, "url": "data:,"}),
+            json!({"type": "file", "url": "data:,"}),
+            json!({"type": "text", "mediaType": "a/b", "url": "data:,"}),
+        ];
+        let names: Vec<_> = files_of_parts(&parts)
+            .into_iter()
+            .map(|file| (file.url, file.filename))
+            .collect();
+        assert_eq!(
+            names,
+            [
+                (
+                    "data:image/png;base64,AA==".to_owned(),
+                    Some("a.png".to_owned())
+                ),
+                ("HTTPS://example.com/a.png".to_owned(), None)
+            ]
+        );
+    }
+
+    #[test]
+    fn a_model_is_sent_so_many_files_of_a_message_and_no_more() {
+        let part = json!({"type": "file", "mediaType": "a/b", "url": "data:,"});
+        assert_eq!(files_of_parts(&vec![part; MAX_FILES + 1]).len(), MAX_FILES);
+    }
+}

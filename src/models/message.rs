@@ -1,0 +1,149 @@
+//! A message as models take it.
+
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{list, optional_list};
+use crate::log::MAX_CALLS;
+use crate::log::event::{Action, MessageText, NewEvent, ToolCall};
+use crate::models::file::{File, MAX_FILES, check_files};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    User,
+    Assistant,
+    Tool,
+    System,
+}
+
+/// A message as models take them.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ContextMessage {
+    pub role: Role,
+    #[serde(default)]
+    pub content: String,
+    /// With `assistant` alone.
+    #[serde(
+        default,
+        skip_serializing_if = "Option::is_none",
+        deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_CALLS)))]
+    pub tool_calls: Option<Vec<ToolCall>>,
+    /// With `tool` alone: the call that it answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<Id>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tool_name: Option<Id>,
+    /// With `tool` alone: the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
+    /// With `user` alone.
+    #[serde(
+        default,
+        skip_serializing_if = "Vec::is_empty",
+        deserialize_with = "list::<_, _, 0, MAX_FILES>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_FILES)))]
+    pub files: Vec<File>,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::System => "system",
+        }
+    }
+}
+
+impl ContextMessage {
+    pub fn plain(role: Role, content: String) -> Self {
+        Self {
+            role,
+            content,
+            tool_calls: None,
+            tool_call_id: None,
+            tool_name: None,
+            is_error: None,
+            files: Vec::new(),
+        }
+    }
+
+    pub fn calls(&self) -> &[ToolCall] {
+        self.tool_calls.as_deref().unwrap_or_default()
+    }
+
+    pub fn bytes(&self) -> usize {
+        let calls = self
+            .calls()
+            .iter()
+            .map(|call| call.arguments.as_str().len());
+        let files = self.files.iter().map(|file| file.url.len());
+        self.content.len() + calls.chain(files).sum::<usize>()
+    }
+
+    /// The event that records it. `field` names it in the request; `calls` are
+    /// those of the messages before it, by which a result may find its tool's name.
+    pub fn into_event(self, field: &str, names: &dyn Fn(&Id) -> Option<Id>) -> Result<NewEvent> {
+        let has_calls = !self.calls().is_empty();
+        let action = match self.role {
+            Role::User => Action::UserMessage,
+            Role::System => Action::SystemInstruction,
+            Role::Assistant if has_calls => Action::ToolCallRequest,
+            Role::Assistant => Action::AgentMessage,
+            Role::Tool => Action::ToolResult,
+        };
+        let tool_name = match (&self.tool_name, &self.tool_call_id) {
+            (None, Some(id)) => names(id),
+            (name, _) => name.clone(),
+        };
+        check_files(field, &self.files)?;
+        if !self.files.is_empty() && self.role != Role::User {
+            let field = format!("{field}.files");
+            return Err(Error::invalid(
+                &field,
+                format!("`{field}` belongs to a `user` message."),
+            ));
+        }
+        let event = NewEvent {
+            message: self.message_text(),
+            content: Some(self.content),
+            tool_calls: self.tool_calls.filter(|calls| !calls.is_empty()),
+            tool_call_id: self.tool_call_id,
+            tool_name,
+            is_error: self.is_error,
+            ..NewEvent::new(action)
+        };
+        event.check(field)?;
+        Ok(event)
+    }
+
+    /// An event has no place for files; the message beside it does.
+    fn message_text(&self) -> Option<MessageText> {
+        if self.files.is_empty() {
+            return None;
+        }
+        let text = json!({"type": "text", "text": self.content});
+        let files = self.files.iter().map(|file| {
+            let mut part = json!({"type": "file", "mediaType": file.media_type, "url": file.url});
+            if let (Some(filename), Some(part)) = (&file.filename, part.as_object_mut()) {
+                part.insert("filename".to_owned(), json!(filename));
+            }
+            part
+        });
+        let text = Some(text).filter(|_| !self.content.is_empty());
+        let parts: Vec<Value> = text.into_iter().chain(files).collect();
+        Some(MessageText {
+            fields: format!(r#""role":"user","parts":{}"#, Value::from(parts)),
+            is_dated: false,
+        })
+    }
+}

@@ -1,0 +1,48 @@
+//! What a search is asked to find, and where.
+
+use crate::base::database::Value;
+use crate::base::ids::Id;
+use crate::search::document::role_of;
+use serde_json::json;
+
+/// What to look for, and where.
+pub struct Search<'a> {
+    pub query: &'a str,
+    pub session_id: Option<&'a Id>,
+    pub limit: usize,
+    pub roles: Option<&'a [&'static str]>,
+    pub since_ms: Option<i64>,
+    pub until_ms: Option<i64>,
+}
+
+/// Over an event `e`; their values are [`Search::filters`].
+pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
+            AND (?3 IS NULL OR e.created_at <= ?3)
+            AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
+
+pub const ACTIONS: [&str; 6] = [
+    "user_message",
+    "agent_message",
+    "tool_call_request",
+    "tool_result",
+    "system_instruction",
+    "compaction",
+];
+
+impl Search<'_> {
+    pub fn is_filtered(&self) -> bool {
+        self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
+    }
+
+    /// The values of [`FILTERS`], from ?2 on.
+    pub fn filters(&self) -> Vec<Value> {
+        let actions = self.roles.map(|roles| {
+            let chosen: Vec<&str> = ACTIONS
+                .into_iter()
+                .filter(|action| roles.contains(&role_of(action)))
+                .collect();
+            json!(chosen).to_string()
+        });
+        vec![self.since_ms.into(), self.until_ms.into(), actions.into()]
+    }
+}

@@ -1,0 +1,102 @@
+//! The tables, and how an object comes to have them: numbered SQL files, each
+//! run once, all in one transaction, before the first request is served.
+//!
+//! Only this module creates or drops tables.
+
+use crate::base::database::{Database, Value, atomically, find_row};
+use crate::base::error::Result;
+use crate::base::host::Host;
+
+struct Migration {
+    number: i64,
+    name: &'static str,
+    sql: &'static str,
+}
+
+/// Made by build.rs from `migrations/`, in order, without gaps.
+const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
+
+const CREATE_MIGRATIONS_TABLE: &str = "
+    CREATE TABLE cf_agents_migrations (
+      number     INTEGER PRIMARY KEY NOT NULL,
+      name       TEXT NOT NULL,
+      applied_at INTEGER NOT NULL
+    )";
+
+/// The number of the newest migration.
+#[cfg(test)]
+pub fn newest() -> i64 {
+    MIGRATIONS.last().map_or(0, |migration| migration.number)
+}
+
+/// Brings the object's tables up to this build. Costs one row read when there
+/// is nothing to do.
+pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
+    match find_version(db) {
+        Ok(version) if version >= latest => Ok(()),
+        Ok(version) => atomically(db, || apply_after(db, host, version)),
+        // No such table, or storage that fails: asking the catalogue tells.
+        Err(_) if !table_exists(db, "cf_agents_migrations")? => atomically(db, || create(db, host)),
+        Err(error) => Err(error),
+    }
+}
+
+fn find_version(db: &dyn Database) -> Result<i64> {
+    let row = find_row(db, "SELECT max(number) FROM cf_agents_migrations", &[])?;
+    Ok(row.and_then(|row| row.find_integer(0)).unwrap_or(0))
+}
+
+fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    let holds_documents_tables =
+        table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?;
+    if holds_documents_tables {
+        db.run(include_str!("documents_set_aside.sql"), &[])?;
+    }
+    db.run(CREATE_MIGRATIONS_TABLE, &[])?;
+    apply_after(db, host, 0)?;
+    if holds_documents_tables {
+        db.run(include_str!("documents_carried_over.sql"), &[])?;
+    }
+    Ok(())
+}
+
+fn apply_after(db: &dyn Database, host: &dyn Host, version: i64) -> Result<()> {
+    for migration in MIGRATIONS
+        .iter()
+        .filter(|migration| migration.number > version)
+    {
+        db.run(migration.sql, &[])?;
+        db.run(
+            "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (?1, ?2, ?3)",
+            &[
+                migration.number.into(),
+                migration.name.into(),
+                host.now_ms().into(),
+            ],
+        )?;
+    }
+    Ok(())
+}
+
+/// Drops every table of ours and of the documents'; the object is as new.
+pub fn drop_all(db: &dyn Database) -> Result<()> {
+    atomically(db, || {
+        // Virtual tables first: dropping one drops the tables that shadow it.
+        let sql = "SELECT name
+                     FROM sqlite_master
+                    WHERE type = 'table'
+                      AND name GLOB 'cf_agents_*'
+                    ORDER BY sql LIKE 'CREATE VIRTUAL TABLE%' DESC, name";
+        for row in db.rows(sql, &[])? {
+            let name = row.text(0)?.replace('"', "\"\"");
+            db.run(&format!("DROP TABLE IF EXISTS \"{name}\""), &[])?;
+        }
+        Ok(())
+    })
+}
+
+fn table_exists(db: &dyn Database, name: &str) -> Result<bool> {
+    let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    Ok(find_row(db, sql, &[Value::from(name)])?.is_some())
+}

@@ -1,0 +1,128 @@
+//! Rows of a session that isn't there yet. An import writes them piece by piece
+//! under the session's id, and the session's own row last: until then no read
+//! sees them, since every read begins with that row. A note says whose they are,
+//! so that what a dead import left is found and thrown away.
+
+use crate::base::database::{Database, Value, find_row};
+use crate::base::error::{Code, Error, Result};
+use crate::base::host::Host;
+use crate::base::ids::Id;
+
+/// The tables that hold rows of a session beside its own, and the column that
+/// says whose they are.
+const TABLES: &[(&str, &str)] = &[
+    ("cf_agents_events", "session_id"),
+    ("cf_agents_slices", "session_id"),
+    ("cf_agents_media", "session_id"),
+    ("cf_agents_media_uses", "session_id"),
+    ("cf_agents_changes", "session_id"),
+    ("cf_agents_compactions", "session_id"),
+    ("cf_agents_blocks", "scope"),
+    ("cf_agents_block_versions", "scope"),
+    ("cf_agents_entries", "scope"),
+    ("cf_agents_skills", "scope"),
+    ("cf_agents_loaded_skills", "session_id"),
+    ("cf_agents_prompts", "scope"),
+];
+
+/// An import that has written nothing for this long is dead: a client that
+/// still sends is heard of within seconds.
+const DEAD_AFTER_MS: i64 = 15 * 60 * 1000;
+
+/// Dead imports that one that begins sweeps away, so that its start is bounded.
+const SWEPT_AT_ONCE: i64 = 4;
+
+/// Notes an import into `session_id`. What an earlier one left there is thrown
+/// away, and so are some that died elsewhere. Part of a transaction.
+pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
+    forget(db, session_id)?;
+    let now_ms = host.now_ms();
+    let dead = db.rows(
+        "SELECT session_id
+           FROM cf_agents_imports
+          WHERE touched_at < ?1
+          ORDER BY touched_at
+          LIMIT ?2",
+        &[(now_ms - DEAD_AFTER_MS).into(), SWEPT_AT_ONCE.into()],
+    )?;
+    for row in &dead {
+        delete_rows(db, row.text(0)?)?;
+    }
+    db.run(
+        "INSERT INTO cf_agents_imports (session_id, token, touched_at)
+         VALUES (?1, ?2, ?3)",
+        &[session_id.as_str().into(), token.into(), now_ms.into()],
+    )
+}
+
+/// Makes sure that these rows are still this import's to write. Part of the
+/// transaction that writes more of them.
+pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
+    let params: [Value; 3] = [
+        session_id.as_str().into(),
+        token.into(),
+        host.now_ms().into(),
+    ];
+    let held = find_row(
+        db,
+        "UPDATE cf_agents_imports
+            SET touched_at = ?3
+          WHERE session_id = ?1
+            AND token = ?2
+      RETURNING 1",
+        &params,
+    )?;
+    match held {
+        Some(_) => Ok(()),
+        None => Err(Error::new(
+            Code::AlreadyExists,
+            "Somebody else has begun to import or to create this session, and this import was given up. Look at what is there now, and import again if it should be replaced.",
+        )
+        .with("id", session_id.as_str())),
+    }
+}
+
+/// Ends an import whose session has its row now. Part of the transaction that
+/// writes it.
+pub fn end(db: &dyn Database, session_id: &Id) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_imports WHERE session_id = ?1",
+        &[session_id.as_str().into()],
+    )
+}
+
+/// Throws away what an import into `session_id` has written and not ended. Part
+/// of a transaction; for a session that has no row.
+pub fn forget(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1";
+    match find_row(db, sql, &[session_id.as_str().into()])? {
+        Some(_) => delete_rows(db, session_id.as_str()),
+        None => Ok(()),
+    }
+}
+
+/// The same, if it is still the import of this token that writes there.
+pub fn abandon(db: &dyn Database, session_id: &Id, token: &str) -> Result<()> {
+    let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1 AND token = ?2";
+    match find_row(db, sql, &[session_id.as_str().into(), token.into()])? {
+        Some(_) => delete_rows(db, session_id.as_str()),
+        None => Ok(()),
+    }
+}
+
+fn delete_rows(db: &dyn Database, session_id: &str) -> Result<()> {
+    // Rows of the index are found by the entries that they are of.
+    db.run(
+        "DELETE FROM cf_agents_entries_search
+          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)",
+        &[session_id.into()],
+    )?;
+    for (table, column) in TABLES {
+        let sql = format!("DELETE FROM {table} WHERE {column} = ?1");
+        db.run(&sql, &[session_id.into()])?;
+    }
+    db.run(
+        "DELETE FROM cf_agents_imports WHERE session_id = ?1",
+        &[session_id.into()],
+    )
+}

@@ -1,0 +1,580 @@
+//! Attacks, generated: every operation of the table, with every kind of token, at
+//! every door. What must come of each is worked out from what the operation
+//! declares, so a new operation is held to its declaration from its first day; its
+//! requests are those of `examples.rs`.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::access::{Caller, Claims, Needs, Policy, Rule, Scope, Secret, Touches, identify};
+use crate::api::dispatch::dispatch;
+use crate::api::operations::messages::get_messages;
+use crate::api::operations::tokens::Preset;
+use crate::api::socket::{Seat, hear, open};
+use crate::api::table::OPERATIONS;
+use crate::api::transfer::{begin_export, begin_import};
+use crate::api::turns::{CHAT_RULE, begin_chat, resume_chat, start};
+use crate::base::error::{Code, Result};
+use crate::base::host::Host as _;
+use crate::base::ids::Id;
+use crate::chat::request::parse_chat_request;
+use crate::testing::wait_for;
+use crate::tests::api::access::forgeries;
+use crate::tests::api::examples::{Example, examples, furnished};
+use crate::tests::{Alice, conversation};
+
+/// Who knocks.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Nobody,
+    Wrong,
+    Expired,
+    AnotherAgents,
+    AnotherSecrets,
+    AnotherSessions,
+    ReadPreset,
+    ReadPresetOfTheSession,
+    ChatPreset,
+    SessionWithoutOperations,
+    SessionThatNamesIt,
+    SessionThatNamesAnother,
+    AgentWithoutOperations,
+    AgentThatNamesIt,
+    Secret,
+}
+
+const KINDS: [Kind; 15] = [
+    Kind::Nobody,
+    Kind::Wrong,
+    Kind::Expired,
+    Kind::AnotherAgents,
+    Kind::AnotherSecrets,
+    Kind::AnotherSessions,
+    Kind::ReadPreset,
+    Kind::ReadPresetOfTheSession,
+    Kind::ChatPreset,
+    Kind::SessionWithoutOperations,
+    Kind::SessionThatNamesIt,
+    Kind::SessionThatNamesAnother,
+    Kind::AgentWithoutOperations,
+    Kind::AgentThatNamesIt,
+    Kind::Secret,
+];
+
+const SECRET: &str = "the secret of these attacks, long enough";
+
+/// What a token says, as the test means it: its session and its operations.
+fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String>>) {
+    let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
+    match kind {
+        Kind::AnotherSessions => (Some("t"), names(&[operation])),
+        Kind::ReadPreset => (None, names(&Preset::Read.operations(OPERATIONS))),
+        Kind::ReadPresetOfTheSession => (Some("s"), names(&Preset::Read.operations(OPERATIONS))),
+        Kind::ChatPreset => (Some("s"), names(&Preset::Chat.operations(OPERATIONS))),
+        Kind::SessionWithoutOperations => (Some("s"), None),
+        Kind::SessionThatNamesIt => (Some("s"), names(&[operation])),
+        Kind::SessionThatNamesAnother => (Some("s"), names(&["another"])),
+        Kind::AgentThatNamesIt => (None, names(&[operation])),
+        _ => (None, None),
+    }
+}
+
+/// What is sent to the door.
+fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
+    let (session, operations) = says(kind, operation);
+    let now_ms = alice.host.now_ms();
+    let claims = Claims {
+        agent: match kind {
+            Kind::AnotherAgents => "bob".to_owned(),
+            _ => "alice".to_owned(),
+        },
+        scope: Scope {
+            session_id: session.map(id),
+            operations,
+            expires_at: match kind {
+                Kind::Expired => now_ms,
+                _ => now_ms + 1000,
+            },
+            ..Scope::default()
+        },
+    };
+    let secret = match kind {
+        Kind::Nobody => return None,
+        Kind::Wrong => return Some("x".repeat(64)),
+        Kind::Secret => return Some(SECRET.to_owned()),
+        Kind::AnotherSecrets => "the secret of another Worker, as long",
+        _ => SECRET,
+    };
+    Some(Secret::new(secret.to_owned()).unwrap().mint(&claims))
+}
+
+fn id(text: &str) -> Id {
+    Id::parse(text.to_owned()).unwrap()
+}
+
+/// Lets whoever holds this in.
+fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
+    alice.policy = Policy::new(Some(SECRET.to_owned()), None);
+    alice.caller = identify(&alice.policy, &alice.host, Some("alice"), bearer)?;
+    Ok(())
+}
+
+/// What must come of it, by what the operation declares: `None`, it is let in.
+fn verdict(kind: Kind, rule: Rule, session: Option<&str>, forges: bool) -> Option<Code> {
+    match kind {
+        Kind::Secret => return None,
+        Kind::Nobody | Kind::Wrong | Kind::Expired | Kind::AnotherAgents | Kind::AnotherSecrets => {
+            return Some(Code::Unauthorized);
+        }
+        _ => {}
+    }
+    let (only, operations) = says(kind, rule.operation);
+    let is_named = operations
+        .as_ref()
+        .is_some_and(|names| names.iter().any(|name| name == rule.operation));
+    let may_run = match rule.touches {
+        Touches::Agent => false,
+        Touches::Prompts => is_named,
+        Touches::Nothing | Touches::Session | Touches::Messages => is_named || operations.is_none(),
+    };
+    let may_reach = match rule.needs {
+        Needs::Secret => false,
+        Needs::WholeAgent => only.is_none(),
+        Needs::Session => only.is_none() || only == session,
+        Needs::Narrowed => only.is_none() || session.is_none() || only == session,
+    };
+    (!may_run || !may_reach || forges).then_some(Code::Forbidden)
+}
+
+/// The session that a body speaks of. What creates one speaks of it by its `id`.
+fn session_of(operation: &str, body: &Value) -> Option<String> {
+    let field = match operation {
+        "createSession" => "id",
+        _ => "sessionId",
+    };
+    body[field].as_str().map(str::to_owned)
+}
+
+/// Whether a body says something in another's name than a user's.
+fn forges(rule: Rule, body: &Value) -> bool {
+    let says = |field: &str, key: &str, users: &str| {
+        let list = body[field].as_array().cloned().unwrap_or_default();
+        list.iter().any(|said| said[key] != users)
+    };
+    rule.touches == Touches::Messages
+        && (says("events", "action", "user_message")
+            || says("messages", "role", "user")
+            || body["message"]["role"] == "assistant")
+}
+
+/// By HTTP, and by a frame of a socket that was opened before.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Door {
+    Http,
+    Socket,
+}
+
+fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(), Code> {
+    let agent = alice.agent(&alice.db);
+    match door {
+        Door::Http => {
+            let done = wait_for(dispatch(&agent, operation, body.to_string().as_bytes()));
+            done.map(drop).map_err(|error| error.code)
+        }
+        Door::Socket => {
+            let seat = Seat::new(id("s"), &alice.caller);
+            // As a socket that slept: who it is for was kept with it.
+            let kept: Seat = serde_json::from_str(&serde_json::to_string(&seat).unwrap()).unwrap();
+            let caller = kept.caller();
+            let agent = crate::api::operation::Agent {
+                caller: &caller,
+                ..agent
+            };
+            let frame = json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
+            let heard = wait_for(hear(&agent, &kept, &frame.to_string())).unwrap();
+            let answer: Value = serde_json::from_str(&heard.replies[0]).unwrap();
+            match answer["success"].as_bool() {
+                Some(true) => Ok(()),
+                _ => Err(if is_forbidden(&answer) {
+                    Code::Forbidden
+                } else {
+                    Code::InvalidRequest
+                }),
+            }
+        }
+    }
+}
+
+/// Sockets tell an error by its sentence.
+fn is_forbidden(answer: &Value) -> bool {
+    let sentence = answer["error"].as_str().unwrap();
+    ["token", "secret"]
+        .iter()
+        .any(|word| sentence.contains(word))
+}
+
+#[test]
+fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
+    let mut tried = 0;
+    for kind in KINDS {
+        for door in [Door::Http, Door::Socket] {
+            // What is refused, or only reads, writes nothing: one agent stands for all
+            // of that. The first search builds the index.
+            let mut standing = furnished();
+            standing.ok("search", json!({"query": "anything"}));
+            let before = standing.db.dump();
+            for Example { operation, body } in examples() {
+                let entry = OPERATIONS
+                    .iter()
+                    .find(|entry| entry.name == operation)
+                    .unwrap();
+                let session = session_of(operation, &body);
+                let verdict = verdict(
+                    kind,
+                    entry.rule,
+                    session.as_deref(),
+                    forges(entry.rule, &body),
+                );
+                let what = format!("{operation} {body} by {kind:?} at {door:?}");
+                let token = bearer(kind, &standing, operation);
+                tried += 1;
+                match enter(&mut standing, token.as_deref()) {
+                    Err(error) => {
+                        assert_eq!(Some(error.code), verdict, "{what}");
+                        continue;
+                    }
+                    Ok(()) => assert_ne!(verdict, Some(Code::Unauthorized), "{what}"),
+                }
+                if verdict.is_some() {
+                    assert_eq!(
+                        knock(door, &standing, operation, &body).err(),
+                        verdict,
+                        "{what}"
+                    );
+                    continue;
+                }
+                let mut fresh = None;
+                let alice = match entry.rule.touches {
+                    Touches::Nothing => &standing,
+                    _ => {
+                        let fresh = fresh.insert(furnished());
+                        enter(fresh, token.as_deref()).unwrap();
+                        &*fresh
+                    }
+                };
+                assert_eq!(knock(door, alice, operation, &body), Ok(()), "{what}");
+            }
+            assert_eq!(standing.db.dump(), before, "{kind:?} at {door:?}");
+        }
+    }
+    assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
+}
+
+/// A door that is no operation, and what it asks for.
+struct OtherDoor {
+    name: &'static str,
+    /// The last is the one that a token may name.
+    rules: Vec<Rule>,
+    knock: fn(&Alice, &str) -> Result<()>,
+}
+
+fn other_doors() -> Vec<OtherDoor> {
+    let rule = |operation: &str| {
+        OPERATIONS
+            .iter()
+            .find(|entry| entry.name == operation)
+            .unwrap()
+            .rule
+    };
+    vec![
+        OtherDoor {
+            name: "chat",
+            rules: vec![CHAT_RULE],
+            knock: |alice, session| {
+                let message = json!({"id": "hello", "role": "user", "parts": [{"type": "text", "text": "Hello."}]});
+                let body = json!({"id": session, "message": message});
+                begin_chat(
+                    &alice.agent(&alice.db),
+                    "default",
+                    body.to_string().as_bytes(),
+                )
+                .map(drop)
+            },
+        },
+        OtherDoor {
+            name: "chat, the session in the address",
+            rules: vec![CHAT_RULE],
+            knock: |alice, session| {
+                let message = json!({"id": "hello", "role": "user", "parts": [{"type": "text", "text": "Hello."}]});
+                let body = json!({"message": message});
+                begin_chat(
+                    &alice.agent(&alice.db),
+                    session,
+                    body.to_string().as_bytes(),
+                )
+                .map(drop)
+            },
+        },
+        OtherDoor {
+            name: "resume",
+            rules: vec![CHAT_RULE],
+            knock: |alice, session| resume_chat(&alice.agent(&alice.db), session).map(drop),
+        },
+        OtherDoor {
+            name: "socket",
+            rules: vec![CHAT_RULE],
+            knock: |alice, session| open(&alice.agent(&alice.db), session.to_owned()).map(drop),
+        },
+        OtherDoor {
+            name: "get-messages",
+            rules: vec![rule("getHistory")],
+            knock: |alice, session| {
+                get_messages(&alice.agent(&alice.db), session.to_owned()).map(drop)
+            },
+        },
+        OtherDoor {
+            name: "export",
+            rules: [
+                "getBlocks",
+                "getBlockVersions",
+                "listEntries",
+                "loadSkill",
+                "freezePrompt",
+                "getSession",
+                "loadEvents",
+            ]
+            .map(rule)
+            .to_vec(),
+            knock: |alice, session| {
+                begin_export(&alice.agent(&alice.db), session.to_owned()).map(drop)
+            },
+        },
+        OtherDoor {
+            name: "import",
+            rules: ["createSession", "appendEvents"].map(rule).to_vec(),
+            knock: |alice, session| {
+                begin_import(&alice.agent(&alice.db), session.to_owned(), false).map(drop)
+            },
+        },
+    ]
+}
+
+#[test]
+fn the_doors_that_are_no_operations_ask_as_much() {
+    for door in other_doors() {
+        for kind in KINDS {
+            let mut alice = furnished();
+            let named = door.rules.last().unwrap().operation;
+            let token = bearer(kind, &alice, named);
+            let what = format!("{} by {kind:?}", door.name);
+            // A door that reads for several operations needs them all, and reads.
+            let refused = door.rules.iter().find_map(|rule| {
+                let touches = match door.name {
+                    "export" => Touches::Nothing,
+                    _ => rule.touches,
+                };
+                let rule = Rule { touches, ..*rule };
+                verdict_of_named(kind, rule, named)
+            });
+            let before = alice.db.dump();
+            let outcome = match enter(&mut alice, token.as_deref()) {
+                Err(error) => Err(error.code),
+                Ok(()) => (door.knock)(&alice, "s").map_err(|error| error.code),
+            };
+            assert_eq!(outcome.err(), refused, "{what}");
+            if refused.is_some() {
+                assert_eq!(alice.db.dump(), before, "{what}");
+            }
+        }
+    }
+}
+
+/// As [`verdict`], of a token that was minted for `named`.
+fn verdict_of_named(kind: Kind, rule: Rule, named: &str) -> Option<Code> {
+    let names_one = [
+        Kind::SessionThatNamesIt,
+        Kind::AgentThatNamesIt,
+        Kind::AnotherSessions,
+    ];
+    if names_one.contains(&kind) && rule.operation != named {
+        return Some(Code::Forbidden);
+    }
+    verdict(kind, rule, Some("s"), false)
+}
+
+#[test]
+fn what_writes_messages_is_tried_with_forgeries() {
+    let tried: BTreeSet<&str> = forgeries()
+        .into_iter()
+        .map(|(operation, ..)| operation)
+        .collect();
+    let writing: BTreeSet<&str> = OPERATIONS
+        .iter()
+        .filter(|entry| entry.rule.touches == Touches::Messages)
+        .map(|entry| entry.name)
+        .collect();
+    assert_eq!(
+        tried, writing,
+        "forgeries() in access.rs holds each of them"
+    );
+}
+
+#[test]
+fn a_forgery_is_refused_at_every_door() {
+    for (operation, body, _) in forgeries() {
+        for kind in [
+            Kind::SessionWithoutOperations,
+            Kind::SessionThatNamesIt,
+            Kind::AgentWithoutOperations,
+            Kind::AgentThatNamesIt,
+        ] {
+            for door in [Door::Http, Door::Socket] {
+                let mut alice = conversation();
+                let token = bearer(kind, &alice, operation);
+                enter(&mut alice, token.as_deref()).unwrap();
+                assert_eq!(
+                    knock(door, &alice, operation, &body),
+                    Err(Code::Forbidden),
+                    "{operation} {body} by {kind:?} at {door:?}"
+                );
+            }
+        }
+    }
+}
+
+/// What stands in the prompts of the sessions `s` and `t`, and of the agent.
+fn prompts(alice: &Alice) -> Vec<Option<Value>> {
+    let mut prompts = Vec::new();
+    for body in [
+        json!({"sessionId": "s"}),
+        json!({"sessionId": "t"}),
+        json!({}),
+    ] {
+        for operation in ["renderPrompt", "getTools", "getBlocks", "getReminder"] {
+            prompts.push(alice.call(operation, body.clone()).ok());
+        }
+    }
+    prompts
+}
+
+#[test]
+fn what_an_operation_says_that_it_touches_it_touches() {
+    for Example { operation, body } in examples() {
+        let entry = OPERATIONS
+            .iter()
+            .find(|entry| entry.name == operation)
+            .unwrap();
+        let alice = furnished();
+        alice.ok("search", json!({"query": "anything"}));
+        let (dump, before) = (alice.db.dump(), prompts(&alice));
+        alice.ok(operation, body.clone());
+        let what = format!("{operation} {body}");
+        match entry.rule.touches {
+            Touches::Nothing => assert_eq!(alice.db.dump(), dump, "{what}"),
+            // A session that is gone has no prompt.
+            Touches::Session | Touches::Messages if operation != "deleteSession" => {
+                assert_eq!(prompts(&alice), before, "{what}");
+            }
+            _ => {}
+        }
+    }
+    // And what needs the secret is what touches the agent.
+    for entry in OPERATIONS {
+        assert_eq!(
+            entry.rule.needs == Needs::Secret,
+            entry.rule.touches == Touches::Agent,
+            "{}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
+    for (asked, operations, stops) in [
+        (None, &["chat"][..], false),
+        (Some("another"), &["chat"], false),
+        (Some("turn"), &["chat"], true),
+        (None, &["chat", "cancelTurn"], true),
+    ] {
+        let mut alice = Alice::with_model();
+        let request = json!({"message": {"id": "m", "role": "user", "parts": []}});
+        let request = parse_chat_request(request.to_string().as_bytes()).unwrap();
+        start(&alice.agent(&alice.db), &id("s"), &request, "turn").unwrap();
+        alice.caller = Caller::Scoped(Scope {
+            session_id: Some(id("s")),
+            operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
+            expires_at: i64::MAX,
+            ..Scope::default()
+        });
+        let seat = Seat {
+            asked: asked.map(str::to_owned),
+            ..Seat::new(id("s"), &alice.caller)
+        };
+        let agent = alice.agent(&alice.db);
+        let frame = json!({"type": "cf_agent_chat_request_cancel", "id": "turn"});
+        let heard = wait_for(hear(&agent, &seat, &frame.to_string())).unwrap();
+        assert!(heard.replies.is_empty());
+        let is_stopped = agent.desk.find(&id("s")).unwrap().is_cancelled();
+        assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
+    }
+}
+
+/// A frame of a socket of session `s` whose token says no more than that.
+fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
+    let token = bearer(Kind::ChatPreset, alice, "chat");
+    enter(alice, token.as_deref()).unwrap();
+    let seat = Seat::new(id("s"), &alice.caller);
+    let agent = alice.agent(&alice.db);
+    wait_for(hear(&agent, &seat, &frame.to_string())).map(|heard| {
+        assert!(heard.work.is_none());
+        heard.replies
+    })
+}
+
+#[test]
+fn a_sockets_turn_says_no_more_than_its_token_allows() {
+    let tools = json!([{"name": "mine", "parameters": {"type": "object"}}]);
+    for (field, value) in [
+        ("model", json!("demo")),
+        ("systemInstructions", json!(["Obey."])),
+        ("tools", tools.clone()),
+        ("clientTools", tools.clone()),
+    ] {
+        let mut alice = furnished();
+        let before = alice.db.dump();
+        let mut body =
+            json!({"message": {"role": "user", "parts": [{"type": "text", "text": "x"}]}});
+        body[field] = value;
+        let frame = json!({"type": "cf_agent_use_chat_request", "id": "1", "init": {"method": "POST", "body": body.to_string()}});
+        let replies = frame_of_a_page(&mut alice, &frame).unwrap();
+        assert!(
+            replies[0].contains(&format!("does not allow `{field}`")),
+            "{replies:?}"
+        );
+        assert_eq!(alice.db.dump(), before, "{field}");
+    }
+    // Nor does an answer to a call bring tools along.
+    let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
+    let error = frame_of_a_page(&mut furnished(), &answer).unwrap_err();
+    assert_eq!(
+        (error.code, &error.details["field"]),
+        (Code::Forbidden, &json!("clientTools"))
+    );
+}
+
+#[test]
+fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
+    let mut alice = furnished();
+    let before = alice.db.dump();
+    let replies = frame_of_a_page(&mut alice, &json!({"type": "cf_agent_chat_clear"})).unwrap();
+    let shown: Value = serde_json::from_str(&replies[0]).unwrap();
+    assert_eq!(shown["type"], "cf_agent_chat_messages");
+    assert!(
+        shown["messages"]
+            .as_array()
+            .is_some_and(|messages| !messages.is_empty())
+    );
+    assert_eq!(alice.db.dump(), before);
+}

@@ -1,0 +1,447 @@
+//! One table of example requests: every operation with what it is asked. Tests
+//! that hold something of all operations go over it, so that a new operation
+//! can't be forgotten: without an example here they fail and name it.
+//!
+//! Requests are made to the agent of [`furnished`]. The first example of an
+//! operation speaks of session `s` where the operation can speak of one.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::api::table::OPERATIONS;
+use crate::tests::Alice;
+
+/// Operations that write nothing. Every other one has an example that writes.
+pub const READS: &[&str] = &[
+    "getSession",
+    "listSessions",
+    "loadEvents",
+    "buildWorkingContext",
+    "getMessage",
+    "getHistory",
+    "getBranches",
+    "getLatestLeaf",
+    "getPathLength",
+    "getChanges",
+    // It builds the index once: tests of its own hold that. Then it reads.
+    "search",
+    "getCompactions",
+    "estimateTokens",
+    "getBlock",
+    "getBlocks",
+    "getBlockVersions",
+    "listEntries",
+    "searchContext",
+    "listSkills",
+    "renderPrompt",
+    "getReminder",
+    "getTools",
+    // What it stops writes: the turn. Tests of chat hold that.
+    "cancelTurn",
+    "listTools",
+    "getConfig",
+    "getStats",
+    "mintToken",
+];
+
+pub struct Example {
+    pub operation: &'static str,
+    pub body: Value,
+}
+
+impl Example {
+    pub fn writes(&self) -> bool {
+        !READS.contains(&self.operation)
+    }
+}
+
+/// An agent with something of everything: sessions `s` and `t`, a branch, a
+/// choice of leaf, media, an overlay, blocks of every kind, a registered tool.
+pub fn furnished() -> Alice {
+    let alice = Alice::with_session();
+    let settings = [("MODEL", "demo"), ("TOOL_ORIGINS", "https://tools.example")];
+    for (name, value) in settings {
+        let mut settings = alice.outside.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    let said = alice.say(&["1", "2", "3", "4"]);
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "5"}]}));
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]},
+            {"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"}
+        ]}),
+    );
+    alice.ok(
+        "appendMessage",
+        json!({"sessionId": "s", "message": picture("pic", "a")}),
+    );
+    alice.ok(
+        "createSession",
+        json!({"id": "t", "parentSessionId": "s", "metadata": {"a": 1}}),
+    );
+    alice.ok("configureAgent", json!({"maxSteps": 5}));
+    alice.ok(
+        "defineTool",
+        json!({"name": "echo", "description": "Says it again.", "url": "https://tools.example/echo"}),
+    );
+    let compaction = json!({"sessionId": "s", "summary": "x", "fromId": said[1], "toId": "b1"});
+    alice.ok("addCompaction", compaction);
+    let settings =
+        json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
+    alice.ok("configureCompaction", settings);
+    for session in [json!(null), json!("s")] {
+        furnish_memory(&alice, &session);
+    }
+    alice.ok(
+        "loadSkill",
+        json!({"sessionId": "s", "label": "skills", "key": "k"}),
+    );
+    alice.ok("freezePrompt", json!({"sessionId": "s"}));
+    for session in [json!(null), json!("s")] {
+        let body = json!({"sessionId": session, "label": "memory", "content": "b"});
+        alice.ok("setBlock", body);
+    }
+    alice
+}
+
+fn furnish_memory(alice: &Alice, session: &Value) {
+    for (label, kind) in [
+        ("memory", "writable"),
+        ("kb", "searchable"),
+        ("skills", "loadable"),
+    ] {
+        alice.ok(
+            "defineBlock",
+            json!({"sessionId": session, "label": label, "kind": kind, "whenChanged": "remind"}),
+        );
+    }
+    for (operation, mut body) in [
+        ("setBlock", json!({"label": "memory", "content": "a"})),
+        (
+            "setEntry",
+            json!({"label": "kb", "key": "k", "content": "c"}),
+        ),
+        (
+            "putSkill",
+            json!({"label": "skills", "key": "k", "content": "c"}),
+        ),
+    ] {
+        body["sessionId"] = session.clone();
+        alice.ok(operation, body);
+    }
+}
+
+fn picture(id: &str, word: &str) -> Value {
+    let url = format!("data:image/png;base64,{}", word.repeat(5_000));
+    json!({"id": id, "role": "user", "parts": [{"type": "file", "url": url}]})
+}
+
+/// Every operation's examples, in the order of the table of operations.
+pub fn examples() -> Vec<Example> {
+    let mut examples: Vec<Example> = about_sessions()
+        .into_iter()
+        .chain(about_events())
+        .chain(about_messages())
+        .chain(about_compaction())
+        .chain(about_blocks())
+        .chain(about_entries_and_skills())
+        .chain(about_prompts_and_tools())
+        .chain(about_the_agent())
+        .map(|(operation, body)| Example { operation, body })
+        .collect();
+    examples.sort_by_key(|example| {
+        OPERATIONS
+            .iter()
+            .position(|entry| entry.name == example.operation)
+    });
+    examples
+}
+
+type Bodies = Vec<(&'static str, Value)>;
+
+/// Ids that are minted for what [`furnished`] writes: the same in every agent
+/// that it makes, since their randomness is.
+struct Minted {
+    event: Value,
+    run: Value,
+    compaction: Value,
+}
+
+fn minted() -> Minted {
+    let alice = furnished();
+    let events = alice.events();
+    let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    Minted {
+        event: events[1]["id"].clone(),
+        run: events[5]["id"].clone(),
+        compaction: listed["compactions"][0]["id"].clone(),
+    }
+}
+
+fn about_sessions() -> Bodies {
+    let b1 = json!("b1");
+    vec![
+        ("createSession", json!({"id": "u", "parentSessionId": "s"})),
+        ("getSession", json!({"sessionId": "s"})),
+        ("listSessions", json!({})),
+        (
+            "updateSession",
+            json!({"sessionId": "s", "name": "n", "metadata": {"b": 2}}),
+        ),
+        ("deleteSession", json!({"sessionId": "s"})),
+        (
+            "addUsage",
+            json!({"sessionId": "s", "inputTokens": 5, "cost": 1.5}),
+        ),
+        (
+            "addUsage",
+            json!({"sessionId": "s", "cachedInputTokens": 5, "id": "call-1"}),
+        ),
+        ("forkSession", json!({"sessionId": "s"})),
+        ("forkSession", json!({"sessionId": "s", "atId": b1})),
+        ("setLeaf", json!({"sessionId": "s", "id": b1})),
+    ]
+}
+
+fn about_events() -> Bodies {
+    let Minted { event, .. } = minted();
+    let big: Vec<Value> = (0..5)
+        .map(|n| json!({"id": format!("big-{n}"), "action": "user_message", "content": "x".repeat(400_000)}))
+        .collect();
+    vec![
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "events": [{"action": "user_message", "content": "6"}]}),
+        ),
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "parentId": "b1", "events": [
+                {"id": "c", "action": "user_message", "content": "6"},
+                {"action": "agent_message", "content": "7"}
+            ]}),
+        ),
+        ("appendEvents", json!({"sessionId": "s", "events": big})),
+        ("loadEvents", json!({"sessionId": "s"})),
+        (
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": ["b1", event]}),
+        ),
+        ("buildWorkingContext", json!({"sessionId": "s"})),
+        (
+            "buildWorkingContext",
+            json!({"sessionId": "s", "format": "anthropic"}),
+        ),
+        (
+            "persistWorkingContext",
+            json!({"sessionId": "s", "messages": [{"role": "user", "content": "6"}]}),
+        ),
+        ("getChanges", json!({"sessionId": "s"})),
+        ("search", json!({"sessionId": "s", "query": "5"})),
+        ("search", json!({"query": "5"})),
+    ]
+}
+
+fn about_messages() -> Bodies {
+    let Minted { run, .. } = minted();
+    let plain = json!({"id": "m", "role": "user", "parts": []});
+    let b1 = json!({"id": "b1", "role": "user", "parts": []});
+    let one = json!({"id": run, "role": "assistant", "parts": []});
+    let message = |message: &Value| json!({"sessionId": "s", "message": message});
+    vec![
+        ("appendMessage", message(&plain)),
+        ("appendMessage", message(&picture("pic2", "b"))),
+        ("updateMessage", message(&b1)),
+        ("updateMessage", message(&picture("pic", "b"))),
+        ("upsertMessage", message(&plain)),
+        ("upsertMessage", message(&one)),
+        ("getMessage", json!({"sessionId": "s", "messageId": "b1"})),
+        ("getHistory", json!({"sessionId": "s"})),
+        ("getBranches", json!({"sessionId": "s", "messageId": "b1"})),
+        ("getLatestLeaf", json!({"sessionId": "s"})),
+        ("getPathLength", json!({"sessionId": "s"})),
+        (
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["b1", run]}),
+        ),
+        (
+            "deleteMessages",
+            json!({"sessionId": "s", "messageIds": ["pic"]}),
+        ),
+        ("clearMessages", json!({"sessionId": "s"})),
+    ]
+}
+
+fn about_compaction() -> Bodies {
+    let Minted {
+        event, compaction, ..
+    } = minted();
+    vec![
+        (
+            "configureCompaction",
+            json!({"sessionId": "s", "protectHead": 2}),
+        ),
+        ("configureCompaction", json!({"protectHead": 1})),
+        ("compact", json!({"sessionId": "s"})),
+        (
+            "addCompaction",
+            json!({"sessionId": "s", "summary": "y", "fromId": event, "toId": "b1"}),
+        ),
+        ("getCompactions", json!({"sessionId": "s"})),
+        (
+            "deleteCompaction",
+            json!({"sessionId": "s", "compactionId": compaction}),
+        ),
+        ("estimateTokens", json!({"sessionId": "s"})),
+    ]
+}
+
+fn about_blocks() -> Bodies {
+    vec![
+        (
+            "defineBlock",
+            json!({"sessionId": "s", "label": "new", "kind": "readonly", "defaultContent": "d"}),
+        ),
+        (
+            "defineBlock",
+            json!({"label": "memory", "kind": "writable", "maxTokens": 9}),
+        ),
+        ("removeBlock", json!({"sessionId": "s", "label": "memory"})),
+        ("removeBlock", json!({"label": "kb", "purge": true})),
+        ("getBlock", json!({"sessionId": "s", "label": "memory"})),
+        ("getBlock", json!({"label": "memory"})),
+        ("getBlocks", json!({"sessionId": "s"})),
+        ("getBlocks", json!({})),
+        (
+            "setBlock",
+            json!({"sessionId": "s", "label": "memory", "content": "c"}),
+        ),
+        ("setBlock", json!({"label": "memory", "content": "c"})),
+        (
+            "appendToBlock",
+            json!({"sessionId": "s", "label": "memory", "content": "c"}),
+        ),
+        ("appendToBlock", json!({"label": "memory", "content": "c"})),
+        (
+            "getBlockVersions",
+            json!({"sessionId": "s", "label": "memory"}),
+        ),
+        (
+            "revertBlock",
+            json!({"sessionId": "s", "label": "memory", "version": 0}),
+        ),
+        ("revertBlock", json!({"label": "memory", "version": 1})),
+        ("clearBlocks", json!({"sessionId": "s"})),
+        ("clearBlocks", json!({})),
+    ]
+}
+
+fn about_entries_and_skills() -> Bodies {
+    let kb = |key: &str, content: &str| json!({"sessionId": "s", "label": "kb", "key": key, "content": content});
+    vec![
+        ("setEntry", kb("new", "c")),
+        ("setEntry", kb("k", "other")),
+        (
+            "setEntry",
+            json!({"label": "kb", "key": "k", "content": "other"}),
+        ),
+        (
+            "deleteEntry",
+            json!({"sessionId": "s", "label": "kb", "key": "k"}),
+        ),
+        ("deleteEntry", json!({"label": "kb", "key": "k"})),
+        ("listEntries", json!({"sessionId": "s", "label": "kb"})),
+        (
+            "searchContext",
+            json!({"sessionId": "s", "label": "kb", "query": "c"}),
+        ),
+        (
+            "putSkill",
+            json!({"sessionId": "s", "label": "skills", "key": "k", "content": "other"}),
+        ),
+        (
+            "putSkill",
+            json!({"label": "skills", "key": "new", "content": "other"}),
+        ),
+        (
+            "deleteSkill",
+            json!({"sessionId": "s", "label": "skills", "key": "k"}),
+        ),
+        ("deleteSkill", json!({"label": "skills", "key": "k"})),
+        ("listSkills", json!({"sessionId": "s", "label": "skills"})),
+        // In `s` it is loaded already.
+        (
+            "loadSkill",
+            json!({"sessionId": "t", "label": "skills", "key": "k"}),
+        ),
+        (
+            "unloadSkill",
+            json!({"sessionId": "s", "label": "skills", "key": "k"}),
+        ),
+    ]
+}
+
+fn about_prompts_and_tools() -> Bodies {
+    let write = |label: &str| json!({"label": label, "content": "t", "metadata": {"title": "T"}});
+    vec![
+        ("renderPrompt", json!({"sessionId": "s"})),
+        ("renderPrompt", json!({"format": "xml"})),
+        // That of `s` is frozen already.
+        ("freezePrompt", json!({"sessionId": "t"})),
+        ("freezePrompt", json!({})),
+        ("refreshPrompt", json!({"sessionId": "s"})),
+        ("refreshPrompt", json!({"sessionId": "t"})),
+        ("getReminder", json!({"sessionId": "s"})),
+        ("getTools", json!({"sessionId": "s"})),
+        (
+            "callTool",
+            json!({"sessionId": "s", "name": "set_context", "arguments": {"label": "memory", "content": "t"}}),
+        ),
+        (
+            "callTool",
+            json!({"name": "set_context", "arguments": write("skills")}),
+        ),
+        ("cancelTurn", json!({"sessionId": "s"})),
+        (
+            "defineTool",
+            json!({"name": "new", "description": "d", "url": "https://tools.example/new"}),
+        ),
+        ("removeTool", json!({"name": "echo"})),
+        ("listTools", json!({})),
+    ]
+}
+
+fn about_the_agent() -> Bodies {
+    vec![
+        ("configureAgent", json!({"model": "demo"})),
+        ("getConfig", json!({})),
+        ("getStats", json!({})),
+        ("mintToken", json!({"expiresIn": 60})),
+        ("destroy", json!({"confirm": "alice"})),
+    ]
+}
+
+#[test]
+fn every_operation_has_an_example_that_succeeds() {
+    let examples = examples();
+    let named: BTreeSet<&str> = examples.iter().map(|example| example.operation).collect();
+    let all: BTreeSet<&str> = OPERATIONS.iter().map(|entry| entry.name).collect();
+    let without: Vec<_> = all.difference(&named).collect();
+    assert!(
+        without.is_empty(),
+        "without an example in examples.rs: {without:?}"
+    );
+    let unknown: Vec<_> = named.difference(&all).collect();
+    assert!(unknown.is_empty(), "no operations: {unknown:?}");
+    for operation in READS {
+        assert!(all.contains(operation), "no operation: {operation}");
+    }
+    for example in examples {
+        let outcome = furnished().call(example.operation, example.body);
+        if let Err(error) = outcome {
+            panic!("{}: {error:?}", example.operation);
+        }
+    }
+}

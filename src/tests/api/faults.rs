@@ -1,0 +1,142 @@
+//! Every write operation, failing its nth statement for every n: the storage is
+//! as before or as after, never in between.
+
+use serde_json::json;
+
+use crate::base::database::Database;
+use crate::base::error::Code;
+use crate::store::schema;
+use crate::testing::{Failing, FixedHost, Sqlite};
+use crate::tests::Alice;
+use crate::tests::api::examples::{Example, examples, furnished};
+
+#[test]
+fn every_write_is_all_or_nothing_whichever_statement_fails() {
+    sweep(furnished);
+}
+
+#[test]
+fn so_is_it_for_an_agent_that_searches() {
+    sweep(|| {
+        let alice = furnished();
+        alice.ok("search", json!({"query": "anything"}));
+        alice
+    });
+}
+
+#[test]
+fn a_first_search_that_fails_leaves_no_half_an_index() {
+    let mut tried = 0;
+    loop {
+        let alice = furnished();
+        let before = alice.db.dump();
+        let failing = Failing::after(&alice.db, tried);
+        let found = alice.send(&failing, "search", br#"{"query": "5"}"#);
+        if !failing.has_failed() {
+            assert_eq!(found.unwrap()["results"].as_array().unwrap().len(), 1);
+            break;
+        }
+        // The index is whole and in use, or there is nothing of it.
+        found.unwrap_err();
+        let in_use = alice
+            .db
+            .rows("SELECT 1 FROM cf_agents_config WHERE key = 'search'", &[])
+            .unwrap()
+            .len()
+            == 1;
+        assert!(in_use || alice.db.dump() == before, "statement {tried}");
+        assert_eq!(
+            alice.ok("search", json!({"query": "5"}))["results"]
+                .as_array()
+                .unwrap()
+                .len(),
+            1
+        );
+        tried += 1;
+    }
+    assert!(tried > 5);
+}
+
+/// Requests of every operation that writes: the table of operations says which.
+fn sweep(furnished: fn() -> Alice) {
+    for example in examples() {
+        let Example { operation, body } = &example;
+        if !example.writes() {
+            continue;
+        }
+        let mut tried = 0;
+        loop {
+            let alice = furnished();
+            let before = alice.db.dump();
+            let failing = Failing::after(&alice.db, tried);
+            let outcome = alice.send(&failing, operation, body.to_string().as_bytes());
+            if !failing.has_failed() {
+                outcome.unwrap();
+                assert!(alice.db.dump() != before, "{operation} writes: {body}");
+                break;
+            }
+            let error = outcome.expect_err(operation);
+            assert_eq!(
+                error.code,
+                Code::StorageFailed,
+                "{operation}, statement {tried}"
+            );
+            assert!(alice.db.dump() == before, "{operation}, statement {tried}");
+            // And the same request, sent again, succeeds.
+            alice
+                .send(&alice.db, operation, body.to_string().as_bytes())
+                .unwrap();
+            tried += 1;
+        }
+        assert!(tried > 0, "{operation} writes");
+    }
+}
+
+#[test]
+fn what_reads_writes_nothing_also_when_it_fails() {
+    let alice = furnished();
+    // The first search builds the index.
+    alice.ok("search", json!({"query": "anything"}));
+    let before = alice.db.dump();
+    for example in examples() {
+        let Example { operation, body } = &example;
+        if example.writes() {
+            continue;
+        }
+        for passing in 0.. {
+            let failing = Failing::after(&alice.db, passing);
+            let outcome = alice.send(&failing, operation, body.to_string().as_bytes());
+            assert!(
+                alice.db.dump() == before,
+                "{operation}, statement {passing}"
+            );
+            if !failing.has_failed() {
+                outcome.unwrap();
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_migration_that_fails_leaves_nothing_and_runs_again() {
+    let host = FixedHost::default();
+    let mut tried = 0;
+    loop {
+        let db = Sqlite::new();
+        let failing = Failing::after(&db, tried);
+        let outcome = schema::migrate(&failing, &host);
+        if !failing.has_failed() {
+            outcome.unwrap();
+            break;
+        }
+        // A failure of the very first look is taken for a table that isn't there yet.
+        if tried > 0 {
+            outcome.unwrap_err();
+            assert_eq!(db.rows("SELECT name FROM sqlite_master", &[]).unwrap(), []);
+            schema::migrate(&db, &host).unwrap();
+        }
+        tried += 1;
+    }
+    assert!(tried > 3);
+}

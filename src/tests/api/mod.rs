@@ -1,0 +1,11 @@
+//! The door, the table of operations, and who may run them.
+
+pub mod access;
+pub mod attacks;
+pub mod config;
+pub mod door;
+pub mod examples;
+pub mod faults;
+pub mod lists;
+pub mod nonsense;
+pub mod stats;

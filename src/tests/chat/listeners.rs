@@ -1,0 +1,71 @@
+//! Listeners that stop reading: what they hold is counted, and let go in time.
+
+use serde_json::json;
+
+use crate::base::budget::{Budget, TURNS};
+use crate::testing::wait_for;
+use crate::tests::Alice;
+use crate::tests::chat::turns::{hear, kinds, said, text_of, user};
+
+/// Looks after which a listener that took nothing is cut off.
+const LOOKS: usize = 3;
+
+fn long() -> String {
+    "word ".repeat(100_000)
+}
+
+#[test]
+fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
+    let alice = Alice::with_model();
+    alice.outside.answer(said(&long()));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    alice.run_work(begun.work.unwrap());
+    assert!(TURNS.with(Budget::held_bytes) > 500_000);
+    for _ in 0..LOOKS {
+        assert!(alice.desk.is_busy());
+        alice.desk.cut_off_silent();
+    }
+    assert_eq!(TURNS.with(Budget::held_bytes), 0);
+    assert!(!alice.desk.is_busy());
+    let chunks = hear(begun.listening);
+    assert_eq!(kinds(&chunks), ["error"]);
+    assert!(chunks[0]["errorText"].as_str().unwrap().contains("history"));
+}
+
+#[test]
+fn a_listener_that_reads_slowly_hears_all_of_it() {
+    let alice = Alice::with_model();
+    alice.outside.answer(said(&long()));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    alice.run_work(begun.work.unwrap());
+    let mut listening = begun.listening;
+    let mut heard = String::new();
+    loop {
+        for _ in 0..LOOKS - 1 {
+            alice.desk.cut_off_silent();
+        }
+        match wait_for(listening.next()) {
+            Some(events) => heard.push_str(&events),
+            None => break,
+        }
+    }
+    assert!(heard.contains(&long()) && heard.ends_with("data: [DONE]\n\n"));
+}
+
+#[test]
+fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
+    let alice = Alice::with_model();
+    alice.outside.answer(said("Hello."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    for _ in 0..2 * LOOKS {
+        alice.desk.cut_off_silent();
+    }
+    alice.run_work(begun.work.unwrap());
+    assert_eq!(text_of(&hear(begun.listening)), "Hello.");
+}

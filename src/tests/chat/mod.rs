@@ -1,0 +1,6 @@
+//! Turns: begun, cut off, taken up, listened to.
+
+pub mod cut_off;
+pub mod early_answers;
+pub mod listeners;
+pub mod turns;

@@ -1,0 +1,147 @@
+//! What a turn is estimated to cost: prompt, tools and messages, corrected by
+//! what providers report.
+
+use serde_json::{Value, json};
+
+use crate::api::dispatch::follow_up;
+use crate::base::ids::Id;
+use crate::base::outside::Failure;
+use crate::base::tokens;
+use crate::store::calibration::record;
+use crate::testing::{Said, wait_for};
+use crate::tests::Alice;
+
+fn estimate(alice: &Alice) -> Value {
+    alice.ok("estimateTokens", json!({"sessionId": "s"}))
+}
+
+fn with_block() -> Alice {
+    let alice = Alice::with_session();
+    alice.ok(
+        "defineBlock",
+        json!({"label": "soul", "kind": "readonly", "defaultContent": "You are kind."}),
+    );
+    alice
+}
+
+fn prompt_tokens(alice: &Alice) -> i64 {
+    let prompt = alice.ok("renderPrompt", json!({"sessionId": "s"}));
+    tokens::estimate(prompt["prompt"].as_str().unwrap())
+}
+
+#[test]
+fn the_prompt_counts_as_it_is_frozen_or_as_it_would_be() {
+    let alice = with_block();
+    let before = alice.db.dump();
+    let tokens = prompt_tokens(&alice);
+    assert!(tokens > 10);
+    assert_eq!(estimate(&alice)["systemPrompt"], tokens);
+    assert_eq!(alice.db.dump(), before, "an estimate freezes nothing");
+    alice.ok("freezePrompt", json!({"sessionId": "s"}));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "soul", "kind": "readonly", "defaultContent": "You are kind. ".repeat(50)}),
+    );
+    assert!(prompt_tokens(&alice) > tokens);
+    assert_eq!(estimate(&alice)["systemPrompt"], tokens);
+    alice.ok(
+        "configureAgent",
+        json!({"systemInstructions": ["abcdefgh"]}),
+    );
+    assert_eq!(estimate(&alice)["systemPrompt"], tokens + 2);
+}
+
+#[test]
+fn tools_count_that_a_turn_would_have() {
+    let alice = with_block();
+    assert_eq!(estimate(&alice)["tools"], 0);
+    let mut last = 0;
+    for (operation, body) in [
+        ("defineBlock", json!({"label": "kb", "kind": "searchable"})),
+        ("configureAgent", json!({"sessionSearch": true})),
+        (
+            "defineTool",
+            json!({"name": "weather", "description": "Says it.", "parameters": {"type": "object"}, "service": "WEATHER"}),
+        ),
+    ] {
+        if operation == "defineTool" {
+            alice
+                .outside
+                .bindings
+                .borrow_mut()
+                .push("WEATHER".to_owned());
+        }
+        alice.ok(operation, body);
+        let estimate = estimate(&alice);
+        let tools = estimate["tools"].as_i64().unwrap();
+        assert!(tools > last, "{operation}");
+        assert_eq!(
+            estimate["total"].as_i64().unwrap(),
+            tools + estimate["systemPrompt"].as_i64().unwrap()
+        );
+        last = tools;
+    }
+}
+
+#[test]
+fn a_home_that_is_away_fails_no_estimate() {
+    let alice = with_block();
+    alice.outside.bindings.borrow_mut().push("NOTES".to_owned());
+    alice.outside.answer(Ok(Said::text(500, "")));
+    alice.ok(
+        "defineBlock",
+        json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
+    );
+    alice
+        .outside
+        .answer(Err(Failure::TimedOut { silence_ms: 1 }));
+    assert!(estimate(&alice)["systemPrompt"].as_i64().unwrap() > 20);
+}
+
+#[test]
+fn what_providers_report_corrects_every_estimate() {
+    let alice = with_block();
+    alice.say(&["a message of some words and then some more of them"]);
+    let before = estimate(&alice);
+    let context = || {
+        let context = alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
+        context["tokensEstimate"].as_i64().unwrap()
+    };
+    let context_before = context();
+    for _ in 0..20 {
+        record(&alice.db, 10_000, 20_000).unwrap();
+    }
+    let after = estimate(&alice);
+    for field in ["messages", "systemPrompt", "total"] {
+        let (before, after) = (&before[field], &after[field]);
+        let factor = after.as_f64().unwrap() / before.as_f64().unwrap();
+        assert!((1.8..=2.1).contains(&factor), "{field}: {before} {after}");
+    }
+    assert!(context() > context_before * 9 / 5);
+    let told = &alice.ok("compact", json!({"sessionId": "s", "dryRun": true}))["tokensBefore"];
+    assert_eq!(told, &after["total"]);
+}
+
+#[test]
+fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
+    // What the conversation holds alone is far below the threshold.
+    let alice = with_block();
+    alice.ok(
+        "configureCompaction",
+        json!({"compactAfter": 1_000, "tailTokenBudget": 10, "protectHead": 0}),
+    );
+    alice.say(&["one two three"; 30]);
+    let is_due = || {
+        let grown = Id::parse("s".to_owned()).unwrap();
+        // Whoever is to summarise may fail: that it was tried is remembered.
+        let _ = wait_for(follow_up(&alice.agent(&alice.db), &grown));
+        let told = alice.ok("getCompactions", json!({"sessionId": "s"}));
+        !told["decisions"].as_array().unwrap().is_empty()
+    };
+    assert!(!is_due());
+    alice.ok(
+        "configureAgent",
+        json!({"systemInstructions": ["word ".repeat(1_000)]}),
+    );
+    assert!(is_due());
+}

@@ -1,0 +1,8 @@
+//! Whole sessions: kept, exported, imported.
+
+pub mod files;
+pub mod kept;
+pub mod staging;
+pub mod transfer;
+pub mod transfer_memory;
+pub mod transfer_rights;

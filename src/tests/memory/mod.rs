@@ -1,0 +1,10 @@
+//! Blocks, entries, documents, prompts, and the tools on them.
+
+pub mod agents;
+pub mod blocks;
+pub mod bucket;
+pub mod docs;
+pub mod model_writes;
+pub mod nonsense;
+pub mod services;
+pub mod tools;

@@ -1,0 +1,5 @@
+//! Messages, branches and pages.
+
+pub mod long_reads;
+pub mod random_play;
+pub mod view;

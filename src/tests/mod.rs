@@ -1,0 +1,140 @@
+//! The operations against a real SQLite, natively: what a caller sees.
+
+mod api;
+mod chat;
+mod context;
+mod lifecycle;
+mod log;
+mod memory;
+mod messages;
+mod search;
+mod store;
+
+use serde_json::{Value, json};
+
+use crate::access::{Caller, Policy};
+use crate::api::dispatch::dispatch;
+use crate::api::operation::Agent;
+use crate::api::table::OPERATIONS;
+use crate::base::database::Database;
+use crate::base::error::Error;
+use crate::chat::live::Desk;
+use crate::context::compaction::auto::Watch;
+use crate::testing::Onlookers;
+use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
+
+/// An agent called `alice` with tables and nothing in them.
+struct Alice {
+    db: Sqlite,
+    host: FixedHost,
+    policy: Policy,
+    caller: Caller,
+    outside: Script,
+    watch: Watch,
+    desk: Desk,
+    audience: Onlookers,
+    /// The agents that its requests came through.
+    via: Vec<String>,
+}
+
+impl Default for Alice {
+    fn default() -> Self {
+        Self {
+            db: migrated(),
+            host: FixedHost::default(),
+            policy: Policy::new(
+                Some("the secret of these tests, long enough".to_owned()),
+                None,
+            ),
+            caller: Caller::Owner,
+            outside: Script::default(),
+            watch: Watch::default(),
+            desk: Desk::default(),
+            audience: Onlookers::default(),
+            via: Vec::new(),
+        }
+    }
+}
+
+impl Alice {
+    /// One with an empty session `s`.
+    pub fn with_session() -> Self {
+        let alice = Self::default();
+        alice.ok("createSession", json!({"id": "s"}));
+        alice
+    }
+
+    pub fn call(&self, operation: &str, body: Value) -> Result<Value, Error> {
+        self.send(&self.db, operation, body.to_string().as_bytes())
+    }
+
+    pub fn send(&self, db: &dyn Database, operation: &str, body: &[u8]) -> Result<Value, Error> {
+        let reply = wait_for(dispatch(&self.agent(db), operation, body))?;
+        Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
+    }
+
+    pub fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
+        Agent {
+            name: "alice",
+            db,
+            host: &self.host,
+            operations: OPERATIONS,
+            policy: &self.policy,
+            caller: &self.caller,
+            outside: &self.outside,
+            watch: &self.watch,
+            desk: &self.desk,
+            audience: &self.audience,
+            via: &self.via,
+        }
+    }
+
+    pub fn ok(&self, operation: &str, body: Value) -> Value {
+        self.call(operation, body).unwrap()
+    }
+
+    /// The code of the error that this call is refused with.
+    pub fn refused(&self, operation: &str, body: Value) -> &'static str {
+        self.call(operation, body).unwrap_err().code.name()
+    }
+
+    /// Appends user messages with these texts; gives their ids.
+    pub fn say(&self, texts: &[&str]) -> Vec<String> {
+        let events: Vec<Value> = texts
+            .iter()
+            .map(|text| json!({"action": "user_message", "content": text}))
+            .collect();
+        let outcome = self.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+        ids(&outcome["events"])
+    }
+
+    /// All events of session `s` (of up to 1,000).
+    pub fn events(&self) -> Vec<Value> {
+        let events = self.ok("loadEvents", json!({"sessionId": "s", "limit": 1000}));
+        events.as_array().unwrap().clone()
+    }
+}
+
+fn ids(list: &Value) -> Vec<String> {
+    let id = |item: &Value| item["id"].as_str().unwrap().to_owned();
+    list.as_array().unwrap().iter().map(id).collect()
+}
+
+/// Session `s` with a message of everybody's: `system`, a user's `mine`, the agent's
+/// `its`, and a run of events that begins with `run`.
+fn conversation() -> Alice {
+    let alice = Alice::with_session();
+    let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": id}]}});
+    for (id, role) in [("system", "system"), ("mine", "user"), ("its", "assistant")] {
+        alice.ok("appendMessage", message(id, role));
+    }
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "s", "events": [
+            {"action": "user_message", "content": "?"},
+            {"id": "run", "action": "agent_message", "content": "a"},
+            {"action": "agent_message", "content": "b"},
+        ]}),
+    );
+    alice
+}

@@ -1,0 +1,5 @@
+//! Finding by words and by meaning.
+
+pub mod search_index;
+pub mod vectors;
+pub mod words;

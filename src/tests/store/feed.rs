@@ -1,0 +1,514 @@
+//! The change feed: a client that follows it ends with what a session says,
+//! whenever and however slowly it reads.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::base::database::Database;
+use crate::tests::messages::random_play::Dice;
+use crate::tests::{Alice, ids};
+
+/// A client that keeps a copy of session `s` and knows the feed alone.
+#[derive(Default)]
+struct Follower {
+    cursor: i64,
+    messages: BTreeMap<String, Value>,
+    events: BTreeMap<String, Value>,
+    compactions: BTreeMap<String, Value>,
+    /// Cursors that it was given since it last began.
+    seen: Vec<i64>,
+    restarts: usize,
+}
+
+impl Follower {
+    /// One page; `false`: there was nothing new.
+    fn follow(&mut self, alice: &Alice, limit: usize) -> bool {
+        let asked = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
+        let page = match alice.call("getChanges", asked.clone()) {
+            Ok(page) => page,
+            Err(error) => {
+                assert_eq!(error.code.name(), "invalid_request");
+                assert_eq!(error.details["field"], "since");
+                *self = Self {
+                    restarts: self.restarts + 1,
+                    ..Self::default()
+                };
+                return true;
+            }
+        };
+        let changes = page["changes"].as_array().unwrap();
+        assert!(changes.len() <= limit);
+        for change in changes {
+            self.take(alice, change);
+        }
+        let last = changes
+            .last()
+            .map_or(self.cursor, |change| change["cursor"].as_i64().unwrap());
+        assert_eq!(page["cursor"], last, "{asked}");
+        self.cursor = last;
+        !changes.is_empty()
+    }
+
+    fn take(&mut self, alice: &Alice, change: &Value) {
+        let cursor = change["cursor"].as_i64().unwrap();
+        assert!(
+            self.seen.last().is_none_or(|seen| *seen < cursor),
+            "cursors grow: {change}"
+        );
+        assert!(cursor <= crate::base::json::MAX_INTEGER);
+        self.seen.push(cursor);
+        let id = change["id"].as_str().unwrap_or_default().to_owned();
+        let put = |copy: &mut BTreeMap<String, Value>, found: Option<Value>| match found {
+            Some(found) => drop(copy.insert(id.clone(), found)),
+            None => drop(copy.remove(&id)),
+        };
+        match change["type"].as_str().unwrap() {
+            "append" | "update" => {
+                let read = json!({"sessionId": "s", "messageId": id});
+                let message = alice.ok("getMessage", read);
+                put(&mut self.messages, Some(message).filter(|m| !m.is_null()));
+                put(&mut self.events, events(alice).remove(&id));
+            }
+            "delete" => {
+                self.messages.remove(&id);
+                self.events.remove(&id);
+            }
+            "clear" => {
+                self.messages.clear();
+                self.events.clear();
+                self.compactions.clear();
+            }
+            "compaction" => put(&mut self.compactions, compactions(alice).remove(&id)),
+            other => panic!("a type of change: {other}"),
+        }
+    }
+
+    fn catch_up(&mut self, alice: &Alice, limit: usize) {
+        while self.follow(alice, limit) {}
+    }
+
+    fn check(&self, alice: &Alice, what: &str) {
+        let events = events(alice);
+        let message = |id: &String| {
+            let read = json!({"sessionId": "s", "messageId": id});
+            let message = alice.ok("getMessage", read);
+            (!message.is_null()).then(|| (id.clone(), message))
+        };
+        let messages: BTreeMap<String, Value> = events.keys().filter_map(message).collect();
+        assert_eq!(self.messages, messages, "{what}");
+        assert_eq!(self.events, events, "{what}");
+        assert_eq!(self.compactions, compactions(alice), "{what}");
+    }
+}
+
+/// By id. What hangs on what follows from the rule of deletes.
+fn events(alice: &Alice) -> BTreeMap<String, Value> {
+    let event = |mut event: Value| {
+        event.as_object_mut().unwrap().remove("parentId");
+        (event["id"].as_str().unwrap().to_owned(), event)
+    };
+    alice.events().into_iter().map(event).collect()
+}
+
+fn compactions(alice: &Alice) -> BTreeMap<String, Value> {
+    let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
+    let listed = listed["compactions"].as_array().unwrap().clone();
+    let id = |overlay: &Value| overlay["id"].as_str().unwrap().to_owned();
+    listed
+        .into_iter()
+        .map(|overlay| (id(&overlay), overlay))
+        .collect()
+}
+
+/// The changes after `since`, as `type:id`.
+fn told(alice: &Alice, since: i64) -> (Vec<String>, i64) {
+    let asked = json!({"sessionId": "s", "since": since, "limit": 1000});
+    let page = alice.ok("getChanges", asked);
+    let tell = |change: &Value| {
+        let id = change["id"].as_str().unwrap_or("-");
+        format!("{}:{id}", change["type"].as_str().unwrap())
+    };
+    let changes = page["changes"].as_array().unwrap().iter().map(tell);
+    (changes.collect(), page["cursor"].as_i64().unwrap())
+}
+
+fn said(id: &str, text: &str) -> Value {
+    json!({"id": id, "action": "agent_message", "content": text})
+}
+
+fn called(id: &str) -> [Value; 2] {
+    [
+        json!({"id": format!("{id}-call"), "action": "tool_call_request", "content": "", "toolCalls": [{"id": id, "name": "t", "arguments": {}}]}),
+        json!({"id": format!("{id}-result"), "action": "tool_result", "toolCallId": id, "toolName": "t", "content": "r"}),
+    ]
+}
+
+fn asked(id: &str) -> Value {
+    json!({"id": id, "action": "user_message", "content": id})
+}
+
+fn message(id: &str, role: &str, text: &str) -> Value {
+    json!({"id": id, "role": role, "parts": [{"type": "text", "text": text}]})
+}
+
+impl Alice {
+    pub fn adds(&self, events: &[Value]) {
+        self.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+    }
+
+    pub fn adds_after(&self, parent: &str, events: &[Value]) {
+        self.ok(
+            "appendEvents",
+            json!({"sessionId": "s", "parentId": parent, "events": events}),
+        );
+    }
+}
+
+/// A question, an answer of three events, and another question.
+fn with_a_run() -> Alice {
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call, result, said("a", "done"), asked("u2")]);
+    alice
+}
+
+#[test]
+fn replacing_a_run_tells_every_event_of_it() {
+    let alice = with_a_run();
+    let (_, cursor) = told(&alice, 0);
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
+    );
+    assert_eq!(
+        told(&alice, cursor).0,
+        ["update:c-call", "delete:c-result", "delete:a"]
+    );
+}
+
+#[test]
+fn deleting_a_run_tells_every_event_of_it() {
+    let alice = with_a_run();
+    let (_, cursor) = told(&alice, 0);
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["u2", "c-call"]}),
+    );
+    assert_eq!(
+        told(&alice, cursor).0,
+        ["delete:u2", "delete:c-call", "delete:c-result", "delete:a"]
+    );
+}
+
+#[test]
+fn a_run_that_loses_events_is_told_by_its_messages_id() {
+    let table = [
+        // From its middle, its end, and its beginning, which gives it another id.
+        (vec!["c-result"], vec!["delete:c-result", "update:c-call"]),
+        (vec!["a"], vec!["delete:a", "update:c-call"]),
+        (vec!["c-call"], vec!["delete:c-call", "update:c-result"]),
+        // What parted two runs: the second is the first one's now.
+        (vec!["u2"], vec!["delete:u2", "update:c-call", "update:b"]),
+        // A message that stands alone.
+        (vec!["u1"], vec!["delete:u1"]),
+    ];
+    for (doomed, expected) in table {
+        let alice = with_a_run();
+        alice.adds(&[said("b", "more")]);
+        let (_, cursor) = told(&alice, 0);
+        alice.ok(
+            "deleteEvents",
+            json!({"sessionId": "s", "eventIds": doomed}),
+        );
+        assert_eq!(told(&alice, cursor).0, expected, "{doomed:?}");
+    }
+}
+
+#[test]
+fn what_joins_a_run_is_told_by_the_messages_id_once_an_append() {
+    let alice = with_a_run();
+    assert_eq!(
+        told(&alice, 0).0,
+        [
+            "append:u1",
+            "append:c-call",
+            "append:c-result",
+            "update:c-call",
+            "append:a",
+            "append:u2"
+        ]
+    );
+    let (_, cursor) = told(&alice, 0);
+    alice.adds(&[said("b", "1")]);
+    assert_eq!(told(&alice, cursor).0, ["append:b"]);
+    alice.adds(&[said("b2", "2")]);
+    let (changes, end) = told(&alice, cursor);
+    assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
+    // Page by page as in one.
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 1);
+    assert_eq!(follower.seen.len(), 8 + 1);
+    assert_eq!(follower.cursor, end);
+    follower.check(&alice, "by ones");
+}
+
+#[test]
+fn a_run_longer_than_a_message_can_be_is_told_within_bounds() {
+    let alice = Alice::with_session();
+    for batch in 0..3 {
+        let run: Vec<Value> = (0..900)
+            .map(|n| said(&format!("{batch}-{n}"), "x"))
+            .collect();
+        alice.adds(&run);
+    }
+    let (_, cursor) = told(&alice, 0);
+    assert_eq!(told(&alice, cursor).0.len(), 1000);
+    alice.adds(&[said("last", "x")]);
+    // The message that begins there ended long before.
+    let (changes, _) = told(&alice, 2_700 << 20);
+    assert_eq!(changes, ["append:last"]);
+}
+
+#[test]
+fn deleting_a_run_spares_what_was_written_between_its_events() {
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call]);
+    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds_after("c-call", &[result]);
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["c-call"]}),
+    );
+    assert_eq!(ids(&json!(alice.events())), ["u1", "elsewhere"]);
+
+    let alice = Alice::with_session();
+    let [call, result] = called("c");
+    alice.adds(&[asked("u1"), call]);
+    alice.adds_after("u1", &[asked("elsewhere")]);
+    alice.adds_after("c-call", &[result]);
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "s", "message": message("c-call", "assistant", "other")}),
+    );
+    assert_eq!(ids(&json!(alice.events())), ["u1", "c-call", "elsewhere"]);
+}
+
+#[test]
+fn an_overlay_whose_edges_move_is_told() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3", "4"].map(asked));
+    let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
+    let overlay = alice.ok("addCompaction", cover);
+    let overlay = format!("compaction:{}", overlay["id"].as_str().unwrap());
+    let (_, cursor) = told(&alice, 0);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
+    let (changes, cursor) = told(&alice, cursor);
+    assert_eq!(changes, ["delete:3", &overlay]);
+    // Nothing that it covers is left: it is gone.
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["2"]}));
+    assert_eq!(told(&alice, cursor).0, ["delete:2", &overlay]);
+    assert_eq!(compactions(&alice), BTreeMap::new());
+}
+
+#[test]
+fn a_fork_tells_its_overlays_to_whoever_comes() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3", "4"].map(asked));
+    let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
+    alice.ok("addCompaction", cover);
+    let fork = alice.ok("forkSession", json!({"sessionId": "s"}));
+    let changes = alice.ok("getChanges", json!({"sessionId": fork["id"]}));
+    let types: Vec<&Value> = changes["changes"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|change| &change["type"])
+        .collect();
+    assert_eq!(
+        types,
+        ["append", "append", "append", "append", "compaction"]
+    );
+}
+
+#[test]
+fn a_cursor_of_a_session_that_was_deleted_is_refused() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let (_, old) = told(&alice, 0);
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    for lives in 1..=3 {
+        alice.ok("createSession", json!({"id": "s"}));
+        let refused = |since: i64| {
+            let error = alice
+                .call("getChanges", json!({"sessionId": "s", "since": since}))
+                .unwrap_err();
+            assert_eq!(error.code.name(), "invalid_request", "{since}");
+            assert_eq!(error.details["field"], "since");
+            assert!(error.message.contains("`since: 0`"), "{}", error.message);
+        };
+        refused(old);
+        alice.adds(&["1", "2", "3", "4", "5"].map(asked));
+        // Every cursor that the old life could have given.
+        for cursor in [old, 1, 1 << 20, (1 << 20) + 1, 3 << 20] {
+            refused(cursor);
+        }
+        let (all, newest) = told(&alice, 0);
+        assert_eq!(all.len(), 5, "life {lives}");
+        assert_eq!(told(&alice, newest).0.len(), 0);
+        // And one that nobody was ever given.
+        refused(newest + 1);
+        refused(crate::base::json::MAX_INTEGER);
+        alice.ok("deleteSession", json!({"sessionId": "s"}));
+    }
+}
+
+#[test]
+fn a_session_that_comes_back_from_its_file_has_a_life_of_its_own() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let file = alice.export("s").unwrap();
+    alice.adds(&["4", "5"].map(asked));
+    let (_, old) = told(&alice, 0);
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    alice.import("s", &file).unwrap();
+    alice.adds(&["6", "7", "8"].map(asked));
+    let asked = json!({"sessionId": "s", "since": old});
+    assert_eq!(alice.refused("getChanges", asked), "invalid_request");
+    let mut late = Follower::default();
+    late.catch_up(&alice, 2);
+    late.check(&alice, "imported");
+}
+
+#[test]
+fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2"].map(asked));
+    // As after 2^20 - 3 changes.
+    alice
+        .db
+        .run(
+            "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at)
+             VALUES ('s', ?1, 'update', '1', 1)",
+            &[((3 << 20) - 4_i64).into()],
+        )
+        .unwrap();
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 10);
+    for n in 0..5 {
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
+        );
+        if n % 2 == 0 {
+            alice.adds(&[said(&format!("a{n}"), "x")]);
+        }
+        follower.catch_up(&alice, 10);
+    }
+    follower.check(&alice, "every step");
+    let mut late = Follower::default();
+    late.catch_up(&alice, 1);
+    late.check(&alice, "late");
+}
+
+#[test]
+fn the_feed_keeps_the_newest_change_of_a_message_not_every_one() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2", "3"].map(asked));
+    let (_, start) = told(&alice, 0);
+    alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
+    let mut slow = Follower {
+        cursor: start,
+        ..Follower::default()
+    };
+    for n in 0..10_000 {
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", &format!("{n}"))}),
+        );
+    }
+    let rows = |sql: &str| alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap();
+    let kept = rows("SELECT count(*) FROM cf_agents_changes");
+    assert!(kept <= 2_000, "{kept}");
+    slow.catch_up(&alice, 1000);
+    assert!(slow.messages.len() == 1 && slow.seen.len() <= 2_000);
+    let deletes = rows("SELECT count(*) FROM cf_agents_changes WHERE type = 'delete'");
+    assert_eq!(deletes, 1);
+}
+
+#[test]
+fn a_follower_ends_with_what_the_session_says() {
+    for seed in 1..=80_u64 {
+        play(seed, 24);
+    }
+}
+
+/// Some of everything that can happen to a session, followed by one who looks at
+/// once, one who looks now and then, and one who comes late.
+fn play(seed: u64, moves: usize) {
+    let alice = Alice::with_session();
+    let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+    let (mut quick, mut slow) = (Follower::default(), Follower::default());
+    for turn in 0..moves {
+        let game = format!("game {seed}, move {turn}");
+        let there = ids(&json!(alice.events()));
+        let any = |dice: &mut Dice| there.get(dice.roll(there.len().max(1))).cloned();
+        let [call, result] = called(&format!("c{turn}"));
+        let run = [call, result, said(&format!("a{turn}"), "done")];
+        match (dice.roll(16), any(&mut dice)) {
+            (0 | 1, _) => alice.adds(&[asked(&format!("u{turn}"))]),
+            (2..=4, _) => alice.adds(&run[..1 + dice.roll(3)]),
+            (5 | 6, Some(parent)) => alice.adds_after(&parent, &run[dice.roll(2)..]),
+            (7, Some(parent)) => {
+                let body = json!({"sessionId": "s", "parentId": parent, "message": message(&format!("m{turn}"), "assistant", "m")});
+                alice.ok("appendMessage", body);
+            }
+            (8 | 9, Some(id)) => {
+                let body = json!({"sessionId": "s", "message": message(&id, "assistant", &format!("t{turn}"))});
+                alice.ok("updateMessage", body);
+            }
+            (10 | 11, Some(id)) => {
+                let other = any(&mut dice);
+                let body = json!({"sessionId": "s", "messageIds": [id, other]});
+                alice.ok("deleteMessages", body);
+            }
+            (12 | 13, Some(id)) => {
+                let other = any(&mut dice);
+                let body = json!({"sessionId": "s", "eventIds": [id, other]});
+                alice.ok("deleteEvents", body);
+            }
+            (14, Some(id)) => {
+                let body = json!({"sessionId": "s", "summary": "S", "fromId": id, "toId": id});
+                alice.ok("addCompaction", body);
+                if let Some(id) = compactions(&alice)
+                    .keys()
+                    .next()
+                    .filter(|_| dice.roll(3) == 0)
+                {
+                    let body = json!({"sessionId": "s", "compactionId": id});
+                    alice.ok("deleteCompaction", body);
+                }
+            }
+            (15, _) if dice.roll(3) == 0 => {
+                alice.ok("clearMessages", json!({"sessionId": "s"}));
+            }
+            (15, _) if dice.roll(2) == 0 => {
+                alice.ok("deleteSession", json!({"sessionId": "s"}));
+                alice.ok("createSession", json!({"id": "s"}));
+            }
+            _ => {}
+        }
+        quick.catch_up(&alice, 1 + dice.roll(3));
+        quick.check(&alice, &game);
+        if dice.roll(4) == 0 {
+            slow.follow(&alice, 1 + dice.roll(4));
+        }
+    }
+    slow.catch_up(&alice, 2);
+    slow.check(&alice, &format!("game {seed}, now and then"));
+    let mut late = Follower::default();
+    late.catch_up(&alice, 3);
+    late.check(&alice, &format!("game {seed}, late"));
+    assert_eq!(late.restarts, 0);
+}

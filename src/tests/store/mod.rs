@@ -1,0 +1,6 @@
+//! Tables: migrations, older objects, the change feed.
+
+pub mod carry_over;
+pub mod feed;
+pub mod tables;
+pub mod upgrades;

@@ -1,0 +1,486 @@
+//! Makes an object as this build stores it, with something of everything: rows in
+//! every table and every column, turns cut off at every kind of moment, an
+//! import that is half done. Only through the doors that callers use; where a
+//! row would have to be megabytes long, the short row is put by hand, and said so.
+
+use serde_json::{Value, json};
+
+use crate::access::Reach;
+use crate::api::transfer::begin_import;
+use crate::api::turns::{run, take_up_some};
+use crate::base::database::Database;
+use crate::base::ids::Id;
+use crate::base::outside;
+use crate::chat::answers::{Answer, ClientAnswer, Outcome};
+use crate::chat::early;
+use crate::chat::live::ClientReply;
+use crate::store::schema;
+use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};
+use crate::tests::Alice;
+use crate::tests::chat::turns::{calls, define, said, user};
+use crate::tests::messages::random_play::{Dice, Naive, Rules};
+use crate::tests::store::carry_over::DOCUMENTS_DDL;
+
+/// The documents' tables, which an object starts with.
+const DOCUMENTS_ROWS: &str = r#"
+INSERT INTO cf_agents_sessions VALUES ('carried', 'alice', 100, 900, '{"title":"old"}');
+INSERT INTO cf_agents_events VALUES ('e-1', 'carried', 1, 'user_message', 'hello of old', NULL, 110);
+INSERT INTO cf_agents_events VALUES ('e-2', 'carried', 2, 'tool_call_request', NULL,
+  '{"toolCalls":[{"id":"c1","name":"echo","arguments":{"text":"hi"}}],"traceId":"t1"}', 120);
+INSERT INTO cf_agents_events VALUES ('e-3', 'carried', 3, 'tool_result', 'hi', '{"toolCallId":"c1","toolName":"echo"}', 130);
+INSERT INTO cf_agents_events VALUES ('o-1', 'orphaned', 1, 'user_message', 'no session', NULL, 50);
+"#;
+
+/// Sessions in the middle of a turn.
+pub const CUT_OFF: &[&str] = &[
+    "cut-before-the-answer",
+    "cut-again",
+    "cut-with-tools-running",
+    "cut-after-a-tool",
+    "cut-after-an-approval",
+    "cut-after-a-clients-answer",
+];
+
+/// A session that an import has begun to write.
+pub const HALF_IMPORTED: &str = "half";
+
+/// What is outside of the object: the same whenever it is opened.
+pub fn outside() -> Script {
+    let script = Script::default();
+    let blocks = json!([
+        {"label": "deployed", "kind": "readonly", "defaultContent": "from the configuration"},
+        {"label": "unwanted", "kind": "readonly", "defaultContent": "removed later"}
+    ]);
+    let settings = [
+        ("MODEL", "openai:m"),
+        ("OPENAI_API_KEY", "k"),
+        ("TOOL_ORIGINS", "https://tools.example"),
+        ("MEMORY_BLOCKS", &blocks.to_string()),
+    ];
+    for (name, value) in settings {
+        let mut settings = script.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    }
+    let bindings = ["NOTES", "SKILLS_BUCKET"].map(str::to_owned);
+    script.bindings.borrow_mut().extend(bindings);
+    let objects = [
+        ("persona.md", "Speaks plainly.", None),
+        (
+            "runbooks/restart",
+            "Turn it off and on.",
+            Some("When stuck"),
+        ),
+    ];
+    let bucket = objects.map(|(key, content, about)| {
+        (
+            key.to_owned(),
+            (content.to_owned(), about.map(str::to_owned)),
+        )
+    });
+    *script.bucket.borrow_mut() = Some(bucket.into());
+    script
+}
+
+pub fn make(is_searched: bool) -> Alice {
+    let db = Sqlite::new();
+    db.run(DOCUMENTS_DDL, &[]).unwrap();
+    db.run(DOCUMENTS_ROWS, &[]).unwrap();
+    schema::migrate(&db, &FixedHost::default()).unwrap();
+    let mut alice = Alice {
+        db,
+        outside: outside(),
+        ..Alice::default()
+    };
+    configure(&alice);
+    define_blocks(&alice);
+    fill_blocks(&alice);
+    play(&alice);
+    fill_session(&alice);
+    talk(&alice);
+    alice.ok(
+        "forkSession",
+        json!({"sessionId": "talked", "name": "a fork"}),
+    );
+    if is_searched {
+        search(&alice);
+    }
+    leave_open(&alice);
+    cut_turns_off(&mut alice);
+    import_half(&alice);
+    put_long_rows(&alice, is_searched);
+    let turns = alice.db.rows("SELECT 1 FROM cf_agents_turns", &[]).unwrap();
+    assert_eq!(turns.len(), CUT_OFF.len());
+    alice
+}
+
+fn configure(alice: &Alice) {
+    alice.ok(
+        "configureAgent",
+        json!({"model": "openai:m", "systemInstructions": ["Be kind."], "maxSteps": 5,
+               "sessionSearch": true, "vectors": true, "reservedMetadataKeys": ["secret"]}),
+    );
+    alice.ok(
+        "configureCompaction",
+        json!({"compactAfter": 900_000, "protectHead": 1}),
+    );
+    define(alice, "echo", false);
+    define(alice, "pay", true);
+    alice.ok(
+        "defineTool",
+        json!({"name": "note", "description": "Notes.", "service": "NOTES",
+               "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}),
+    );
+}
+
+fn define_blocks(alice: &Alice) {
+    alice.ok("createSession", json!({"id": "s", "name": "a tree"}));
+    alice.ok(
+        "createSession",
+        json!({"id": "mixed", "name": "of everything", "metadata": {"a": 1}, "parentSessionId": "s"}),
+    );
+    let blocks = [
+        json!({"label": "soul", "kind": "readonly", "defaultContent": "Curious."}),
+        json!({"label": "Memory", "kind": "writable", "description": "what to know", "maxTokens": 1100, "whenChanged": "remind"}),
+        json!({"label": "kb", "kind": "searchable"}),
+        json!({"label": "skills", "kind": "loadable"}),
+        json!({"label": "persona", "kind": "readonly", "source": {"r2": "persona.md"}}),
+        json!({"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}, "modelWrites": true}),
+        json!({"label": "profile", "kind": "writable", "source": {"agent": "user:42", "label": "me"}}),
+        json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
+    ];
+    for block in &blocks {
+        // Those who would have to be asked are of one session, that chats ask nobody else.
+        if block["source"]["service"].is_null() && block["source"]["agent"].is_null() {
+            alice.ok("defineBlock", block.clone());
+        }
+    }
+    for mut block in blocks {
+        if block["source"]["r2"].is_null() && block["source"]["r2Prefix"].is_null() {
+            alice.outside.answer(Said::json(&json!({})));
+            block["sessionId"] = json!("mixed");
+            alice.ok("defineBlock", block);
+            alice.outside.answers.borrow_mut().clear();
+        }
+    }
+    alice.ok("removeBlock", json!({"label": "unwanted"}));
+}
+
+fn fill_blocks(alice: &Alice) {
+    let set = |name: &str, value: &str| {
+        let mut settings = alice.outside.settings.borrow_mut();
+        settings.insert(name.to_owned(), value.to_owned());
+    };
+    for session in [Value::Null, json!("mixed")] {
+        for content in ["Likes tea.", "Likes tea and rain."] {
+            alice.ok(
+                "setBlock",
+                json!({"sessionId": session, "label": "memory", "content": content, "reason": "told"}),
+            );
+        }
+        set("EMBEDDING_MODEL", "workers-ai:@cf/m");
+        for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
+            let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+            alice.outside.answer(Said::json(&vector));
+            alice.ok(
+                "setEntry",
+                json!({"sessionId": session, "label": "kb", "key": key, "title": title,
+                       "content": format!("What one says of a {key} in the drizzle.")}),
+            );
+        }
+        alice
+            .outside
+            .settings
+            .borrow_mut()
+            .remove("EMBEDDING_MODEL");
+        for key in ["deploy", "rollback"] {
+            alice.ok(
+                "putSkill",
+                json!({"sessionId": session, "label": "skills", "key": key,
+                       "content": format!("How to {key}."), "description": key}),
+            );
+        }
+    }
+    alice.ok("listSkills", json!({"label": "runbooks"}));
+    let skill = |label: &str, key: &str| json!({"sessionId": "mixed", "label": label, "key": key});
+    for (label, key) in [
+        ("skills", "deploy"),
+        ("skills", "rollback"),
+        ("runbooks", "restart"),
+    ] {
+        alice.ok("loadSkill", skill(label, key));
+    }
+    alice.ok("unloadSkill", skill("skills", "rollback"));
+    alice.ok("freezePrompt", json!({}));
+    alice.ok("freezePrompt", json!({"sessionId": "mixed"}));
+    alice.ok(
+        "callTool",
+        json!({"sessionId": "mixed", "name": "set_context",
+               "arguments": {"label": "memory", "content": "Likes snow."}}),
+    );
+}
+
+/// A tree of user messages with branches, overlays, deletes and choices.
+fn play(alice: &Alice) {
+    let rules = Rules {
+        name: "the maker's".to_owned(),
+        moves: 0..80,
+        compared_every: 10,
+    };
+    rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
+    // One row of each kind whatever was played.
+    let said = alice.say(&["first", "second", "third", "fourth"]);
+    let doomed = json!({"sessionId": "s", "messageIds": [said[3]]});
+    alice.ok("deleteMessages", doomed);
+    let compaction =
+        json!({"sessionId": "s", "summary": "Counted.", "fromId": said[0], "toId": said[1]});
+    alice.ok("addCompaction", compaction);
+    alice.ok("setLeaf", json!({"sessionId": "s", "id": said[1]}));
+}
+
+fn fill_session(alice: &Alice) {
+    let picture = format!("data:image/png;base64,{}", "iVBOR".repeat(1_000));
+    let append = |event: Value| {
+        alice.ok(
+            "appendEvents",
+            json!({"sessionId": "mixed", "events": [event]}),
+        )
+    };
+    let message = |message: Value| {
+        alice.ok(
+            "appendMessage",
+            json!({"sessionId": "mixed", "message": message}),
+        )
+    };
+    append(
+        json!({"action": "system_instruction", "content": "In rhymes.", "metadata": {"by": "us"}, "createdAt": 500}),
+    );
+    append(
+        json!({"id": "asked", "action": "user_message", "content": "Which zeppelin deployments failed?"}),
+    );
+    append(
+        json!({"action": "tool_call_request", "content": "", "toolCalls": [{"id": "x", "name": "echo", "arguments": {"of": "zeppelin"}}]}),
+    );
+    append(
+        json!({"action": "tool_result", "toolCallId": "x", "toolName": "echo", "content": "None did.", "isError": true}),
+    );
+    append(json!({"action": "agent_message", "content": "None."}));
+    for id in ["picture", "picture-again"] {
+        message(
+            json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "look"}, {"type": "file", "mediaType": "image/png", "url": picture}]}),
+        );
+    }
+    message(
+        json!({"id": "dated", "role": "user", "createdAt": "yesterday", "parts": [{"type": "text", "text": "dated"}], "metadata": {"n": 1}}),
+    );
+    alice.ok(
+        "updateMessage",
+        json!({"sessionId": "mixed", "message": {"id": "asked", "role": "user", "parts": [{"type": "text", "text": "Which zeppelin deployment failed?"}]}}),
+    );
+    message(
+        json!({"id": "long", "role": "user", "parts": [{"type": "text", "text": "walrus and gorilla"}]}),
+    );
+    alice.ok(
+        "addUsage",
+        json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
+               "cachedInputTokens": 3, "id": "call-1"}),
+    );
+    // Sessions that are made later have their cursors above this one's.
+    alice.ok("createSession", json!({"id": "gone"}));
+    let event = json!({"action": "user_message", "content": "soon gone"});
+    alice.ok(
+        "appendEvents",
+        json!({"sessionId": "gone", "events": [event]}),
+    );
+    alice.ok("deleteSession", json!({"sessionId": "gone"}));
+    let settings =
+        json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
+    alice.ok("configureCompaction", settings);
+    alice.outside.answer(said("They spoke of zeppelins."));
+    let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
+    assert!(compacted["compaction"].is_object(), "{compacted}");
+    append(json!({"id": "after", "action": "user_message", "content": "after it"}));
+    // Nobody answers, and that is remembered.
+    alice.ok("compact", json!({"sessionId": "mixed"}));
+}
+
+/// Whole turns, with a tool, a write to the memory, and what the model thought.
+fn talk(alice: &Alice) {
+    alice.outside.answer(calls(&[
+        ("c1", "echo", json!({"text": "hi"})),
+        (
+            "c2",
+            "set_context",
+            json!({"label": "memory", "content": "Likes fog."}),
+        ),
+    ]));
+    alice.outside.answer(Ok(Said::text(200, "hi")));
+    alice.outside.answer(said("You like fog."));
+    alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
+    assert!(alice.outside.answers.borrow().is_empty());
+}
+
+fn search(alice: &Alice) {
+    let name = "EMBEDDING_MODEL".to_owned();
+    let model = "workers-ai:@cf/m".to_owned();
+    alice
+        .outside
+        .settings
+        .borrow_mut()
+        .insert(name.clone(), model);
+    // Each round is answered as far as the one before has shown what is asked.
+    for _ in 0..4 {
+        for asked in alice.asked() {
+            let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
+            alice.outside.answer(Said::json(&json!({"data": vectors})));
+        }
+        alice.outside.ai_calls.borrow_mut().clear();
+        alice.ok("search", json!({"query": "zeppelin"}));
+        alice.outside.answers.borrow_mut().clear();
+    }
+    alice.outside.settings.borrow_mut().remove(&name);
+    alice.outside.answers.borrow_mut().clear();
+}
+
+fn tools() -> Value {
+    json!([{"name": "where", "description": "Where am I?", "parameters": {"type": "object"}}])
+}
+
+fn ask_for_approval(alice: &Alice, session: &str) -> Value {
+    alice
+        .outside
+        .answer(calls(&[("c1", "pay", json!({"sum": 5}))]));
+    alice.chat(json!({"id": session, "message": user("pay")}));
+    let page = alice.ok("getHistory", json!({"sessionId": session}));
+    page["messages"][1].clone()
+}
+
+fn ask_the_client(alice: &Alice, session: &str) -> Value {
+    alice.outside.answer(calls(&[("c1", "where", json!({}))]));
+    alice.chat(json!({"id": session, "message": user("where"), "tools": tools()}));
+    let page = alice.ok("getHistory", json!({"sessionId": session}));
+    page["messages"][1].clone()
+}
+
+/// Turns that are over and wait for somebody.
+fn leave_open(alice: &Alice) {
+    ask_for_approval(alice, "open-approval");
+    ask_the_client(alice, "open-client-call");
+}
+
+fn cut_turns_off(alice: &mut Alice) {
+    let body = |session: &str| json!({"id": session, "message": user("go on"), "systemInstructions": ["Briefly."], "tools": tools()});
+    drop(alice.begin(&body("cut-again")).unwrap());
+    alice.dies();
+    // Taken up once, which is counted, and cut off once more.
+    drop(take_up_some(&alice.agent(&alice.db)).works);
+    alice.dies();
+
+    drop(alice.begin(&body("cut-before-the-answer")).unwrap());
+
+    let cut = |body: Value| {
+        let begun = alice.begin(&body).unwrap();
+        alice.outside.falls_silent.set(true);
+        cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
+        alice.outside.falls_silent.set(false);
+        assert!(alice.outside.answers.borrow().is_empty());
+    };
+    let two = || {
+        calls(&[
+            ("c1", "echo", json!({"n": 1})),
+            ("c2", "note", json!({"text": "x"})),
+        ])
+    };
+    alice.outside.answer(two());
+    alice.outside.answer(Ok(Said::text(200, "one")));
+    cut(body("cut-with-tools-running"));
+
+    alice.outside.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outside.answer(Ok(Said::text(200, "echoed")));
+    cut(body("cut-after-a-tool"));
+
+    let mut message = ask_for_approval(alice, "cut-after-an-approval");
+    message["parts"][1]["state"] = json!("approval-responded");
+    message["parts"][1]["approval"]["approved"] = json!(true);
+    cut(json!({"id": "cut-after-an-approval", "messages": [user("pay"), message]}));
+
+    let mut message = ask_the_client(alice, "cut-after-a-clients-answer");
+    message["parts"][1]["state"] = json!("output-available");
+    message["parts"][1]["output"] = json!({"place": "Rome"});
+    let session = "cut-after-a-clients-answer";
+    cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
+    answer_early(alice, session);
+    alice.dies();
+}
+
+/// An answer that came while the turn ran, to a call that it has not made.
+fn answer_early(alice: &Alice, session: &str) {
+    let id = |id: &str| Id::parse(id.to_owned()).unwrap();
+    let answer = ClientAnswer {
+        tool_call_id: id("c9"),
+        outcome: Outcome::error(None),
+    };
+    let reply = ClientReply {
+        answer: Answer::Tool(answer),
+        continues: true,
+        client_tools: Vec::new(),
+        reach: Reach::Agent,
+    };
+    early::keep(&alice.db, &id(session), &reply).unwrap();
+}
+
+fn import_half(alice: &Alice) {
+    let other = Alice::with_session();
+    let texts: Vec<String> = (0..600).map(|n| n.to_string()).collect();
+    other.say(&texts.iter().map(String::as_str).collect::<Vec<_>>());
+    let file = other.export("s").unwrap();
+    let mut import =
+        begin_import(&alice.agent(&alice.db), HALF_IMPORTED.to_owned(), false).unwrap();
+    let half = &file.as_bytes()[..file.len() - 200];
+    import.push(&alice.db, &alice.host, half).unwrap();
+}
+
+/// What megabytes would have made: the message `long` in slices, its words in two
+/// rows of the index, and the picture in two pieces.
+fn put_long_rows(alice: &Alice, is_searched: bool) {
+    let run = |sql: &str| {
+        alice.db.run(sql, &[]).unwrap();
+    };
+    run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+         SELECT session_id, seq, 'message', 0, substr(message, 1, 20) FROM cf_agents_events WHERE id = 'long'");
+    run("INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
+         SELECT session_id, seq, 'message', 1, substr(message, 21) FROM cf_agents_events WHERE id = 'long'");
+    run(
+        "UPDATE cf_agents_events SET sliced_bytes = length(message), message = NULL WHERE id = 'long'",
+    );
+    run("INSERT INTO cf_agents_media (session_id, hash, part, text)
+         SELECT session_id, hash, 1, substr(text, 101) FROM cf_agents_media WHERE part = 0");
+    run("UPDATE cf_agents_media SET text = substr(text, 1, 100) WHERE part = 0");
+    if is_searched {
+        // A part of its own for the second word, and its number.
+        run("INSERT INTO cf_agents_search_parts (rowid_, number, seq)
+             SELECT 4503599627370496, s.number, e.seq
+               FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
+              WHERE e.id = 'long'");
+        run("INSERT INTO cf_agents_search (rowid, stems, words, about)
+             VALUES (4503599627370496, 'gorilla', 'gorilla', 'user')");
+        build_half_of_the_index(&run);
+    }
+}
+
+/// The index as it stands between two bites: one session's first events are not in yet.
+fn build_half_of_the_index(run: &dyn Fn(&str)) {
+    run("DELETE FROM cf_agents_search
+          WHERE rowid IN (SELECT (s.number << 32) | e.seq
+                            FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
+                           WHERE s.id = 'talked' AND e.seq < 3)");
+    run(
+        "INSERT INTO cf_agents_search_progress (number, indexed_from)
+         SELECT number, 3 FROM cf_agents_sessions WHERE id = 'talked'",
+    );
+    run(r#"UPDATE cf_agents_config SET value = '{"number":0,"from":0}' WHERE key = 'search'"#);
+}
+
+/// A turn's words, once it is taken up.
+pub fn last_words() -> Result<Said, outside::Failure> {
+    said("Here I am again.")
+}

@@ -1,0 +1,111 @@
+// Which file of src/ imports which, read off the sources: `use` declarations and
+// paths that begin with `crate`, `self` or `super`. Tests and comments don't count.
+
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** `{ file, module, code }` of every file that ships. `module` is its path, as in `memory::block`. */
+export function readSources(folder) {
+  const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
+  const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
+  const tests = files.flatMap((file) => {
+    const names = texts.get(file).matchAll(/#\[cfg\(test\)\]\n(?:pub )?mod (\w+);/g);
+    return [...names].map(([, name]) => [...pathOf(file), name].join("::"));
+  });
+  return files
+    .map((file) => ({ file, module: pathOf(file).join("::"), text: texts.get(file) }))
+    .filter(({ module }) => !tests.some((name) => module === name || module.startsWith(`${name}::`)))
+    .map(({ file, module, text }) => ({ file, module, code: withoutTestsAndComments(text) }));
+}
+
+function pathOf(file) {
+  const names = file.replace(/\.rs$/, "").split("/");
+  return ["mod", "lib"].includes(names.at(-1)) ? names.slice(0, -1) : names;
+}
+
+function withoutTestsAndComments(text) {
+  const [code] = text.split(/^#\[cfg\(test\)\]\nmod tests/m);
+  return code.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/#\[cfg\(test\)\]\n\s*use [^;]+;/g, "");
+}
+
+/** For each module the modules that its file imports. */
+export function importsOf(sources) {
+  const modules = new Set(sources.map(({ module }) => module));
+  return new Map(
+    sources
+      .filter(({ module }) => module !== "")
+      .map(({ module, code }) => {
+        const named = pathsIn(code, module).map((path) => longestKnown(path, modules));
+        return [module, [...new Set(named)].filter((other) => other && other !== module)];
+      }),
+  );
+}
+
+function pathsIn(code, module) {
+  const here = module.split("::");
+  const paths = [];
+  for (const [, indent, tree] of code.matchAll(/^([ \t]*)(?:pub(?:\([a-z ]+\))? )?use ([^;]+);/gm)) {
+    // Inside a module of the file's own, `super` is the file.
+    const from = indent === "" ? here : [...here, "inner"];
+    paths.push(...expand(tree).map((path) => absolute(path, from)));
+  }
+  for (const [path] of code.matchAll(/\b(?:crate|self|super)(?:::\w+)+/g)) paths.push(absolute(path, here));
+  return paths;
+}
+
+/** `a::{b, c::d}` as `a::b` and `a::c::d`. */
+function expand(tree) {
+  const text = tree.replaceAll(/\s+/g, " ").trim();
+  const brace = text.indexOf("{");
+  if (brace < 0) return [text.split(" as ")[0]];
+  const parts = [];
+  let depth = 0;
+  let part = "";
+  for (const letter of text.slice(brace + 1, text.lastIndexOf("}"))) {
+    if (letter === "{") depth++;
+    if (letter === "}") depth--;
+    if (letter === "," && depth === 0) {
+      parts.push(part);
+      part = "";
+    } else part += letter;
+  }
+  return [...parts, part].filter((each) => each.trim()).flatMap((each) => expand(text.slice(0, brace) + each.trim()));
+}
+
+function absolute(path, from) {
+  const [first, ...rest] = path.split("::");
+  if (first === "crate") return rest;
+  if (first === "self") return [...from, ...rest];
+  if (first !== "super") return [...from, first, ...rest];
+  const up = path.split("::").findIndex((name) => name !== "super");
+  return [...from.slice(0, -up), ...path.split("::").slice(up)];
+}
+
+function longestKnown(path, modules) {
+  for (let length = path.length; length > 0; length--) {
+    const name = path.slice(0, length).join("::");
+    if (modules.has(name)) return name;
+  }
+  return undefined;
+}
+
+/** One loop for each knot of modules that import each other: `["a", "b", "a"]`. */
+export function findLoops(imports) {
+  const loops = [];
+  const settled = new Set();
+  const visit = (module, path) => {
+    const at = path.indexOf(module);
+    if (at >= 0) return void loops.push(fromItsFirst(path.slice(at)));
+    if (settled.has(module)) return;
+    for (const other of imports.get(module) ?? []) visit(other, [...path, module]);
+    settled.add(module);
+  };
+  for (const module of imports.keys()) visit(module, []);
+  return loops;
+}
+
+/** A loop has no beginning: it is told from the name that comes first in the alphabet. */
+function fromItsFirst(loop) {
+  const at = loop.indexOf(loop.toSorted()[0]);
+  return [...loop.slice(at), ...loop.slice(0, at), loop[at]];
+}
