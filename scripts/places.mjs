@@ -10,6 +10,9 @@ export const NODE_MODULES = join(ROOT, "node_modules");
 export const BIN = join(NODE_MODULES, ".bin");
 export const BUILD = join(ROOT, "build");
 
+/** The API's document, which `UPDATE=1 cargo test openapi` writes. */
+export const OPENAPI = join(ROOT, "generated/openapi.json");
+
 /** What a local run leaves behind, ignored by git. */
 export const LOCAL = join(ROOT, ".local");
 

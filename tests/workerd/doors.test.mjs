@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, test } from "node:test";
+import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();
@@ -34,7 +35,7 @@ test("health_says_which_build_this_is", async () => {
 
 test("the_api_document_is_served_as_it_stands_in_the_tree", async () => {
   const response = await server.fetch("/openapi.json");
-  assert.equal(await response.text(), await readFile(new URL("../../generated/openapi.json", import.meta.url), "utf8"));
+  assert.equal(await response.text(), await readFile(OPENAPI, "utf8"));
 });
 
 test("the_first_page_is_html", async () => {

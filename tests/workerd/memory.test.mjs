@@ -12,6 +12,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
+import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;
@@ -20,11 +21,11 @@ const MOST = 100 * 1000 * 1000;
 /** A text that makes about the largest message there may be. */
 const LONGEST = 3.99 * MIB;
 const AGENTS = ["a", "b", "c", "d"];
-const OPENAPI = JSON.parse(await readFile(new URL("../../generated/openapi.json", import.meta.url), "utf8"));
+const API = JSON.parse(await readFile(OPENAPI, "utf8"));
 
 /** By operation: how many bytes it may be sent. */
 const LIMITS = Object.fromEntries(
-  Object.entries(OPENAPI.paths)
+  Object.entries(API.paths)
     .filter(([path]) => path.includes("/rpc/"))
     .map(([, { post }]) => [post.operationId, post["x-max-body-bytes"]]),
 );

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { transform } from "esbuild";
 import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "../../bench/costs.mjs";
+import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 import { answersIn, Reader } from "./reader.mjs";
 import { blocks, fromRoot, namesIn, readme, tableUnder } from "./readme.mjs";
@@ -77,7 +78,7 @@ test("the_typescript_runs_over_both_bindings", async () => {
 });
 
 test("the_table_of_operations_is_the_api_documents", async () => {
-  const { paths } = JSON.parse(await readFile(fromRoot("generated/openapi.json"), "utf8"));
+  const { paths } = JSON.parse(await readFile(OPENAPI, "utf8"));
   const documented = Object.keys(paths).filter((path) => path.includes("/rpc/")).map((path) => path.split("/").at(-1));
   assert.deepEqual(namesIn(tableUnder("Operations"), 1).sort(), documented.sort());
 });
