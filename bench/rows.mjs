@@ -1,6 +1,6 @@
 // What each operation costs in rows, as the platform bills them, written to
-// bench/rows.md. The README quotes it; tests/workerd/readme.test.mjs measures
-// the short columns again.
+// bench/rows.md. docs/costs.md quotes the file, and tests/workerd/tables.test.mjs
+// measures the short columns again.
 //
 //   npm run bench
 

@@ -1,10 +1,10 @@
-// The README's table of limits: at each one a request is served, one over it is
+// The table of limits in docs/costs.md: at each one a request is served, one over it is
 // refused with the code that stands there.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
-import { tableUnder } from "./readme.mjs";
+import { tableUnder } from "./documents.mjs";
 
 const SECRET = "the secret of this test, long enough";
 const server = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
@@ -43,7 +43,7 @@ const REQUESTS = {
   "an event or a message": (n) => ["appendEvents", { sessionId: "s", events: [user(text(n))] }],
 };
 
-for (const [what, most, code] of tableUnder("Limits")) {
+for (const [what, most, code] of tableUnder("docs/costs.md", "Limits")) {
   test(`the_limit_of_${what}_is_${most}`.replaceAll(" ", "_"), async () => {
     const limit = numberIn(most);
     assert.equal(await outcome(what, limit), "ok");

@@ -1,23 +1,27 @@
-// Somebody who follows the README's tour: reads its ```sh blocks as a shell
-// would and its ```json blocks as what will be answered.
+// A reader who follows a document: reads its ```sh blocks as a shell would, and
+// its ```json blocks as what the agent will answer.
 //
 // A line of a ```sh block is one of
 //
 //   # a comment
 //   NAME=value            a variable; `$NAME` uses it
 //   echo 'NAME=value' > .dev.vars
-//                         a secret; the Worker is to be started again with it
-//   curl -s [-H '…'] URL [-d '…']
+//                         a setting; the Worker is to be started again with it
+//   curl -s [-X METHOD] [-H '…'] URL [-d '…' | -T FILE] [-o FILE]
+//                         a request; FILE is one that an earlier `-o` wrote
+//   npm …, npx wrangler …, openssl rand -hex 32 | …
+//                         commands for a clone, which the reader hands on
 //
-// and whatever else is an error. A ```json block has one answer a request, each
-// starting at a line's beginning. The printed and the actual answer have the
-// same keys in the same order and the same values, but that
+// and whatever else is an error. A ```json block has one answer for each request
+// without `-o`; each answer starts at the beginning of a line. The printed and the
+// actual answer have the same keys in the same order and the same values. There
+// are three exceptions:
 //
 //   `…` in a string without spaces
-//                         stands for some text, for the same wherever the same
-//                         string is printed, a variable's value included
+//                         stands for some text: for the same text wherever the
+//                         same string is printed, also as a variable's value
 //   a number at `…At`     stands for a time of this run, or at most a day later
-//   a number at `score`   stands for any above 0
+//   a number at `score`   stands for any number above 0
 
 import assert from "node:assert/strict";
 
@@ -28,28 +32,37 @@ export class Reader {
   #started = Date.now();
   #variables = new Map();
   #stoodFor = new Map();
+  #files = new Map();
 
-  /** What a ```sh block asks to be done, in order: `{ secret }` or `{ request: { path, init } }`. */
-  follow(text) {
-    return commandsIn(text).flatMap((words) => {
+  /**
+   * What a ```sh block asks to be done, in order: `{ setting }`, `{ command }` as words, or
+   * `{ request: { path, init, file } }`. What a request with a `file` answers is to be given
+   * to `keep` before the next step is asked for.
+   */
+  *follow(text) {
+    for (const words of commandsIn(text)) {
       const line = words.join(" ");
-      if (words[0] === "echo") return [{ secret: secretIn(words, line) }];
-      if (words[0] === "curl") return [{ request: this.#request(words, line) }];
-      this.#assign(words, line);
-      return [];
-    });
+      if (words[0] === "echo") yield { setting: settingIn(line) };
+      else if (words[0] === "curl") yield { request: this.#request(words, line) };
+      else if (["npm", "npx", "openssl"].includes(words[0])) yield { command: words };
+      else this.#assign(words, line);
+    }
+  }
+
+  keep(file, text) {
+    this.#files.set(file, text);
   }
 
   #assign(words, line) {
-    const [, name, value] = line.match(/^(\w+)=(\S+)$/) ?? assert.fail(`no command of a tour:\n${line}`);
+    const [, name, value] = line.match(/^(\w+)=(\S+)$/) ?? assert.fail(`not a command that a document may have:\n${line}`);
     assert.ok(!value.includes("…") || this.#stoodFor.has(value), `no answer had it:\n${line}`);
-    this.#variables.set(name, this.#stoodFor.get(value) ?? value);
+    this.#variables.set(name, this.#stoodFor.get(value) ?? this.#substitute(value));
   }
 
   #request([, silent, ...words], line) {
     assert.equal(silent, "-s", `curl without -s shows more than the answer:\n${line}`);
     const init = { method: "GET", headers: {} };
-    let url = null;
+    let [url, file] = [null, null];
     const next = () => this.#expand(words.shift() ?? assert.fail(`breaks off:\n${line}`));
     while (words.length > 0) {
       const word = next();
@@ -58,12 +71,19 @@ export class Reader {
         init.headers[name] = value;
       } else if (word === "-d") {
         Object.assign(init, { method: "POST", body: next() });
+      } else if (word === "-X") {
+        init.method = next();
+      } else if (word === "-T") {
+        const name = next();
+        Object.assign(init, { body: this.#files.get(name) ?? assert.fail(`no request wrote ${name}:\n${line}`) });
+      } else if (word === "-o") {
+        file = next();
       } else {
         assert.ok(url === null && word.startsWith(`${ORIGIN}/`), `no address of ${ORIGIN}: ${word}`);
         url = word;
       }
     }
-    return { path: url.slice(ORIGIN.length), init };
+    return { path: url.slice(ORIGIN.length), init, file };
   }
 
   /** A word as the shell hands it on. */
@@ -100,7 +120,7 @@ export class Reader {
 
 /** JSON values one after another, each starting at the beginning of a line. */
 export function answersIn(block) {
-  assert.equal(block?.language, "json", "answers stand in a ```json block right after their requests");
+  assert.equal(block?.language, "json", "the answers stand in a ```json block right after their requests");
   return block.text.trimEnd().split(/\n(?=[{[])/).map((answer) => JSON.parse(answer));
 }
 
@@ -118,8 +138,8 @@ function commandsIn(text) {
   return commands.filter((words) => words.length > 0);
 }
 
-function secretIn(words, line) {
-  const [, name, value] = line.match(/^echo '(\w+)=([^']+)' > \.dev\.vars$/) ?? assert.fail(`no secret:\n${line}`);
+function settingIn(line) {
+  const [, name, value] = line.match(/^echo '(\w+)=([^']+)' > \.dev\.vars$/) ?? assert.fail(`not a setting:\n${line}`);
   return { [name]: value };
 }
 

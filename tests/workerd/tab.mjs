@@ -20,9 +20,31 @@ const { useAgentChat } = await import("agents/chat/react");
 
 /** `query` goes with the socket's address and, with it, where the history is asked for. */
 export async function openTab(server, name, { query, ...chatOptions } = {}) {
+  const host = new URL(server.url).host;
+  return await rendered(() => {
+    const agent = useAgent({ agent: "SessionAgent", name, host, protocol: "ws", query });
+    return { agent, chat: useAgentChat({ agent, throttle: false, ...chatOptions }) };
+  });
+}
+
+/**
+ * A page that the server's own host serves: `use(given)` calls the hooks and gives
+ * `{ agent, chat }`, where `agent` is `undefined` without a socket.
+ */
+export async function openPage(server, use, given) {
+  const { fetch } = globalThis;
+  page.happyDOM.setURL(server.url);
+  // A page's addresses are relative to the page's own.
+  globalThis.fetch = (url, init) => fetch(url instanceof Request ? url : new URL(url, server.url), init);
+  const tab = await rendered(() => use(given));
+  tab.onClose = () => (globalThis.fetch = fetch);
+  return tab;
+}
+
+async function rendered(hooks) {
   const tab = new Tab();
-  tab.open(server, name, query, chatOptions);
-  await tab.reaches(({ agent, chat }) => agent?.identified === true && chat !== undefined);
+  tab.open(hooks);
+  await tab.reaches(({ agent, chat }) => chat !== undefined && (agent === undefined || agent.identified === true));
   return tab;
 }
 
@@ -34,14 +56,12 @@ class Tab {
   chat;
   /** What the hooks could not recover from. */
   errors = [];
+  onClose = () => {};
 
-  open(server, name, query, chatOptions) {
+  open(hooks) {
     const tab = this;
-    const host = new URL(server.url).host;
     function Chat() {
-      const agent = useAgent({ agent: "SessionAgent", name, host, protocol: "ws", query });
-      const chat = useAgentChat({ agent, throttle: false, ...chatOptions });
-      Object.assign(tab, { agent, chat });
+      Object.assign(tab, hooks());
       tab.#tell();
       return null;
     }
@@ -72,7 +92,8 @@ class Tab {
   /** As when the page is left: the socket is closed, nothing is said to the server. */
   async close() {
     this.#root.unmount();
-    this.agent.close();
+    this.agent?.close();
+    this.onClose();
   }
 
   #tell() {

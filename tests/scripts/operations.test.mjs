@@ -1,0 +1,67 @@
+// docs/operations.md is what scripts/operations.mjs makes of the API's document.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { COMMAND, GENERATED, render } from "../../scripts/operations.mjs";
+import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+
+const api = JSON.parse(await readFile(OPENAPI, "utf8"));
+
+const OBJECT = { "application/json": { schema: { type: "object" } } };
+
+/** A document of one operation. `more` is merged into the operation. */
+function documentOf(more) {
+  const operation = { operationId: "ask", summary: "Asks.", description: "For all.", responses: { 200: { content: OBJECT } }, "x-max-body-bytes": 2 ** 20, ...more };
+  const code = { enum: ["not_found", "forbidden"] };
+  return {
+    paths: { "/agents/session-agent/{agent}/rpc/ask": { post: operation } },
+    components: { schemas: { Error: { properties: { error: { properties: { code, message: {}, details: {} } } } } } },
+  };
+}
+
+const sent = (schema, more = {}) => ({ requestBody: { content: { "application/json": { schema, ...more } } } });
+const renderOne = (more) => render(documentOf(more), { All: ["ask"] });
+
+test("the_reference_is_in_step_with_the_api", async () => {
+  const written = await readFile(join(ROOT, GENERATED), "utf8");
+  assert.ok(written === render(api), `${GENERATED} is behind the API's document: \`${COMMAND}\` writes it anew`);
+});
+
+test("every_operation_has_a_section", async () => {
+  const written = await readFile(join(ROOT, GENERATED), "utf8");
+  const names = Object.values(api.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
+  assert.ok(names.length > 60);
+  for (const name of names) assert.ok(written.includes(`\n### \`${name}\`\n`), name);
+});
+
+test("an_operation_of_no_group_is_named", () => {
+  assert.throws(() => render(documentOf({}), { All: [] }), /`ask` is in no group: add the operation to GROUPS/);
+});
+
+test("a_group_that_names_what_is_not_there_is_refused", () => {
+  assert.throws(() => render(documentOf({}), { All: ["ask", "gone"] }), /names `gone`/);
+});
+
+test("a_field_says_its_type_and_whether_it_may_be_left_out", () => {
+  const properties = { limit: { type: "integer", minimum: 1, maximum: 500, default: 50, description: "How\nmany." }, id: { type: ["string", "null"] } };
+  const text = renderOne(sent({ properties, required: ["id"] }));
+  assert.ok(text.includes("| `id` | string or `null` |  |\n| `limit` (optional) | integer (1 to 500) | How many. Default: `50`. |\n"), text);
+});
+
+test("the_last_paragraph_says_who_may_call_it", () => {
+  const text = renderOne({ description: "More of it, see `not_found`.\n\nNeeds the secret.", "x-presets": ["read"] });
+  assert.ok(text.includes("\nMore of it, see `not_found`.\n\n**Who may call it.** Needs the secret. The preset `read` includes it.\n"), text);
+  assert.ok(text.includes("**Errors** that this description names: `not_found`."), text);
+});
+
+test("the_first_short_example_is_printed", () => {
+  const examples = { long: { value: { text: "x".repeat(2_000) } }, short: { value: { id: "s", n: [1, 2] } } };
+  const text = renderOne(sent({ properties: {} }, { examples }));
+  assert.ok(text.includes('**Example**\n\n```json\n{"id": "s", "n": [1, 2]}\n```\n'), text);
+});
+
+test("two_headings_of_one_address_are_refused", () => {
+  assert.throws(() => render(documentOf({}), { Ask: ["ask"] }), /two headings .* #ask/);
+});

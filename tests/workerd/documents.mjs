@@ -1,0 +1,49 @@
+// The README and the guides as the tests see them: their fenced blocks, their
+// tables and their links.
+
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { GENERATED } from "../../scripts/operations.mjs";
+import { ROOT } from "../../scripts/places.mjs";
+
+/** A file of the tree, as text. */
+export const read = (path) => readFile(join(ROOT, path), "utf8");
+
+const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
+
+/** Every document for readers: `{ path, text, blocks }`. A file that is added to docs/ is among them. */
+export const documents = await Promise.all(["README.md", ...guides.sort()].map(open));
+
+/** Those that people write. `tests/scripts/operations.test.mjs` holds the generated one. */
+export const written = documents.filter(({ path }) => path !== GENERATED);
+
+export const readme = documents[0];
+
+async function open(path) {
+  const text = await read(path);
+  const fences = text.matchAll(/^```([^\n]*)\n(.*?)^```$/gms);
+  const blocks = [...fences].map(([, language, text]) => ({ path, language, text }));
+  return { path, text, blocks };
+}
+
+/** Every block in one of these languages, of all documents that people write. */
+export function blocksIn(...languages) {
+  return written.flatMap(({ blocks }) => blocks.filter(({ language }) => languages.includes(language)));
+}
+
+/** The cells of the first table under a heading of a document, row by row, without its head. */
+export function tableUnder(path, heading) {
+  const { text } = documents.find((document) => document.path === path);
+  const [, section] = text.split(`\n## ${heading}\n`);
+  if (section === undefined) throw new Error(`${path} has no section \`${heading}\``);
+  const table = section.split("\n## ")[0].match(/^\|.*(?:\n\|.*)*/m);
+  return table[0]
+    .split("\n")
+    .slice(2)
+    .map((line) => line.slice(1, -1).split("|").map((cell) => cell.trim()));
+}
+
+/** The names that stand in backticks in a table's column. */
+export function namesIn(table, column) {
+  return table.flatMap((cells) => [...cells[column].matchAll(/`(\w+)`/g)].map(([, name]) => name));
+}

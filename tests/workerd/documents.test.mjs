@@ -1,0 +1,262 @@
+// The README and the guides in docs/, held to what is true: their requests are sent
+// as they are printed, their code is run or compiled, their settings are read by
+// wrangler. A block of a kind that no test knows is a failure. How requests and
+// answers are written is in reader.mjs; tables.test.mjs holds the tables.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { transform } from "esbuild";
+import { unstable_readConfig as readConfig } from "wrangler";
+import { ROOT } from "../../scripts/places.mjs";
+import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
+import { blocksIn, documents, namesIn, read, readme, tableUnder, written } from "./documents.mjs";
+import { startServer } from "./harness.mjs";
+import { openPage } from "./tab.mjs";
+import { follow } from "./tour.mjs";
+
+const README_BYTES = 12 * 1024;
+const FEWEST_REQUESTS = 8;
+const SECRET = "the secret of this test, long enough";
+
+/** Languages of blocks, each with the test below that holds them. */
+const HELD = ["sh", "json", "ts", "tsx", "rust", "toml"];
+
+const runFile = promisify(execFile);
+const settings = readConfig({ config: join(ROOT, "wrangler.toml") }, { hideWarnings: true });
+const server = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+after(() => server.stop());
+
+test("the_readme_is_short", () => {
+  const bytes = Buffer.byteLength(readme.text);
+  assert.ok(bytes <= README_BYTES, `README.md has ${bytes} bytes, at most ${README_BYTES} are allowed: move a part of it to docs/`);
+});
+
+test("every_block_is_of_a_kind_that_a_test_holds", () => {
+  for (const { path, text, blocks } of documents) {
+    const fences = text.match(/^[\s>]*(?:`{3,}|~{3,}).*$/gm) ?? [];
+    assert.equal(fences.length, 2 * blocks.length, `${path}: each block begins and ends with three backticks at its line's beginning`);
+    for (const { language, text } of blocks) assert.ok(HELD.includes(language), `${path}: no test holds a block in \`${language}\`:\n${text}`);
+    const prose = text.replaceAll(/^```.*?^```$/gms, "");
+    assert.doesNotMatch(prose, /\n\n(?: {4}|\t)/, `${path}: an indented block, which no test reads`);
+  }
+});
+
+for (const document of written) {
+  if (!document.blocks.some(({ language }) => language === "sh" || language === "json")) continue;
+  test(`the_requests_of_${document.path}_answer_as_it_is_printed`, async () => {
+    const commands = [];
+    const followed = document === readme ? [readme] : [readme, document];
+    const { sent, printed } = await follow(followed, (words, of) => of === document && commands.push(words));
+    if (document === readme) assert.ok(sent >= FEWEST_REQUESTS, `${sent} requests`);
+    for (const block of document.blocks) {
+      if (block.language === "json") assert.ok(printed.includes(block), `answers that no request right before them asks for:\n${block.text}`);
+    }
+    for (const words of commands) await holdCommand(words);
+  });
+}
+
+/** A command exists, and what it names is what the tree has. */
+async function holdCommand(words) {
+  const line = words.join(" ");
+  if (words.includes("|")) {
+    const at = words.indexOf("|");
+    assert.equal(words.slice(0, at).join(" "), "openssl rand -hex 32", line);
+    return holdCommand(words.slice(at + 1));
+  }
+  if (words[0] === "npm") {
+    const { scripts } = JSON.parse(await read("package.json"));
+    return assert.ok((words[1] === "run" ? words[2] : words[1]) in scripts, line);
+  }
+  assert.equal(words.slice(0, 2).join(" "), "npx wrangler", `no command that a test knows: ${line}`);
+  const { stdout } = await runFile(NODE, [WRANGLER, ...words.slice(2), "--help"], { env: quietly() });
+  const usage = stdout.match(/^wrangler ([a-z0-9 ]+)/m)?.[1].trim().split(" ") ?? [];
+  assert.deepEqual(words.slice(2, 2 + usage.length), usage, `wrangler's help is of another command: ${line}`);
+  const named = words[2 + usage.length];
+  if (usage.join(" ") === "secret put") assert.ok(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).includes(named), line);
+  if (usage.join(" ") === "r2 bucket create") assert.equal(named, settings.r2_buckets[0].bucket_name, line);
+}
+
+test("the_typescript_runs_over_both_bindings", async () => {
+  await haveTrip("alice");
+  const used = [];
+  const fetcher = (via, agent) => ({
+    fetch: (url, init) => {
+      used.push(via);
+      return server.fetch(new URL(url).pathname, init, { via, agent });
+    },
+  });
+  const env = {
+    SESSION_AGENT_TOKEN: SECRET,
+    MEMORY: fetcher("service"),
+    AGENTS: { getByName: (name) => fetcher("object", name) },
+  };
+  for (const { blocks } of written) {
+    // What a block exports, the blocks after it in the same document use.
+    const helpers = [];
+    for (const { language, text } of blocks) {
+      if (language !== "ts") continue;
+      if (/^export /m.test(text)) {
+        helpers.push(text);
+        continue;
+      }
+      const typed = `${helpers.join("\n")}\nexport default async (env: any) => { ${text}\n return messages; };`;
+      const { code } = await transform(typed, { loader: "ts" });
+      const { default: run } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+      assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
+    }
+  }
+  assert.deepEqual(used.toSorted(), ["object", "service", "service"]);
+});
+
+test("the_typescript_helper_throws_what_the_agent_says", async () => {
+  const [helper] = blocksIn("ts").filter(({ text }) => /^export /m.test(text));
+  const { code } = await transform(helper.text, { loader: "ts" });
+  const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+  const target = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };
+  await assert.rejects(memoryOf("alice", target, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found" });
+  await assert.rejects(memoryOf("alice", target)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
+});
+
+test("the_hooks_of_a_page_chat_with_the_agent", async () => {
+  await haveTrip("alice");
+  const authorization = { authorization: `Bearer ${SECRET}` };
+  const scope = { preset: "chat", sessionId: "trip", expiresIn: 60 };
+  const { body } = await server.call("alice", "mintToken", scope, { headers: authorization });
+  const blocks = blocksIn("tsx");
+  assert.ok(blocks.length >= 2);
+  for (const { path, text } of blocks) {
+    const page = await openPage(server, await hooksIn(text), { token: body.token });
+    try {
+      const before = page.messages.length;
+      await page.chat.sendMessage({ text: "Hello" });
+      const isAnswered = ({ messages, chat }) => messages.length === before + 2 && chat.status !== "streaming" && textOf(messages.at(-1)) !== "";
+      await page.reaches(isAnswered);
+      assert.deepEqual(page.messages.slice(-2).map(({ role }) => role), ["user", "assistant"], path);
+    } finally {
+      await page.close();
+    }
+  }
+});
+
+/** A ```tsx block as a function of what it is given: its imports, then hooks that make `messages` and `sendMessage`. */
+async function hooksIn(text) {
+  const scope = {};
+  const body = text.replaceAll(/^import \{ (.+) \} from "(.+)";$/gm, (line, names, from) => {
+    for (const name of names.split(", ")) scope[name] = { from };
+    return "";
+  });
+  for (const [name, { from }] of Object.entries(scope)) {
+    scope[name] = (await import(from))[name] ?? assert.fail(`${from} has no ${name}`);
+  }
+  const { code } = await transform(`export const use = (${Object.keys(scope).join(", ")}) => ({ token }: any) => { ${body}\n return { agent: typeof agent === "undefined" ? undefined : agent, chat }; };`, { loader: "tsx" });
+  const { use } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
+  return use(...Object.values(scope));
+}
+
+test("the_rust_compiles", async () => {
+  const blocks = blocksIn("rust");
+  assert.ok(blocks.length > 0);
+  const folder = await mkdtemp(join(tmpdir(), "session-agent-rust-"));
+  try {
+    // The Worker's own dependencies at the Worker's own versions, so nothing is fetched.
+    // Without its profiles: macros that are optimised take five times as long to compile.
+    const renamed = async (file) => (await read(file)).replace('name = "session-agent"', 'name = "documents"');
+    const manifest = (await renamed("Cargo.toml")).replace(/^build = .*\n/m, "").replaceAll(/^\[profile[^]*?(?=^\[(?!profile)|$(?![^]))/gm, "");
+    await mkdir(join(folder, "src"));
+    await writeFile(join(folder, "Cargo.toml"), manifest);
+    await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
+    const functions = blocks.map(({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`);
+    await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);
+    const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
+    const check = ["check", "--locked", "--target", "wasm32-unknown-unknown"];
+    await runFile("cargo", check, { cwd: folder, env }).catch(({ stderr, message }) => assert.fail(stderr || message));
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
+  const blocks = blocksIn("toml");
+  assert.ok(blocks.length >= 2);
+  const names = namesIn(tableUnder("docs/deploy.md", "Settings"), 0);
+  const folder = await mkdtemp(join(tmpdir(), "session-agent-toml-"));
+  try {
+    for (const [n, { path, text }] of blocks.entries()) {
+      const config = join(folder, `${n}.toml`);
+      await writeFile(config, `name = "caller"\ncompatibility_date = "${settings.compatibility_date}"\n${text}`);
+      const warnings = [];
+      const { services = [], durable_objects, routes = [], vars } = await warningsTo(warnings, () => readConfig({ config }));
+      assert.deepEqual(warnings, [], `${path}:\n${text}`);
+      const objects = durable_objects.bindings;
+      assert.ok(services.length + objects.length + routes.length + Object.keys(vars).length > 0, `${path}: nothing that this test holds:\n${text}`);
+      for (const { service } of services) assert.equal(service, settings.name, path);
+      for (const { class_name, script_name } of objects) {
+        assert.deepEqual([class_name, script_name], [settings.durable_objects.bindings[0].class_name, settings.name], path);
+      }
+      for (const name of Object.keys(vars)) assert.ok(names.includes(name), `${path}: ${name} is no setting`);
+    }
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("every_link_into_the_tree_leads_somewhere", () => {
+  const links = documents.flatMap(({ path, text }) => {
+    const found = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g), ...text.matchAll(/(?:src|srcset)="(?!https?:)([^"]+)"/g)];
+    return found.map(([, link]) => ({ path, link }));
+  });
+  assert.ok(links.length >= 20);
+  for (const { path, link } of links) {
+    const [file, heading] = link.split("#");
+    const target = file === "" ? path : join(dirname(path), file);
+    assert.ok(existsSync(join(ROOT, target)), `${path}: ${link}`);
+    if (heading === undefined) continue;
+    const to = documents.find((document) => document.path === target) ?? assert.fail(`${path}: ${link} names a heading of no document`);
+    assert.ok(anchorsIn(to.text).includes(heading), `${path}: ${target} has no heading #${heading}`);
+  }
+});
+
+test("every_guide_is_in_the_index", () => {
+  const index = documents.find(({ path }) => path === "docs/README.md").text;
+  for (const { path } of documents) {
+    if (path === "README.md" || path === "docs/README.md") continue;
+    assert.ok(index.includes(`](${path.slice("docs/".length)})`), path);
+    assert.ok(readme.text.includes(`](${path})`), `README.md doesn't name ${path}`);
+  }
+});
+
+/** The addresses of a document's headings, as GitHub makes them. */
+function anchorsIn(text) {
+  const headings = text.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#+ (.*)$/gm);
+  return [...headings].map(([, heading]) => heading.toLowerCase().replaceAll(/[^\w -]/g, "").replaceAll(" ", "-"));
+}
+
+/** The session of the README's tour. */
+async function haveTrip(agent) {
+  const headers = { authorization: `Bearer ${SECRET}` };
+  const { status } = await server.call(agent, "createSession", { id: "trip" }, { headers });
+  if (status !== 200) return;
+  const message = { id: "ask", role: "user", parts: [{ type: "text", text: "Is it raining in Oslo?" }] };
+  await server.call(agent, "appendMessage", { sessionId: "trip", message }, { headers });
+}
+
+function textOf({ parts }) {
+  return parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
+}
+
+/** Runs `work`; what it warns of goes to `warnings` instead of the terminal. */
+async function warningsTo(warnings, work) {
+  const { warn } = console;
+  console.warn = (...words) => warnings.push(words.join(" "));
+  try {
+    return await work();
+  } finally {
+    console.warn = warn;
+  }
+}

@@ -1,0 +1,119 @@
+// The tables of the guides, compared with what they are about. The table of limits
+// has a file of its own, limits.test.mjs.
+
+import assert from "node:assert/strict";
+import { readdir } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "../../bench/costs.mjs";
+import { OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { documents, namesIn, read, tableUnder } from "./documents.mjs";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const api = JSON.parse(await read(OPENAPI.slice(ROOT.length)));
+
+test("the_table_of_settings_is_what_the_worker_reads", async () => {
+  const found = [];
+  for (const file of await readdir(join(ROOT, "src"), { recursive: true })) {
+    if (!file.endsWith(".rs") || /tests|testing/.test(file)) continue;
+    const source = await read(`src/${file}`);
+    found.push(...source.matchAll(/\.(?:secret|var|durable_object|service|ai|bucket|find_setting)\("([A-Z_]+)"\)/g));
+    const named = [...source.matchAll(/find_setting\(([A-Z_]+)\)/g)].map(([, name]) => name);
+    const constants = [...source.matchAll(/const ([A-Z_]+): &str = "(\w+)";/g)];
+    found.push(...constants.filter(([, name]) => named.includes(name)).map(([, , value]) => [, value]));
+  }
+  const settings = (await read("wrangler.toml")).replaceAll(/^#.*$/gm, "");
+  const bound = [...settings.matchAll(/^(?:binding|name) = "([A-Z_]+)"/gm)];
+  assert.ok(found.length >= 3 && bound.length >= 3);
+  const names = new Set([...found, ...bound].map(([, name]) => name));
+  assert.deepEqual(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).sort(), [...names].sort());
+});
+
+test("the_tables_of_costs_are_the_benchs", async () => {
+  const measured = await read("bench/rows.md");
+  const rows = documents.flatMap(({ text }) => text.match(/^\| .* \| \d+ \/ \d+ \| .*$/gm) ?? []);
+  assert.ok(rows.length >= 12);
+  for (const row of rows) assert.ok(measured.includes(`${row}\n`), row);
+});
+
+test("the_bench_has_measured_this_build", async () => {
+  const lines = (await read("bench/rows.md")).split("\n");
+  // The lengths that take a moment; cost.test.mjs goes further.
+  const columns = [
+    [1, await costsInASessionOf(server, 10)],
+    [2, await costsInASessionOf(server, 1_000)],
+    [1, await costsInAnAgentOf(server, 1)],
+  ];
+  for (const [column, costs] of columns) {
+    assert.ok(costs.size >= 2);
+    for (const [operation, cost] of costs) {
+      const row = lines.find((line) => line.startsWith(`| ${operation} |`));
+      assert.equal(row?.split("|")[column + 1].trim(), cost, `${operation}: \`npm run bench\` writes bench/rows.md anew`);
+    }
+  }
+});
+
+test("the_bench_has_measured_the_turns_of_this_build", async () => {
+  const measured = await read("bench/rows.md");
+  for (const [turn, costs] of await costsOfTurns()) {
+    assert.ok(measured.includes(`| ${turn} | ${costs.join(" | ")} |\n`), `${turn}: \`npm run bench\` writes bench/rows.md anew`);
+  }
+});
+
+test("the_figures_of_search_are_the_benchs", async () => {
+  const measured = await read("bench/vectors.md");
+  const rows = tableUnder("docs/search.md", "By meaning");
+  assert.ok(rows.length >= 2);
+  // The first of three, then the first, then the first ten: the bench has more columns.
+  for (const [, first, otherWords, sameWords] of rows) {
+    const line = new RegExp(`^\\| [^|]* \\| ${first} \\| [^|]* \\| ${otherWords} \\| ${sameWords} \\|$`, "m");
+    assert.match(measured, line);
+  }
+  const [, second] = documents.find(({ path }) => path === "docs/search.md").text.split("of the questions:\n");
+  const lines = second.match(/^\| by .*$/gm);
+  assert.equal(lines.length, 3);
+  for (const line of lines) {
+    const [, , talkFirst, talkTen, lettersFirst, lettersTen] = line.split("|").map((cell) => cell.trim());
+    for (const [first, ten] of [[talkFirst, talkTen], [lettersFirst, lettersTen]]) {
+      assert.match(measured, new RegExp(`\\| ${first} / [\\d.]+ / ${ten} \\|`), line);
+    }
+  }
+});
+
+test("the_table_of_presets_is_the_apis", () => {
+  const rows = tableUnder("docs/security.md", "Presets");
+  const documented = api.components.securitySchemes.bearer["x-presets"];
+  assert.deepEqual(namesIn(rows, 0).filter((name) => name !== "sessionId").sort(), Object.keys(documented).sort());
+  const chat = rows.find(([name]) => name.startsWith("`chat`"));
+  assert.deepEqual(namesIn([chat], 1).sort(), documented.chat.toSorted());
+});
+
+test("the_table_of_what_a_token_allows_is_the_apis", () => {
+  const names = tableUnder("docs/security.md", "What a token may say").map(([allow]) => allow.match(/^`(\w+):/)[1]);
+  assert.deepEqual(names.sort(), Object.keys(api.components.schemas.Allow.properties).sort());
+});
+
+test("what_needs_the_secret_is_what_the_api_says", () => {
+  const { text } = documents.find(({ path }) => path === "docs/security.md");
+  const [section] = text.split("\n## What needs the secret itself\n")[1].split("\n## ");
+  const operations = Object.values(api.paths).flatMap((methods) => Object.values(methods));
+  const secret = operations.filter(({ description }) => /\n\nNeeds the secret\./.test(`\n\n${description}`));
+  assert.ok(secret.length >= 4);
+  for (const { operationId } of secret) assert.ok(section.includes(`\`${operationId}\``), operationId);
+});
+
+test("the_table_of_kinds_of_blocks_is_the_apis", () => {
+  const names = namesIn(tableUnder("docs/memory.md", "Kinds of blocks"), 0);
+  assert.deepEqual(names.sort(), api.components.schemas.Kind.oneOf.map((kind) => kind.const).sort());
+});
+
+test("each_test_that_the_table_of_clients_names_is_there", () => {
+  const rows = tableUnder("docs/chat.md", "What the stock clients can do");
+  const named = [1, 2].flatMap((column) => namesIn(rows, column)).filter((name) => name !== "cancelTurn");
+  assert.ok(named.length >= 15);
+  for (const name of named) assert.ok(existsSync(join(ROOT, `tests/workerd/${name}.test.mjs`)), name);
+});

@@ -1,0 +1,58 @@
+// Follows a document's ```sh blocks on a server of their own, and compares what is
+// answered with what is printed. The guides go on where the README's tour ends, as
+// they tell their readers.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { startServer } from "./harness.mjs";
+import { answersIn, Reader } from "./reader.mjs";
+
+/**
+ * Follows these documents, one after the other. `onCommand` is given each command
+ * that is no request, as words, with its document. The answer says how many requests
+ * were sent, and which ```json blocks had their answers.
+ */
+export async function follow(documents, onCommand) {
+  const storage = await mkdtemp(join(tmpdir(), "session-agent-tour-"));
+  const reader = new Reader();
+  const printed = [];
+  let [server, sent] = [await startServer({ storage }), 0];
+  try {
+    for (const document of documents) {
+      for (const [n, { language, text }] of document.blocks.entries()) {
+        if (language !== "sh") continue;
+        const next = document.blocks[n + 1];
+        const answers = next?.language === "json" ? answersIn(next) : [];
+        if (answers.length > 0) printed.push(next);
+        for (const { setting, command, request } of reader.follow(text)) {
+          if (command) await onCommand(command, document);
+          if (setting) {
+            await server.stop();
+            server = await startServer({ storage, secrets: setting });
+          }
+          if (!request) continue;
+          const { path, init, file } = request;
+          const response = await server.fetch(path, init);
+          const where = `${path} ${init.body ?? ""}`;
+          sent += 1;
+          if (file) {
+            assert.ok(response.ok, `${where}: ${response.status}`);
+            reader.keep(file, await response.text());
+          } else {
+            assert.ok(answers.length > 0, `no answer is printed for ${where}`);
+            const answer = answers.shift();
+            assert.equal(response.ok, !Object.hasOwn(answer ?? {}, "error"), where);
+            reader.compare(await response.json(), answer, where);
+          }
+        }
+        assert.deepEqual(answers, [], `more answers than requests:\n${text}`);
+      }
+    }
+  } finally {
+    await server.stop();
+    await rm(storage, { recursive: true, force: true });
+  }
+  return { sent, printed };
+}
