@@ -115,10 +115,23 @@ test("each_district_says_what_lives_there", () => {
   assert.deepEqual(silent, []);
 });
 
-test("each_test_that_an_invariant_names_is_there", () => {
-  const [invariants] = architecture.split("\n## Invariants\n")[1].split("\n## ");
-  const named = [...invariants.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
-  assert.ok(named.length >= 10);
+test("each_test_that_a_promise_names_is_there", () => {
+  const [districts] = architecture.split("\n## The districts\n")[1].split("\n## ");
+  const named = [...districts.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
+  assert.ok(named.length >= 40);
   const places = ["src", "src/tests", "tests/workerd"];
   assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
+  for (const name of readdirSync(join(ROOT, "src"), { withFileTypes: true })) {
+    if (!name.isDirectory() || ["testing", "tests"].includes(name.name)) continue;
+    assert.match(districts, new RegExp(`^### ${name.name}: `, "m"), "each district says what it promises");
+  }
+});
+
+test("each_file_that_a_path_through_the_code_names_is_there", () => {
+  for (const life of ["an append", "a chat turn", "a search"]) {
+    const [path] = architecture.split(`\n## The life of ${life}\n`)[1].split("\n## ");
+    const named = [...path.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name);
+    assert.ok(named.length >= 8, life);
+    assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
+  }
 });
