@@ -222,13 +222,15 @@ test("every_link_into_the_tree_leads_somewhere", () => {
   }
 });
 
-test("every_guide_is_in_the_index", () => {
+test("every_document_is_in_the_index_and_every_guide_in_the_readme", () => {
   const index = documents.find(({ path }) => path === "docs/README.md").text;
   for (const { path } of documents) {
     if (path === "README.md" || path === "docs/README.md") continue;
-    assert.ok(index.includes(`](${path.slice("docs/".length)})`), path);
-    assert.ok(readme.text.includes(`](${path})`), `README.md doesn't name ${path}`);
+    assert.ok(index.includes(`](${path.slice("docs/".length)})`), `docs/README.md doesn't name ${path}`);
   }
+  const guides = [...index.matchAll(/^- \[.+?\]\((\w+\.md)\)/gm)].map(([, name]) => name);
+  assert.ok(guides.length >= 8);
+  for (const name of guides) assert.ok(readme.text.includes(`](docs/${name})`), `README.md doesn't name docs/${name}`);
 });
 
 /** The addresses of a document's headings, as GitHub makes them. */
