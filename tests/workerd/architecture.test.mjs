@@ -135,3 +135,10 @@ test("each_file_that_a_path_through_the_code_names_is_there", () => {
     assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
   }
 });
+
+test("each_file_that_the_page_on_storage_names_is_there", () => {
+  const storage = readFileSync(join(ROOT, "docs/storage.md"), "utf8");
+  const named = [...storage.matchAll(/`([\w/]+(?:\.rs|\/))`/g)].map(([, name]) => name.replace(/^src\//, ""));
+  assert.ok(named.length >= 25);
+  assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
+});
