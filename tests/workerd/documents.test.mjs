@@ -206,6 +206,16 @@ test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
   }
 });
 
+test("the_picture_has_colours_for_light_and_for_dark", async () => {
+  const picture = await read("docs/images/overview.svg");
+  const [, light, dark] = picture.match(/<style>(.*?)@media \(prefers-color-scheme: dark\) \{(.*?)<\/style>/s);
+  const styled = (style) => [...style.matchAll(/^\s*\.(\w+) \{/gm)].map(([, name]) => name).sort();
+  const used = [...new Set([...picture.matchAll(/class="(\w+)"/g)].map(([, name]) => name))].sort();
+  assert.deepEqual([styled(light), styled(dark)], [used, used]);
+  assert.doesNotMatch(picture, /(?:fill|stroke)="(?!none|url)/, "a colour of the picture stands in its style, once for light and once for dark");
+  assert.match(picture, /<title .*<\/title>\s*<desc /);
+});
+
 test("every_link_into_the_tree_leads_somewhere", () => {
   const links = documents.flatMap(({ path, text }) => {
     const found = [...text.matchAll(/\]\((?!https?:)([^)]+)\)/g), ...text.matchAll(/(?:src|srcset)="(?!https?:)([^"]+)"/g)];

@@ -84,6 +84,15 @@ test("the_figures_of_search_are_the_benchs", async () => {
   }
 });
 
+test("the_table_of_addresses_has_all_of_the_apis", () => {
+  const addresses = tableUnder("docs/deploy.md", "Addresses").map(([address]) => address);
+  const others = Object.entries(api.paths).filter(([path]) => !path.includes("/rpc/"));
+  assert.ok(others.length >= 4);
+  for (const [path, methods] of others) {
+    for (const method of Object.keys(methods)) assert.ok(addresses.includes(`\`${method.toUpperCase()} ${path}\``), path);
+  }
+});
+
 test("the_table_of_presets_is_the_apis", () => {
   const rows = tableUnder("docs/security.md", "Presets");
   const documented = api.components.securitySchemes.bearer["x-presets"];
