@@ -4,18 +4,19 @@ use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::lifecycle::delete::{delete_rows, unload_documents};
 use crate::log::row::STARTS_MESSAGE;
 use crate::log::tip::get_tip;
 use crate::messages::change::touch;
+use crate::search::index;
 use crate::store::changes::{self, ChangeType};
+use crate::store::tables;
 
 /// Empties a session's log and the documents in its context, and keeps the session.
 /// The feed keeps this one change.
 pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        let has_unloaded = unload_documents(db, session_id)?;
+        let has_unloaded = tables::delete_context(db, session_id)?;
         // As the view counts: a run of events is one message.
         let sql = format!(
             "SELECT count(*)
@@ -40,7 +41,8 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             &[None],
         )?;
         changes::forget_before_newest(db, session_id)?;
-        delete_rows(db, session_id)?;
+        index::remove_session(db, session_id.as_str())?;
+        tables::delete_log(db, session_id)?;
         db.run(
             "UPDATE cf_agents_sessions
                 SET seq_floor = max(seq_floor, ?2),

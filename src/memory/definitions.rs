@@ -12,6 +12,7 @@ use crate::base::database::{Database, Row, Value, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::memory::kind::Kind;
+use crate::store::tables;
 
 /// Blocks of an agent, and of a session.
 pub const MAX_BLOCKS: i64 = 100;
@@ -338,34 +339,9 @@ pub fn remove(
                 &[scope.column().into(), label.key().into()],
             )?,
         }
-        let purged = purge && purge_content(memory.db, scope, label)?;
+        let purged = purge && tables::delete_content(memory.db, scope.column(), &label.key())?;
         Ok(was_there.is_some() || purged)
     })
-}
-
-fn purge_content(db: &dyn Database, scope: Scope<'_>, label: &Label) -> Result<bool> {
-    let place = [scope.column().into(), label.key().into()];
-    for (table, column) in [
-        ("cf_agents_entries_search", "rowid"),
-        ("cf_agents_entry_vectors", "number"),
-    ] {
-        let sql = format!(
-            "DELETE FROM {table}
-              WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)"
-        );
-        db.run(&sql, &place)?;
-    }
-    let mut purged = false;
-    for (table, column) in [
-        ("cf_agents_block_versions", "key"),
-        ("cf_agents_entries", "block"),
-        ("cf_agents_skills", "block"),
-        ("cf_agents_skill_listings", "block"),
-    ] {
-        let sql = format!("DELETE FROM {table} WHERE scope = ?1 AND {column} = ?2 RETURNING 1");
-        purged |= !db.rows(&sql, &place)?.is_empty();
-    }
-    Ok(purged)
 }
 
 /// The version that a block's text is at; 0: never written.

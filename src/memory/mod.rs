@@ -82,32 +82,3 @@ pub struct Writer<'a> {
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
 }
-
-/// Deletes all memory of a session. Part of the transaction that deletes it.
-pub fn forget_session(db: &dyn Database, id: &Id) -> Result<()> {
-    for (table, column) in [
-        ("cf_agents_entries_search", "rowid"),
-        ("cf_agents_entry_vectors", "number"),
-    ] {
-        let sql = format!(
-            "DELETE FROM {table}
-              WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
-        );
-        db.run(&sql, &[id.as_str().into()])?;
-    }
-    for table in [
-        "cf_agents_blocks",
-        "cf_agents_block_versions",
-        "cf_agents_entries",
-        "cf_agents_skills",
-        "cf_agents_skill_listings",
-        "cf_agents_prompts",
-    ] {
-        let sql = format!("DELETE FROM {table} WHERE scope = ?1");
-        db.run(&sql, &[id.as_str().into()])?;
-    }
-    db.run(
-        "DELETE FROM cf_agents_loaded_skills WHERE session_id = ?1",
-        &[id.as_str().into()],
-    )
-}

@@ -196,16 +196,6 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// Forgets a session's feed, with the session; later sessions' cursors begin
-/// above all that it gave.
-pub fn forget_all(db: &dyn Database, session_id: &Id) -> Result<()> {
-    end_life(db, session_id)?;
-    db.run(
-        "DELETE FROM cf_agents_changes WHERE session_id = ?1",
-        &[session_id.as_str().into()],
-    )
-}
-
 /// Where a session's cursors begin, and the newest that it has.
 pub struct Life {
     pub base: i64,
@@ -246,9 +236,12 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<Life>> {
         .transpose()
 }
 
+/// Ends a session's feed, before the session is deleted: later sessions' cursors
+/// begin above all that this feed gave.
+///
 /// One row for the whole agent, whatever is deleted. Above the highest base it
 /// begins anew: an old cursor could then fit again, 2^31 appends later.
-fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
+pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     let Some(Life { base, newest }) = find_life(db, session_id)? else {
         return Ok(());
     };

@@ -8,4 +8,5 @@ pub mod changes;
 pub mod config;
 pub mod schema;
 pub mod staging;
+pub mod tables;
 pub mod usage;

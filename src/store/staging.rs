@@ -7,23 +7,7 @@ use crate::base::database::{Database, Value, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-
-/// The tables that hold rows of a session beside its own, and the column that
-/// says whose they are.
-const TABLES: &[(&str, &str)] = &[
-    ("cf_agents_events", "session_id"),
-    ("cf_agents_slices", "session_id"),
-    ("cf_agents_media", "session_id"),
-    ("cf_agents_media_uses", "session_id"),
-    ("cf_agents_changes", "session_id"),
-    ("cf_agents_compactions", "session_id"),
-    ("cf_agents_blocks", "scope"),
-    ("cf_agents_block_versions", "scope"),
-    ("cf_agents_entries", "scope"),
-    ("cf_agents_skills", "scope"),
-    ("cf_agents_loaded_skills", "session_id"),
-    ("cf_agents_prompts", "scope"),
-];
+use crate::store::tables;
 
 /// An import that has written nothing for this long is dead: a client that
 /// still sends is heard of within seconds.
@@ -111,16 +95,7 @@ pub fn abandon(db: &dyn Database, session_id: &Id, token: &str) -> Result<()> {
 }
 
 fn delete_rows(db: &dyn Database, session_id: &str) -> Result<()> {
-    // Rows of the index are found by the entries that they are of.
-    db.run(
-        "DELETE FROM cf_agents_entries_search
-          WHERE rowid IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)",
-        &[session_id.into()],
-    )?;
-    for (table, column) in TABLES {
-        let sql = format!("DELETE FROM {table} WHERE {column} = ?1");
-        db.run(&sql, &[session_id.into()])?;
-    }
+    tables::delete_staged(db, session_id)?;
     db.run(
         "DELETE FROM cf_agents_imports WHERE session_id = ?1",
         &[session_id.into()],

@@ -79,11 +79,3 @@ pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
     }
     Ok(true)
 }
-
-/// Forgets which calls were counted, with the session.
-pub fn forget_calls(db: &dyn Database, id: &Id) -> Result<()> {
-    db.run(
-        "DELETE FROM cf_agents_usage_calls WHERE session_id = ?1",
-        &[id.as_str().into()],
-    )
-}

@@ -5,21 +5,14 @@
 //! operation writes what a line says (a frozen prompt, where a block lives), it
 //! counts only for the secret's holder who says that they trust the file.
 
-use super::memory::find_readers;
 use crate::access::{Caller, Rule, Touches, permit, permit_voice};
-use crate::base::database::{Database, find_row};
+use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
 use crate::log::event::Action;
 use crate::messages::parse::Source;
-
-/// What a file holds of a session beside its events and its memory: the tables, and
-/// the operations that show them.
-const LOG_READERS: &[(&str, &str)] = &[
-    ("cf_agents_compactions", "getCompactions"),
-    ("cf_agents_changes", "getChanges"),
-];
+use crate::store::tables::find_readers;
 
 /// On whose behalf a file is taken, and into which session.
 #[derive(Clone)]
@@ -105,12 +98,6 @@ pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Res
     permit(caller, LOAD_EVENTS, Some(session_id))?;
     if *caller == Caller::Owner {
         return Ok(());
-    }
-    for (table, reader) in LOG_READERS {
-        let sql = format!("SELECT 1 FROM {table} WHERE session_id = ?1 LIMIT 1");
-        if find_row(db, &sql, &[session_id.as_str().into()])?.is_some() {
-            permit(caller, rule(reader, Touches::Nothing), Some(session_id))?;
-        }
     }
     for reader in find_readers(db, session_id)? {
         permit(caller, rule(reader, Touches::Nothing), Some(session_id))?;

@@ -164,15 +164,3 @@ pub fn unload(db: &dyn Database, session_id: &Id, label: &Label, key: &str) -> R
         Ok(!unloaded.is_empty())
     })
 }
-
-/// Forgets all of a session's, also that some were unloaded; `false`: there were
-/// none. Part of a transaction.
-pub fn forget_all(db: &dyn Database, session_id: &Id) -> Result<bool> {
-    let forgotten = db.rows(
-        "DELETE FROM cf_agents_loaded_skills
-          WHERE session_id = ?1
-      RETURNING 1",
-        &[session_id.as_str().into()],
-    )?;
-    Ok(!forgotten.is_empty())
-}

@@ -8,7 +8,7 @@ use crate::api::table::OPERATIONS;
 use crate::api::transfer::begin_export;
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::lifecycle::transfer::memory::SORTS;
+use crate::store::tables::{File, Fork, TABLES};
 use crate::tests::Alice;
 use crate::tests::lifecycle::transfer::{furnished, refused, small};
 
@@ -433,7 +433,15 @@ fn where_a_block_lives_comes_back_to_who_trusts_the_file() {
 
 #[test]
 fn a_file_is_whole_for_who_may_read_all_of_it() {
-    let readers: Vec<&str> = SORTS.iter().map(|sort| sort.read_by).collect();
+    let of_memory = TABLES
+        .iter()
+        .filter(|table| matches!(table.fork, Fork::Copy { .. }));
+    let readers: Vec<&str> = of_memory
+        .map(|table| match table.file {
+            File::ShownBy(reader) => reader,
+            _ => panic!("{} is not in a file", table.name),
+        })
+        .collect();
     for name in &readers {
         assert!(OPERATIONS.iter().any(|entry| entry.name == *name), "{name}");
     }

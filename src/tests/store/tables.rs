@@ -1,44 +1,25 @@
-//! Every table with rows of a session takes part in all that is done to a session.
-//! The tables are read off the catalogue, of an object with rows in each, so that
-//! a new one can't be forgotten: it is handled, or named here with the reason.
+//! Every table has a line in the list of tables (`store/tables.rs`), and takes part in
+//! all that is done to a session. The tests read the tables off the catalogue, of an
+//! object with rows in each.
 
 use std::collections::BTreeSet;
 
 use serde_json::json;
 
+use crate::api::table::find_entry;
 use crate::api::transfer::begin_import;
 use crate::api::turns::take_up_some;
 use crate::base::database::Database;
+use crate::store::tables::{Deletion, File, Fork, Owner, TABLES, Table};
 use crate::tests::Alice;
 use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outside};
-use crate::tests::store::upgrades::{rows_of, tables};
+use crate::tests::store::upgrades::rows_of;
 
-/// Not copied with a fork: it is another session.
-const NOT_FORKED: &[&str] = &[
-    "cf_agents_changes",        // its feed begins with it
-    "cf_agents_early_answers",  // taken where the turn ends
-    "cf_agents_imports",        // only of one that isn't there yet
-    "cf_agents_skill_listings", // a cache
-    "cf_agents_turns",          // what runs goes on where it runs
-    "cf_agents_usage_calls",    // its usage begins at nothing
-];
-
-/// Not in a session's file.
-const NOT_EXPORTED: &[&str] = &[
-    "cf_agents_early_answers",  // taken where the turn ends
-    "cf_agents_imports",        // only of one that isn't there yet
-    "cf_agents_skill_listings", // a cache
-    "cf_agents_slices",         // made anew where a row is long, and the maker's is short
-    "cf_agents_turns",          // what runs goes on where it runs
-    "cf_agents_usage_calls",    // it guards against a retry, not against a copy
-];
-
-/// Never of a session alone, though a column may name one.
-const OF_THE_AGENT: &[&str] = &[
-    "cf_agents_config",
-    "cf_agents_migrations",
-    "cf_agents_tools",
-];
+/// The names of the tables that have no part in something.
+fn left_out(is_left_out: impl Fn(&Table) -> bool) -> Vec<&'static str> {
+    let tables = TABLES.iter().filter(|table| is_left_out(table));
+    tables.map(|table| table.name).collect()
+}
 
 fn names(tables: Vec<String>) -> BTreeSet<String> {
     tables.into_iter().collect()
@@ -50,16 +31,116 @@ fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
+fn each_table_that_the_migrations_make_has_a_line() {
+    let db = Alice::default().db;
+    // Without the tables that an index keeps itself in.
+    let sql = "SELECT t.name
+                 FROM sqlite_master AS t
+                WHERE t.type = 'table'
+                  AND NOT EXISTS (SELECT 1
+                                    FROM sqlite_master AS v
+                                   WHERE v.sql LIKE 'CREATE VIRTUAL TABLE%'
+                                     AND t.name IN (v.name || '_data', v.name || '_idx', v.name || '_docsize', v.name || '_config', v.name || '_content'))";
+    let rows = db.rows(sql, &[]).unwrap();
+    let made = names(
+        rows.iter()
+            .map(|row| row.text(0).unwrap().to_owned())
+            .collect(),
+    );
+    let listed: Vec<String> = TABLES.iter().map(|table| table.name.to_owned()).collect();
+    assert_eq!(listed.len(), made.len());
+    assert_eq!(
+        names(listed),
+        made,
+        "left: the list in store/tables.rs; right: the tables that there are"
+    );
+    // `destroy` drops the tables with this prefix.
+    assert!(made.iter().all(|name| name.starts_with("cf_agents_")));
+}
+
+#[test]
+fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let (Owner::Session(owner), Fork::Copy { columns }) = (table.owner, table.fork) else {
+            continue;
+        };
+        let copied: Vec<&str> = columns.split(", ").collect();
+        let there = db.columns(table.name);
+        // The rows of a copy are numbered anew.
+        let rest = there.iter().map(String::as_str);
+        let rest: Vec<&str> = rest
+            .filter(|name| *name != owner && *name != "number")
+            .collect();
+        assert_eq!(copied, rest, "{}: store/tables.rs", table.name);
+    }
+}
+
+#[test]
+fn the_owners_and_the_blocks_columns_are_there() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let owner = match table.owner {
+            Owner::Session(column) => Some(column),
+            // Every table has a column `rowid`.
+            Owner::Entry(column) if column != "rowid" => Some(column),
+            Owner::Entry(_) | Owner::Agent | Owner::Event | Owner::View => None,
+        };
+        for column in owner.iter().chain(&table.block) {
+            assert!(
+                db.columns(table.name).iter().any(|name| name == column),
+                "{}.{column}: store/tables.rs",
+                table.name
+            );
+        }
+    }
+}
+
+/// A table with a column for a block's key is either what a block holds, and goes
+/// with the block, or one of these.
+#[test]
+fn what_a_block_holds_is_purged_with_the_block() {
+    let db = Alice::default().db;
+    for table in TABLES {
+        let has_key = |name: &String| name == "block" || name == "key";
+        let names_block = db.columns(table.name).iter().any(has_key);
+        let is_other = match table.name {
+            // The definition itself; documents that a session's context holds.
+            "cf_agents_blocks" | "cf_agents_loaded_skills" => true,
+            name => name == "cf_agents_config",
+        };
+        assert_eq!(
+            table.block.is_some(),
+            names_block && !is_other,
+            "{}: store/tables.rs",
+            table.name
+        );
+    }
+}
+
+#[test]
+fn what_shows_a_tables_rows_is_an_operation() {
+    for table in TABLES {
+        if let File::ShownBy(operation) = table.file {
+            assert!(find_entry(operation).is_ok(), "{operation}");
+        }
+    }
+}
+
+#[test]
 fn a_fork_has_rows_wherever_its_original_has() {
     let alice = make(true);
     for session in ["s", "mixed", "talked"] {
         let fork = alice.ok("forkSession", json!({"sessionId": session}));
         let copied = names(rows_of(&alice.db, fork["id"].as_str().unwrap()));
-        let original = without(names(rows_of(&alice.db, session)), NOT_FORKED);
+        let original = without(
+            names(rows_of(&alice.db, session)),
+            &left_out(|table| matches!(table.fork, Fork::Nothing(_))),
+        );
         let missing: Vec<_> = original.difference(&copied).collect();
         assert!(
             missing.is_empty(),
-            "{session}: not in tree/fork.rs: {missing:?}"
+            "{session}: no rows in the fork: {missing:?}"
         );
     }
 }
@@ -75,11 +156,14 @@ fn an_imported_session_has_rows_wherever_the_exported_one_has() {
         };
         bob.import(session, &file).unwrap();
         let imported = names(rows_of(&bob.db, session));
-        let original = without(names(rows_of(&alice.db, session)), NOT_EXPORTED);
+        let original = without(
+            names(rows_of(&alice.db, session)),
+            &left_out(|table| matches!(table.file, File::MadeAnew(_) | File::Nothing(_))),
+        );
         let missing: Vec<_> = original.difference(&imported).collect();
         assert!(
             missing.is_empty(),
-            "{session}: not in transfer/: {missing:?}"
+            "{session}: not in the file: {missing:?}"
         );
     }
 }
@@ -126,26 +210,40 @@ fn a_deleted_session_leaves_rows_in_no_table() {
     alice.ok("createSession", json!({"id": HALF_IMPORTED}));
     alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
     // What is left is the agent's: also where a row says by a number whose it is.
-    for table in tables(&alice.db) {
-        let columns = alice.db.columns(&table);
-        let is_scoped = columns.iter().any(|name| name == "scope");
-        let is_left = match table.as_str() {
-            "cf_agents_entry_vectors" => {
-                assert_eq!(count(&table), count("cf_agents_entries"));
-                continue;
+    for table in TABLES {
+        let name = table.name;
+        match (table.owner, table.deletion) {
+            (Owner::Agent | Owner::View, _) => {}
+            (Owner::Entry(_), _) => assert_eq!(count(name), count("cf_agents_entries"), "{name}"),
+            (Owner::Session("scope"), _) => {
+                let sql = format!("SELECT 1 FROM {name} WHERE scope <> ''");
+                let rows = alice.db.rows(&sql, &[]).unwrap();
+                assert_eq!(rows.len(), 0, "{name} has rows of deleted sessions");
             }
-            table if OF_THE_AGENT.contains(&table) => continue,
-            table if is_scoped => {
-                let sql = format!("SELECT 1 FROM {table} WHERE scope <> ''");
-                !alice.db.rows(&sql, &[]).unwrap().is_empty()
-            }
-            table => count(table) > 0,
-        };
-        assert!(!is_left, "{table} has rows of deleted sessions");
+            (
+                Owner::Session(_) | Owner::Event,
+                Deletion::WithLog
+                | Deletion::WithContext
+                | Deletion::WithSession
+                | Deletion::Never(_),
+            ) => assert_eq!(count(name), 0, "{name} has rows of deleted sessions"),
+        }
     }
-    assert_eq!(count("cf_agents_search"), 0);
-    assert_eq!(
-        count("cf_agents_entries_search"),
-        count("cf_agents_entries")
-    );
+}
+
+#[test]
+fn a_cleared_session_has_no_rows_of_what_was_said() {
+    let alice = make(true);
+    drop(take_up_some(&alice.agent(&alice.db)));
+    let cleared =
+        left_out(|table| matches!(table.deletion, Deletion::WithLog | Deletion::WithContext));
+    for session in ["s", "mixed", "talked"] {
+        let before = names(rows_of(&alice.db, session));
+        alice.ok("clearMessages", json!({"sessionId": session}));
+        let after = names(rows_of(&alice.db, session));
+        let gone: BTreeSet<&str> = before.difference(&after).map(String::as_str).collect();
+        let expected = before.iter().map(String::as_str);
+        let expected: BTreeSet<&str> = expected.filter(|name| cleared.contains(name)).collect();
+        assert!(gone == expected, "{session}: {gone:?}, not {expected:?}");
+    }
 }

@@ -11,9 +11,6 @@ mod lines;
 
 use super::lines::Kind;
 use crate::access::Rule;
-use crate::base::database::{Database, find_row};
-use crate::base::error::Result;
-use crate::base::ids::Id;
 use crate::lifecycle::transfer::rules::{
     DEFINE_BLOCK, LOAD_SKILL, PUT_SKILL, SET_BLOCK, SET_ENTRY,
 };
@@ -26,14 +23,9 @@ use crate::memory::skills::stored::MAX_SKILLS;
 /// One sort of lines.
 pub struct Sort {
     pub kind: Kind,
-    /// Where its rows are, and the column that says whose.
-    table: &'static str,
-    whose: &'static str,
-    /// The operation that shows as much, and those that write as much together. No
-    /// operation writes what a frozen prompt says: it counts only for who trusts the
+    /// The operations that write as much together. No operation writes what a frozen prompt says: it counts only for who trusts the
     /// file (`rights.rs`). A document in the context need be in no block, so who
     /// brings one must be able to make the block, too.
-    pub read_by: &'static str,
     pub written_by: &'static [Rule],
 }
 
@@ -41,62 +33,29 @@ pub struct Sort {
 pub const SORTS: &[Sort] = &[
     Sort {
         kind: Kind::Block,
-        table: "cf_agents_blocks",
-        whose: "scope",
-        read_by: "getBlocks",
         written_by: &[DEFINE_BLOCK],
     },
     Sort {
         kind: Kind::Version,
-        table: "cf_agents_block_versions",
-        whose: "scope",
-        read_by: "getBlockVersions",
         written_by: &[SET_BLOCK],
     },
     Sort {
         kind: Kind::Entry,
-        table: "cf_agents_entries",
-        whose: "scope",
-        read_by: "listEntries",
         written_by: &[SET_ENTRY],
     },
     Sort {
         kind: Kind::Skill,
-        table: "cf_agents_skills",
-        whose: "scope",
-        read_by: "loadSkill",
         written_by: &[PUT_SKILL],
     },
     Sort {
         kind: Kind::Loaded,
-        table: "cf_agents_loaded_skills",
-        whose: "session_id",
-        read_by: "loadSkill",
         written_by: &[DEFINE_BLOCK, PUT_SKILL, LOAD_SKILL],
     },
     Sort {
         kind: Kind::Prompt,
-        table: "cf_agents_prompts",
-        whose: "scope",
-        read_by: "freezePrompt",
         written_by: &[],
     },
 ];
-
-/// The operations that show what a file of this session would hold of its memory.
-pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
-    let mut readers = Vec::new();
-    for sort in SORTS {
-        let sql = format!(
-            "SELECT 1 FROM {} WHERE {} = ?1 LIMIT 1",
-            sort.table, sort.whose
-        );
-        if find_row(db, &sql, &[session_id.as_str().into()])?.is_some() {
-            readers.push(sort.read_by);
-        }
-    }
-    Ok(readers)
-}
 
 /// Whether a block of this kind holds such rows.
 fn can_hold(block: BlockKind, kind: Kind) -> bool {

@@ -1,0 +1,439 @@
+//! The list of tables: for each, whose its rows are, and what becomes of them when
+//! a session is cleared, deleted, forked, exported or imported, and when a block is
+//! purged. The code that does these things reads this list.
+//!
+//! The rule this file protects: no table is forgotten. A test compares the list with
+//! the tables that the migrations create, and other tests do each of these things to
+//! sessions that have rows in every table (`tests/store/tables.rs`).
+//!
+//! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
+
+use crate::base::database::{Database, Value};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+
+/// One table, and what becomes of its rows.
+pub struct Table {
+    pub name: &'static str,
+    pub owner: Owner,
+    pub deletion: Deletion,
+    /// The column that names a block of memory, where the rows are what a block
+    /// holds: `removeBlock` with `purge` deletes them.
+    pub block: Option<&'static str>,
+    pub fork: Fork,
+    pub file: File,
+}
+
+/// Whose the rows are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// The agent's alone, though a column may name a session.
+    Agent,
+    /// A session's: this column holds the session's id. A column `scope` is empty in
+    /// rows of the agent.
+    Session(&'static str),
+    /// An entry's: this column holds the number of a row of `cf_agents_entries`.
+    Entry(&'static str),
+    /// An event's: the rows are found by the number of the session.
+    /// `search/index.rs` deletes them, before the events are deleted.
+    Event,
+    /// A view of the table before it: it has no rows of its own.
+    View,
+}
+
+/// When the rows of one session are deleted, apart from single rows that an
+/// operation deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Deletion {
+    /// `clearMessages` and `deleteSession` delete them.
+    WithLog,
+    /// So they do, and `clearMessages` does it also where the log is empty.
+    WithContext,
+    /// `deleteSession` deletes them.
+    WithSession,
+    /// No row of a session that can be deleted. The text says why.
+    Never(&'static str),
+}
+
+/// What a fork gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fork {
+    /// A copy of every row, with these columns beside the owner's. The columns that
+    /// are left out number the rows.
+    Copy { columns: &'static str },
+    /// Rows that this file writes, since they are not the original's unchanged.
+    Made(&'static str),
+    /// Nothing. The text says why.
+    Nothing(&'static str),
+}
+
+/// What the file of an exported session holds, and what an import writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum File {
+    /// What the rows say. Every file holds some of it, and who may export may read it.
+    Always,
+    /// What the rows say. Who exports the session must be allowed the operation of
+    /// this name, if the session has such rows.
+    ShownBy(&'static str),
+    /// Nothing: the import makes rows of its own while it writes the others. The text
+    /// says from what.
+    MadeAnew(&'static str),
+    /// Nothing, and an import writes no rows. The text says why.
+    Nothing(&'static str),
+}
+
+/// The agent's own tables take part in none of this.
+const fn of_the_agent(name: &'static str) -> Table {
+    Table {
+        name,
+        owner: Owner::Agent,
+        deletion: Deletion::Never("the rows are the agent's"),
+        block: None,
+        fork: Fork::Nothing("the rows are the agent's"),
+        file: File::Nothing("the rows are the agent's"),
+    }
+}
+
+/// What the index of words keeps of events.
+const fn of_the_index(name: &'static str) -> Table {
+    Table {
+        name,
+        owner: Owner::Event,
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("search/build.rs"),
+        file: File::Nothing("the index takes up a session when its row is written"),
+    }
+}
+
+const fn view(name: &'static str) -> Table {
+    Table {
+        owner: Owner::View,
+        deletion: Deletion::Never("a view has no rows"),
+        fork: Fork::Nothing("a view has no rows"),
+        file: File::Nothing("a view has no rows"),
+        ..of_the_agent(name)
+    }
+}
+
+/// All tables. Rows are deleted and copied in this order: what is found by another
+/// table's rows stands before that table.
+pub const TABLES: &[Table] = &[
+    of_the_agent("cf_agents_migrations"),
+    of_the_agent("cf_agents_config"),
+    of_the_agent("cf_agents_tools"),
+    of_the_index("cf_agents_search"),
+    view("cf_agents_search_words"),
+    of_the_index("cf_agents_search_parts"),
+    of_the_index("cf_agents_search_progress"),
+    Table {
+        fork: Fork::Nothing("searches make them"),
+        ..of_the_index("cf_agents_event_vectors")
+    },
+    Table {
+        name: "cf_agents_events",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("lifecycle/fork.rs"),
+        file: File::Always,
+    },
+    Table {
+        name: "cf_agents_slices",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("lifecycle/fork.rs"),
+        file: File::MadeAnew("long events"),
+    },
+    Table {
+        name: "cf_agents_compactions",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("messages/tree/overlays.rs"),
+        file: File::ShownBy("getCompactions"),
+    },
+    Table {
+        name: "cf_agents_media",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("log/media.rs"),
+        file: File::Always,
+    },
+    Table {
+        name: "cf_agents_media_uses",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Made("log/media.rs"),
+        file: File::Always,
+    },
+    Table {
+        name: "cf_agents_early_answers",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithLog,
+        block: None,
+        fork: Fork::Nothing("an answer is taken where the turn ends"),
+        file: File::Nothing("an answer is taken where the turn ends"),
+    },
+    Table {
+        name: "cf_agents_changes",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Nothing("a fork's feed begins with the fork"),
+        file: File::ShownBy("getChanges"),
+    },
+    Table {
+        name: "cf_agents_usage_calls",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Nothing("a fork's usage begins at nothing"),
+        file: File::Nothing("the rows guard against a retry, not against a copy"),
+    },
+    Table {
+        name: "cf_agents_turns",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Nothing("a running turn goes on where it runs"),
+        file: File::Nothing("a running turn goes on where it runs"),
+    },
+    Table {
+        name: "cf_agents_imports",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::Never("only a session that isn't there yet has such a row"),
+        block: None,
+        fork: Fork::Nothing("only a session that isn't there yet has such a row"),
+        file: File::Nothing("only a session that isn't there yet has such a row"),
+    },
+    Table {
+        name: "cf_agents_entries_search",
+        owner: Owner::Entry("rowid"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Made("memory/copy.rs"),
+        file: File::MadeAnew("entries"),
+    },
+    view("cf_agents_entries_search_words"),
+    Table {
+        name: "cf_agents_entry_vectors",
+        owner: Owner::Entry("number"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Nothing("searches make them"),
+        file: File::Nothing("searches make them"),
+    },
+    Table {
+        name: "cf_agents_blocks",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Copy {
+            columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes",
+        },
+        file: File::ShownBy("getBlocks"),
+    },
+    Table {
+        name: "cf_agents_block_versions",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("key"),
+        fork: Fork::Copy {
+            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at",
+        },
+        file: File::ShownBy("getBlockVersions"),
+    },
+    Table {
+        name: "cf_agents_entries",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: Fork::Copy {
+            columns: "block, key, title, content, created_at, updated_at",
+        },
+        file: File::ShownBy("listEntries"),
+    },
+    Table {
+        name: "cf_agents_skills",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: Fork::Copy {
+            columns: "block, key, description, content, updated_at",
+        },
+        file: File::ShownBy("loadSkill"),
+    },
+    Table {
+        name: "cf_agents_skill_listings",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: Fork::Nothing("a listing is a cache"),
+        file: File::Nothing("a listing is a cache"),
+    },
+    Table {
+        name: "cf_agents_loaded_skills",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: Fork::Copy {
+            columns: "block, key, label, content, loaded_at",
+        },
+        file: File::ShownBy("loadSkill"),
+    },
+    Table {
+        name: "cf_agents_prompts",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Copy {
+            columns: "prompt, hash, sections, frozen_at",
+        },
+        file: File::ShownBy("freezePrompt"),
+    },
+    Table {
+        name: "cf_agents_sessions",
+        owner: Owner::Session("id"),
+        deletion: Deletion::WithSession,
+        block: None,
+        fork: Fork::Made("lifecycle/fork.rs"),
+        file: File::Always,
+    },
+];
+
+impl Table {
+    /// The condition under which a row is of the session `?1`. `None`: no statement on
+    /// this table alone finds the rows.
+    fn condition(&self) -> Option<String> {
+        match self.owner {
+            Owner::Session(column) => Some(format!("{column} = ?1")),
+            Owner::Entry(column) => Some(format!(
+                "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
+            )),
+            Owner::Agent | Owner::Event | Owner::View => None,
+        }
+    }
+
+    /// Whether an import writes rows before the session has its own row.
+    fn is_staged(&self) -> bool {
+        // The session's own row is the end of the staging.
+        self.name != "cf_agents_sessions" && !matches!(self.file, File::Nothing(_))
+    }
+}
+
+/// Deletes what a session's log is stored in. Part of a transaction; the index
+/// forgets the events before (`search/index.rs`).
+pub fn delete_log(db: &dyn Database, session_id: &Id) -> Result<()> {
+    delete(db, session_id.as_str(), |table| {
+        table.deletion == Deletion::WithLog
+    })
+}
+
+/// Deletes what stands in a session's context; `false`: nothing did. Part of a
+/// transaction.
+pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
+    let mut has_deleted = false;
+    for table in TABLES {
+        if let (Deletion::WithContext, Some(condition)) = (table.deletion, table.condition()) {
+            let sql = format!("DELETE FROM {} WHERE {condition} RETURNING 1", table.name);
+            has_deleted |= !db.rows(&sql, &[session_id.as_str().into()])?.is_empty();
+        }
+    }
+    Ok(has_deleted)
+}
+
+/// Deletes the session's row and all rows of the session. Part of a transaction; the
+/// index forgets the events before (`search/index.rs`).
+pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
+    delete(db, session_id.as_str(), |table| match table.deletion {
+        Deletion::WithLog | Deletion::WithContext | Deletion::WithSession => true,
+        Deletion::Never(_) => false,
+    })
+}
+
+/// Deletes what an import has written before the session's own row. Part of a
+/// transaction.
+pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
+    delete(db, session_id, Table::is_staged)
+}
+
+fn delete(db: &dyn Database, session_id: &str, is_deleted: impl Fn(&Table) -> bool) -> Result<()> {
+    for table in TABLES.iter().filter(|table| is_deleted(table)) {
+        if let Some(condition) = table.condition() {
+            let sql = format!("DELETE FROM {} WHERE {condition}", table.name);
+            db.run(&sql, &[session_id.into()])?;
+        }
+    }
+    Ok(())
+}
+
+/// Deletes what a block holds in this object; `false`: it held nothing. Part of a
+/// transaction.
+pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
+    let params: [Value; 2] = [scope.into(), block.into()];
+    let mut has_deleted = false;
+    for table in TABLES {
+        match (table.owner, table.block) {
+            (Owner::Entry(column), _) => {
+                let sql = format!(
+                    "DELETE FROM {}
+                      WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
+                    table.name
+                );
+                db.run(&sql, &params)?;
+            }
+            (Owner::Session(owner), Some(column)) => {
+                let sql = format!(
+                    "DELETE FROM {} WHERE {owner} = ?1 AND {column} = ?2 RETURNING 1",
+                    table.name
+                );
+                has_deleted |= !db.rows(&sql, &params)?.is_empty();
+            }
+            (Owner::Session(_), None) | (Owner::Agent | Owner::Event | Owner::View, _) => {}
+        }
+    }
+    Ok(has_deleted)
+}
+
+/// Copies the rows that a fork gets unchanged. Part of the fork's transaction.
+pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
+    let params: [Value; 2] = [from.as_str().into(), to.as_str().into()];
+    for Table {
+        name, owner, fork, ..
+    } in TABLES
+    {
+        let (Owner::Session(owner), Fork::Copy { columns }) = (owner, fork) else {
+            continue;
+        };
+        // Rows that are numbered keep their order.
+        let order = match *name {
+            "cf_agents_blocks" | "cf_agents_entries" => " ORDER BY number",
+            _ => "",
+        };
+        let sql = format!(
+            "INSERT INTO {name} ({owner}, {columns})
+             SELECT ?2, {columns} FROM {name} WHERE {owner} = ?1{order}"
+        );
+        db.run(&sql, &params)?;
+    }
+    Ok(())
+}
+
+/// The operations that show what a file of this session would hold, besides those
+/// that every file needs.
+pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
+    let mut readers = Vec::new();
+    for table in TABLES {
+        if let (File::ShownBy(reader), Some(condition)) = (table.file, table.condition()) {
+            let sql = format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", table.name);
+            if !db.rows(&sql, &[session_id.as_str().into()])?.is_empty() {
+                readers.push(reader);
+            }
+        }
+    }
+    Ok(readers)
+}
