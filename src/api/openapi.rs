@@ -16,6 +16,7 @@ use super::table::OPERATIONS;
 use crate::access::{Needs, Touches};
 use crate::base::error::Code;
 use crate::lifecycle::transfer::import::Imported;
+use crate::tests::examples;
 
 /// Inputs say what a caller may leave out; answers say what is always there. One
 /// type can be both, so each has a generator of its own.
@@ -104,10 +105,15 @@ fn refer(value: &mut Value, others: &BTreeSet<String>) {
 fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
+    // Those that `every_operation_has_an_example_that_succeeds` runs.
+    let examples = examples();
     for entry in OPERATIONS {
+        let example = examples.iter().find(|one| one.operation == entry.name);
+        let example =
+            example.unwrap_or_else(|| panic!("{} has no example in examples.rs", entry.name));
         paths.insert(
             format!("/agents/session-agent/{{agent}}/rpc/{}", entry.name),
-            json!({"post": operation(entry, &mut schemas)}),
+            json!({"post": operation(entry, &example.body, &mut schemas)}),
         );
     }
     paths.insert(
@@ -159,7 +165,7 @@ fn document() -> Value {
     document
 }
 
-fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
+fn operation(entry: &Entry, example: &Value, schemas: &mut Schemas) -> Value {
     let mut input = (entry.input)(&mut schemas.inputs);
     // Where the generator puts them for a document of their own.
     for key in ["$schema", "$defs", "components", "title"] {
@@ -197,7 +203,7 @@ fn operation(entry: &Entry, schemas: &mut Schemas) -> Value {
         "summary": summary.replace('\n', " "),
         "description": description,
         "parameters": [agent_parameter()],
-        "requestBody": {"content": {"application/json": {"schema": input}}},
+        "requestBody": {"content": {"application/json": {"schema": input, "example": example}}},
         "x-max-body-bytes": entry.max_body_bytes,
         "responses": {
             "200": {

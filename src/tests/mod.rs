@@ -10,6 +10,9 @@ mod messages;
 mod search;
 mod store;
 
+/// Those that openapi.json shows.
+pub use api::examples::examples;
+
 use serde_json::{Value, json};
 
 use crate::access::{Caller, Policy};

@@ -3,7 +3,8 @@
 //! can't be forgotten: without an example here they fail and name it.
 //!
 //! Requests are made to the agent of [`furnished`]. The first example of an
-//! operation speaks of session `s` where the operation can speak of one.
+//! operation speaks of session `s` where the operation can speak of one, and stands
+//! in openapi.json.
 
 use std::collections::BTreeSet;
 
@@ -66,7 +67,7 @@ pub fn furnished() -> Alice {
         settings.insert(name.to_owned(), value.to_owned());
     }
     let said = alice.say(&["1", "2", "3", "4"]);
-    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "5"}]}));
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "Where is my parcel?"}]}));
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -184,12 +185,15 @@ fn minted() -> Minted {
 fn about_sessions() -> Bodies {
     let b1 = json!("b1");
     vec![
-        ("createSession", json!({"id": "u", "parentSessionId": "s"})),
+        (
+            "createSession",
+            json!({"id": "u", "name": "A parcel", "parentSessionId": "s"}),
+        ),
         ("getSession", json!({"sessionId": "s"})),
         ("listSessions", json!({})),
         (
             "updateSession",
-            json!({"sessionId": "s", "name": "n", "metadata": {"b": 2}}),
+            json!({"sessionId": "s", "name": "A parcel", "metadata": {"topic": "orders"}}),
         ),
         ("deleteSession", json!({"sessionId": "s"})),
         (
@@ -214,7 +218,7 @@ fn about_events() -> Bodies {
     vec![
         (
             "appendEvents",
-            json!({"sessionId": "s", "events": [{"action": "user_message", "content": "6"}]}),
+            json!({"sessionId": "s", "events": [{"action": "user_message", "content": "Where is my parcel?"}]}),
         ),
         (
             "appendEvents",
@@ -236,18 +240,19 @@ fn about_events() -> Bodies {
         ),
         (
             "persistWorkingContext",
-            json!({"sessionId": "s", "messages": [{"role": "user", "content": "6"}]}),
+            json!({"sessionId": "s", "messages": [{"role": "user", "content": "Where is my parcel?"}]}),
         ),
         ("getChanges", json!({"sessionId": "s"})),
-        ("search", json!({"sessionId": "s", "query": "5"})),
-        ("search", json!({"query": "5"})),
+        ("search", json!({"sessionId": "s", "query": "parcel"})),
+        ("search", json!({"query": "parcel"})),
     ]
 }
 
 fn about_messages() -> Bodies {
     let Minted { run, .. } = minted();
-    let plain = json!({"id": "m", "role": "user", "parts": []});
-    let b1 = json!({"id": "b1", "role": "user", "parts": []});
+    let parts = json!([{"type": "text", "text": "Where is my parcel?"}]);
+    let plain = json!({"id": "m", "role": "user", "parts": parts});
+    let b1 = json!({"id": "b1", "role": "user", "parts": parts});
     let one = json!({"id": run, "role": "assistant", "parts": []});
     let message = |message: &Value| json!({"sessionId": "s", "message": message});
     vec![
@@ -287,7 +292,7 @@ fn about_compaction() -> Bodies {
         ("compact", json!({"sessionId": "s"})),
         (
             "addCompaction",
-            json!({"sessionId": "s", "summary": "y", "fromId": event, "toId": "b1"}),
+            json!({"sessionId": "s", "summary": "They asked about a parcel.", "fromId": event, "toId": "b1"}),
         ),
         ("getCompactions", json!({"sessionId": "s"})),
         (
@@ -302,7 +307,7 @@ fn about_blocks() -> Bodies {
     vec![
         (
             "defineBlock",
-            json!({"sessionId": "s", "label": "new", "kind": "readonly", "defaultContent": "d"}),
+            json!({"sessionId": "s", "label": "rules", "kind": "readonly", "defaultContent": "Answer in English."}),
         ),
         (
             "defineBlock",
@@ -316,12 +321,12 @@ fn about_blocks() -> Bodies {
         ("getBlocks", json!({})),
         (
             "setBlock",
-            json!({"sessionId": "s", "label": "memory", "content": "c"}),
+            json!({"sessionId": "s", "label": "memory", "content": "Likes short answers."}),
         ),
         ("setBlock", json!({"label": "memory", "content": "c"})),
         (
             "appendToBlock",
-            json!({"sessionId": "s", "label": "memory", "content": "c"}),
+            json!({"sessionId": "s", "label": "memory", "content": "Lives in Lisbon."}),
         ),
         ("appendToBlock", json!({"label": "memory", "content": "c"})),
         (
@@ -341,7 +346,7 @@ fn about_blocks() -> Bodies {
 fn about_entries_and_skills() -> Bodies {
     let kb = |key: &str, content: &str| json!({"sessionId": "s", "label": "kb", "key": key, "content": content});
     vec![
-        ("setEntry", kb("new", "c")),
+        ("setEntry", kb("opening-hours", "Open from 9 to 17.")),
         ("setEntry", kb("k", "other")),
         (
             "setEntry",
@@ -359,7 +364,7 @@ fn about_entries_and_skills() -> Bodies {
         ),
         (
             "putSkill",
-            json!({"sessionId": "s", "label": "skills", "key": "k", "content": "other"}),
+            json!({"sessionId": "s", "label": "skills", "key": "k", "content": "To refund an order, ask for its number."}),
         ),
         (
             "putSkill",
@@ -397,7 +402,7 @@ fn about_prompts_and_tools() -> Bodies {
         ("getTools", json!({"sessionId": "s"})),
         (
             "callTool",
-            json!({"sessionId": "s", "name": "set_context", "arguments": {"label": "memory", "content": "t"}}),
+            json!({"sessionId": "s", "name": "set_context", "arguments": {"label": "memory", "content": "Lives in Lisbon."}}),
         ),
         (
             "callTool",
@@ -406,7 +411,7 @@ fn about_prompts_and_tools() -> Bodies {
         ("cancelTurn", json!({"sessionId": "s"})),
         (
             "defineTool",
-            json!({"name": "new", "description": "d", "url": "https://tools.example/new"}),
+            json!({"name": "track", "description": "Says where a parcel is.", "url": "https://tools.example/track"}),
         ),
         ("removeTool", json!({"name": "echo"})),
         ("listTools", json!({})),
