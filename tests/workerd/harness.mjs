@@ -19,7 +19,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Log, LogLevel, Miniflare } from "miniflare";
+import { answers } from "./answers.mjs";
 import { decode, encode } from "./workers/wire.mjs";
+
+// Clients of others' making open sockets too.
+globalThis.WebSocket = answers.heldSockets(globalThis.WebSocket);
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WORKER = "session-agent";
@@ -82,8 +86,14 @@ class Server {
     };
   }
 
-  /** Any request, answered by a `Response`. */
-  async fetch(path, init = {}, { via, agent } = {}) {
+  /** Any request, answered by a `Response` whose `text` and `json` are held to openapi.json. */
+  async fetch(path, init = {}, options = {}) {
+    const workerd = this.#workerd;
+    const isCutOff = () => this.#isEnding || this.#workerd !== workerd;
+    return answers.held(await this.#send(path, init, options), init.method ?? "GET", path, isCutOff);
+  }
+
+  async #send(path, init, { via, agent }) {
     if (via === undefined) return fetch(new URL(path, this.url), init);
     const headers = new Headers(init.headers);
     headers.set("x-via", via);
@@ -204,7 +214,7 @@ class Server {
   async #ask(agent, what, input = {}) {
     if (this.#options.inspect === false) throw new Error(`\`${what}\` needs a server that is inspected`);
     const init = { method: "POST", body: JSON.stringify(encode(input)) };
-    const response = await this.fetch(`/__harness/${what}`, init, { via: "object", agent });
+    const response = await this.#send(`/__harness/${what}`, init, { via: "object", agent });
     const answer = parsed(await response.text());
     if (!response.ok) throw new Error(answer.error ?? answer);
     return decode(answer);
