@@ -122,7 +122,10 @@ fn document() -> Value {
             "operationId": "health",
             "summary": "Liveness and build identity.",
             "security": [],
-            "responses": {"200": {"description": "The Worker is up."}}
+            "responses": {"200": {
+                "description": "The Worker is up.",
+                "content": {"application/json": {"schema": health_schema()}}
+            }}
         }}),
     );
     let session = "/agents/session-agent/{agent}/sessions/{sessionId}";
@@ -215,6 +218,19 @@ fn operation(entry: &Entry, example: &Value, schemas: &mut Schemas) -> Value {
                 "content": {"application/json": {"schema": (entry.output)(&mut schemas.answers)}}
             },
             "default": refusal()
+        }
+    })
+}
+
+fn health_schema() -> Value {
+    json!({
+        "type": "object",
+        "required": ["status", "name", "version", "revision"],
+        "properties": {
+            "status": {"const": "ok"},
+            "name": {"const": env!("CARGO_PKG_NAME")},
+            "version": {"type": "string", "description": "Of the package that was built."},
+            "revision": {"type": "string", "description": "The commit that was built, or `unknown`."}
         }
     })
 }

@@ -30,7 +30,7 @@ pub struct Block {
     pub tokens: i64,
     /// Counts the writes of its text; 0: never written.
     pub version: i64,
-    /// `agent` or `session`.
+    #[cfg_attr(test, schemars(extend("enum" = ["agent", "session"])))]
     pub scope: String,
     /// `null`: it lives in this agent.
     pub source: Option<Source>,

@@ -27,6 +27,7 @@ pub struct Version {
     pub content: String,
     pub tokens: i64,
     /// `tool`: a model wrote it; `operation`: a caller.
+    #[cfg_attr(test, schemars(extend("enum" = ["tool", "operation"])))]
     pub written_by: String,
     /// In which it was written.
     pub session_id: Option<String>,

@@ -45,8 +45,9 @@ pub struct Hit {
     pub session_id: String,
     pub session_name: Option<String>,
     pub id: String,
-    /// `user`, `assistant`, `tool` or `system`.
+    #[cfg_attr(test, schemars(extend("enum" = ["user", "assistant", "tool", "system"])))]
     pub role: String,
+    #[cfg_attr(test, schemars(extend("enum" = ["user_message", "agent_message", "tool_call_request", "tool_result", "system_instruction", "compaction"])))]
     pub action: String,
     pub seq: i64,
     pub created_at: i64,

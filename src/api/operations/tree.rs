@@ -114,7 +114,7 @@ pub struct Changes {
 #[allow(dead_code)]
 pub struct Change {
     cursor: i64,
-    /// `append`, `update`, `delete`, `clear` or `compaction`.
+    #[schemars(extend("enum" = ["append", "update", "delete", "clear", "compaction"]))]
     r#type: String,
     id: Option<Id>,
 }
