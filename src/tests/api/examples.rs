@@ -67,7 +67,7 @@ pub fn furnished() -> Alice {
         settings.insert(name.to_owned(), value.to_owned());
     }
     let said = alice.say(&["1", "2", "3", "4"]);
-    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "Where is my parcel?"}]}));
+    alice.ok("appendEvents", json!({"sessionId": "s", "parentId": said[1], "events": [{"id": "b1", "action": "user_message", "content": "My parcel is late."}]}));
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [
@@ -250,7 +250,7 @@ fn about_events() -> Bodies {
 
 fn about_messages() -> Bodies {
     let Minted { run, .. } = minted();
-    let parts = json!([{"type": "text", "text": "Where is my parcel?"}]);
+    let parts = json!([{"type": "text", "text": "Where are my parcels?"}]);
     let plain = json!({"id": "m", "role": "user", "parts": parts});
     let b1 = json!({"id": "b1", "role": "user", "parts": parts});
     let one = json!({"id": run, "role": "assistant", "parts": []});
