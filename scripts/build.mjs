@@ -7,14 +7,17 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { BIN, BUILD, LOCAL, ROOT, withPackages } from "./places.mjs";
-import { outputOf, run } from "./processes.mjs";
+import { buildWorker } from "./build/worker.mjs";
+import { BUILD, LOCAL, ROOT } from "./places.mjs";
+import { outputOf } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { wasmBindgen, workerBuild } from "./setup/tools.mjs";
-import { Stop } from "./stop.mjs";
+import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
-const SOURCES = ["src", "console", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json", "scripts/build.mjs"];
+const SOURCES = [
+  ["src", "console", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
+  ["scripts/build.mjs", "scripts/build", ...BINDGEN_SOURCES],
+].flat();
 const STAMP = join(BUILD, "sources.sha256");
 
 export async function main() {
@@ -31,21 +34,9 @@ export async function build() {
     if (isCurrent(digest)) return;
     console.error("Building the Worker …");
     rmSync(STAMP, { force: true });
-    const code = await run(workerBuild.path(), ["--release", ".", "--locked"], { cwd: ROOT, env: buildEnvironment() });
-    if (code !== 0) throw new Stop("The build failed: its reason is above.");
+    await buildWorker();
     writeFileSync(STAMP, digest);
   });
-}
-
-/** Local programs for all that worker-build would otherwise download. */
-function buildEnvironment() {
-  const { CARGO_BUILD_TARGET, ...env } = withPackages();
-  return {
-    ...env,
-    WASM_BINDGEN_BIN: wasmBindgen.path(),
-    WASM_OPT_BIN: join(BIN, "wasm-opt"),
-    ESBUILD_BIN: join(BIN, "esbuild"),
-  };
 }
 
 function isCurrent(digest) {

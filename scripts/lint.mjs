@@ -1,4 +1,5 @@
-// `npm run lint`: formatting, and clippy on both targets, each a counted check.
+// `npm run lint`: formatting, and clippy on both targets and on tools/bindgen,
+// each a counted check.
 
 import { close, fromCheck } from "./counts.mjs";
 import { ROOT } from "./places.mjs";
@@ -6,10 +7,13 @@ import { outputOf, run } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { Stop } from "./stop.mjs";
 
+const BINDGEN = ["--manifest-path", "tools/bindgen/Cargo.toml"];
 const CHECKS = [
   ["fmt", "--check"],
   ["clippy", "--locked", "--all-targets", "--", "--deny", "warnings"],
   ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
+  ["fmt", ...BINDGEN, "--check"],
+  ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],
 ];
 
 export async function main() {

@@ -17,8 +17,8 @@ export const OPENAPI = join(ROOT, "generated/openapi.json");
 export const LOCAL = join(ROOT, ".local");
 
 /**
- * Compiled tools are kept outside the tree, by version, so that every clone on
- * the machine shares them and `git clean -fdx` does not cost minutes.
+ * What is compiled once on a machine is kept outside the tree, so that every
+ * clone shares it and `git clean -fdx` does not cost a minute.
  */
 export const CACHE = cacheFolder(process.env, process.platform, homedir());
 
@@ -48,10 +48,10 @@ export function withPackages(env = process.env) {
   return { ...env, PATH: `${BIN}${delimiter}${env.PATH ?? ""}` };
 }
 
-/** The version of a crate as Cargo.lock pins it. */
-export function lockedCrate(name) {
-  const lock = readFileSync(join(ROOT, "Cargo.lock"), "utf8");
-  const found = lock.match(new RegExp(`^name = "${name}"\\nversion = "([^"]+)"`, "m"));
-  if (!found) throw new Error(`Cargo.lock does not mention ${name}`);
+/** The version of a crate as a folder's Cargo.lock pins it. */
+export function lockedCrate(name, folder = ROOT) {
+  const lock = join(folder, "Cargo.lock");
+  const found = readFileSync(lock, "utf8").match(new RegExp(`^name = "${name}"\\nversion = "([^"]+)"`, "m"));
+  if (!found) throw new Error(`${lock} does not mention ${name}`);
   return found[1];
 }

@@ -8,26 +8,24 @@
 import { join } from "node:path";
 import { CACHE } from "./places.mjs";
 import { withLock } from "./lock.mjs";
-import { Stop } from "./stop.mjs";
 import { checkRequirements } from "./setup/requirements.mjs";
+import { bindgen, checkBindgenVersion } from "./setup/bindgen.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmTarget } from "./setup/wasm_target.mjs";
-import { tidyTools, tools } from "./setup/tools.mjs";
 
 const STILL_AT_IT_MS = 30_000;
 
-export async function setUp() {
+/** What building and serving need, and `more` steps. */
+export async function setUp(...more) {
   checkRequirements();
-  const missing = () => [packages, wasmTarget, ...tools].filter((step) => !step.isDone());
+  checkBindgenVersion();
+  const missing = () => [packages, wasmTarget, bindgen, ...more].filter((step) => !step.isDone());
   if (missing().length === 0) return;
   await withLock(join(CACHE, "setup.lock"), tellOfAnother, async () => {
     const steps = missing();
-    // Told before minutes go by, not after.
-    for (const step of steps) stopAt(step.problem?.());
     for (const [index, step] of steps.entries()) {
-      await announced(`[${index + 1}/${steps.length}] ${step.title()}`, step.run);
+      await announced(`[${index + 1}/${steps.length}] ${step.title()}`, () => step.run());
     }
-    tidyTools();
   });
 }
 
@@ -45,10 +43,6 @@ async function announced(title, run) {
     clearInterval(stillAtIt);
   }
   console.error(`    done in ${elapsed()}`);
-}
-
-function stopAt(problem) {
-  if (problem) throw new Stop(problem);
 }
 
 function tellOfAnother() {

@@ -14,6 +14,7 @@ import { close, fromCargo, fromTap, skippedInTap } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
+import { testPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
@@ -34,9 +35,10 @@ export async function main([part, ...rest]) {
   if (part !== undefined && !(part in PARTS)) {
     throw new Stop(`There is no part \`${part}\`: ${Object.keys(PARTS).join(", ")}.`);
   }
-  await setUp();
+  const parts = part === undefined ? Object.keys(PARTS) : [part];
+  await setUp(...(parts.includes("workerd") ? [testPackages] : []));
   const counts = [];
-  for (const name of part === undefined ? Object.keys(PARTS) : [part]) {
+  for (const name of parts) {
     counts.push(await counted(name, () => PARTS[name](rest)));
   }
   return close(counts);

@@ -1,28 +1,41 @@
-// The npm packages, exactly as package-lock.json names them.
+// The npm packages, exactly as the package-lock.json beside their package.json
+// names them.
 
 import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
-import { NODE_MODULES, ROOT } from "../places.mjs";
+import { join, relative } from "node:path";
+import { ROOT } from "../places.mjs";
 import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
-export const packages = {
-  title: () => "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk, into node_modules)",
+/** What building, serving and deploying need. */
+export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk)");
 
-  isDone() {
-    const installed = readLock(join(NODE_MODULES, ".package-lock.json"));
-    return installed !== null && isComplete(readLock(join(ROOT, "package-lock.json")), installed, process);
-  },
+/** What the tests in workerd need besides: the clients that people speak to the Worker with. */
+export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)");
 
-  async run() {
-    // Under wrangler, `npm ci` would remove the program that is running us.
-    if (process.env.WRANGLER_COMMAND && existsSync(NODE_MODULES)) {
-      throw new Stop("node_modules is not what package-lock.json asks for: run `npm ci`, then run this again.");
-    }
-    const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: ROOT });
-    if (code !== 0) throw new Stop("`npm ci` failed (its reason is above): this step needs the npm registry, once.");
-  },
-};
+function packagesIn(folder, title) {
+  const lock = join(relative(ROOT, folder), "package-lock.json");
+  const modules = join(folder, "node_modules");
+  return {
+    title: () => title,
+
+    isDone() {
+      const installed = readLock(join(modules, ".package-lock.json"));
+      return installed !== null && isComplete(readLock(join(folder, "package-lock.json")), installed, process);
+    },
+
+    async run() {
+      // Under wrangler, `npm ci` would remove the program that is running us.
+      if (process.env.WRANGLER_COMMAND && existsSync(modules)) {
+        throw new Stop(`node_modules is not what ${lock} asks for: run \`npm ci\`, then run this again.`);
+      }
+      const code = await run("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: folder });
+      if (code !== 0) {
+        throw new Stop(`\`npm ci\` failed for ${lock} (its reason is above): this step needs the npm registry, once.`);
+      }
+    },
+  };
+}
 
 /**
  * Whether `installed` has all that `wanted` needs on this platform. Of the

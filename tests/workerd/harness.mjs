@@ -133,6 +133,11 @@ class Server {
     await this.#ask(agent, "abort").catch(() => {});
   }
 
+  /** Lets Rust crash in the middle of a call, as a panic does. */
+  async crash(agent) {
+    await this.#ask(agent, "crash");
+  }
+
   /** `kill -9` of workerd, then a fresh one on the same storage. */
   async kill9() {
     this.#isEnding = true;

@@ -69,6 +69,13 @@ export class SessionAgent extends DurableObject {
     return true;
   }
 
+  /** A request that can't be read throws through Rust's frames, which ends the module's instance as a panic does. */
+  #crash() {
+    const request = { get method() { throw new Error("crashed by a test"); } };
+    this.real.fetch(request).catch(() => {});
+    return true;
+  }
+
   #answer(pathname, input) {
     switch (pathname) {
       case "/__harness/sql":
@@ -84,6 +91,8 @@ export class SessionAgent extends DurableObject {
         return this.#startMeter();
       case "/__harness/metered":
         return this.#meter();
+      case "/__harness/crash":
+        return this.#crash();
       case "/__harness/abort":
         return this.ctx.abort("aborted by a test");
       default:

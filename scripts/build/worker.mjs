@@ -1,0 +1,88 @@
+// From sources to build/index.js and build/index_bg.wasm, in four steps:
+//
+//   cargo      compiles the crate to WebAssembly
+//   bindgen    writes the JavaScript that it imports and exports
+//   wasm-opt   makes the module smaller and faster
+//   esbuild    puts shim.mjs in front and makes one file of all the JavaScript
+
+import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { bindgen } from "../setup/bindgen.mjs";
+import { BIN, BUILD, ROOT, withPackages } from "../places.mjs";
+import { outputOf, run } from "../processes.mjs";
+import { Stop } from "../stop.mjs";
+
+const TARGET = "wasm32-unknown-unknown";
+const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
+
+/** What bindgen writes, where shim.mjs looks for it. Goes when the build is done. */
+const STAGE = join(BUILD, "stage");
+
+// What rustc uses for this target, and the exceptions that bindgen catches with.
+// Not "all features": workerd may not read what binaryen can already write.
+const FEATURES = [
+  "mutable-globals",
+  "sign-ext",
+  "nontrapping-float-to-int",
+  "bulk-memory",
+  "multivalue",
+  "reference-types",
+  "exception-handling",
+];
+
+export async function buildWorker() {
+  rmSync(STAGE, { recursive: true, force: true });
+  mkdirSync(STAGE, { recursive: true });
+  await compile();
+  await step(bindgen.path(), [compiled(), STAGE]);
+  importAsWorkersDo(join(STAGE, "index.js"));
+  const [wasm, js] = [await optimise(), await bundle()];
+  // Together and last, so that a build that fails leaves the one before whole.
+  renameSync(wasm, join(BUILD, "index_bg.wasm"));
+  renameSync(js, join(BUILD, "index.js"));
+  rmSync(STAGE, { recursive: true });
+}
+
+async function compile() {
+  await step("cargo", ["build", "--release", "--lib", "--locked", "--target", TARGET], {
+    // Exported functions that are async then use js-sys, which has what
+    // wasm-bindgen-futures had: one copy in the module and not two.
+    WASM_BINDGEN_USE_JS_SYS: "1",
+  });
+}
+
+/** Asked of cargo, whose target folder may be anywhere. */
+function compiled() {
+  const metadata = outputOf("cargo", ["metadata", "--no-deps", "--locked", "--format-version", "1", "--manifest-path", join(ROOT, "Cargo.toml")]);
+  if (metadata === null) throw new Stop("`cargo metadata` failed: run it here to see why.");
+  return join(JSON.parse(metadata).target_directory, TARGET, "release", "session_agent.wasm");
+}
+
+/** Only the proposed `import source` makes a module of WebAssembly; in a Worker each import of it does. */
+function importAsWorkersDo(file) {
+  const [proposed, understood] = ["import source wasmModule from ", "import wasmModule from "];
+  const code = readFileSync(file, "utf8");
+  if (!code.includes(proposed)) throw new Stop(`bindgen wrote no \`${proposed.trim()}\`: scripts/build/worker.mjs has to learn what it writes now.`);
+  writeFileSync(file, code.replace(proposed, understood));
+}
+
+async function optimise() {
+  const optimised = join(STAGE, "optimised.wasm");
+  const features = FEATURES.map((name) => `--enable-${name}`);
+  // The names of functions stay, for the stack traces of crashes.
+  await step(join(BIN, "wasm-opt"), [join(STAGE, "index_bg.wasm"), "-o", optimised, "-O", ...features, "--debuginfo"]);
+  return optimised;
+}
+
+async function bundle() {
+  const bundled = join(STAGE, "bundled.js");
+  const outside = ["--external:*.wasm", "--external:cloudflare:*"];
+  const options = ["--bundle", "--minify", "--format=esm", ...outside, "--log-level=warning"];
+  await step(join(BIN, "esbuild"), [SHIM, ...options, `--outfile=${bundled}`]);
+  return bundled;
+}
+
+async function step(program, args, more = {}) {
+  const code = await run(program, args, { cwd: ROOT, env: { ...withPackages(), ...more } });
+  if (code !== 0) throw new Stop("The build failed: its reason is above.");
+}

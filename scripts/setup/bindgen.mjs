@@ -1,0 +1,69 @@
+// The program that writes the Worker's JavaScript: tools/bindgen, compiled.
+//
+// It is compiled here and never downloaded ready-made: that works wherever
+// crates can be had, also where the hosts of prebuilt programs can't be
+// reached. tools/bindgen/Cargo.toml says how it is compiled quickly.
+
+import { createHash } from "node:crypto";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { delimiter, join } from "node:path";
+import { CACHE, lockedCrate, ROOT } from "../places.mjs";
+import { run } from "../processes.mjs";
+import { Stop } from "../stop.mjs";
+
+const CRATE = join(ROOT, "tools", "bindgen");
+const TARGET = join(CACHE, "target");
+
+/** What the program is compiled from, as paths in the tree. */
+export const BINDGEN_SOURCES = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map((file) => `tools/bindgen/${file}`);
+
+export const bindgen = {
+  title: () => "Compiling tools/bindgen, which writes the Worker's JavaScript (once on this machine)",
+
+  path() {
+    return join(folder(), "bin", "bindgen");
+  },
+
+  isDone() {
+    return existsSync(this.path());
+  },
+
+  async run() {
+    const args = ["install", "--path", CRATE, "--locked", "--force", "--no-track", "--root", folder()];
+    const code = await run("cargo", args, { cwd: CRATE, env: environment() });
+    if (code !== 0) throw new Stop("Compiling tools/bindgen failed (its reason is above): this step needs the network, once.");
+    // Kept until here, so that an interruption costs little.
+    rmSync(TARGET, { recursive: true, force: true });
+  },
+};
+
+export function checkBindgenVersion() {
+  const library = lockedCrate("wasm-bindgen");
+  const problem = problemWithVersions(library, lockedCrate("wasm-bindgen-cli-support", CRATE));
+  if (problem) throw new Stop(problem);
+}
+
+/** The library and the program speak a format of their own, which changes with each version. */
+export function problemWithVersions(library, program) {
+  if (library === program) return null;
+  return `The Worker is compiled with wasm-bindgen ${library} (Cargo.lock), and tools/bindgen with wasm-bindgen-cli-support ${program}: both must have the same version. Write \`=${library}\` into tools/bindgen/Cargo.toml, run \`cargo update --manifest-path tools/bindgen/Cargo.toml wasm-bindgen-cli-support\`, then run this again.`;
+}
+
+/** A folder for each version of the sources: clones of different ages share a cache. */
+function folder() {
+  const hash = createHash("sha256");
+  for (const file of BINDGEN_SOURCES) hash.update(readFileSync(join(ROOT, file))).update("\0");
+  const version = lockedCrate("wasm-bindgen-cli-support", CRATE);
+  return join(CACHE, "tools", `bindgen-${version}-${hash.digest("hex").slice(0, 8)}`);
+}
+
+function environment() {
+  // The program runs on this machine, whatever else is compiled here.
+  const { CARGO_BUILD_TARGET, ...env } = process.env;
+  return {
+    ...env,
+    // Else cargo advises to add the folder to the PATH, which nobody needs to.
+    PATH: `${env.PATH}${delimiter}${join(folder(), "bin")}`,
+    CARGO_TARGET_DIR: TARGET,
+  };
+}

@@ -1,0 +1,173 @@
+// What the runtime sees of the Worker, in front of a module that crashes on demand.
+
+import assert from "node:assert/strict";
+import { beforeEach, test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+const SHIM = fileURLToPath(new URL("../../scripts/build/shim.mjs", import.meta.url));
+
+/** In place of what bindgen writes: as it does, an instance that crashed is of no use any more. */
+const FAKE_MODULE = `
+  export const module = { instanceId: 1 };
+  export const calls = [];
+  export let isBroken = false;
+  let startsAnewByItself = false;
+  function guard() {
+    if (!isBroken) return;
+    if (!startsAnewByItself) throw new Error("Module terminated");
+    __wbg_reset_state();
+  }
+  export function crash({ startsAnew }) {
+    isBroken = true;
+    startsAnewByItself = startsAnew;
+  }
+  export function __wbg_reset_state() {
+    module.instanceId += 1;
+    isBroken = false;
+  }
+  export function __worker_init_state() {
+    guard();
+    return module;
+  }
+  export function start() {
+    guard();
+    calls.push(["start"]);
+  }
+  export function fetch(...args) {
+    guard();
+    calls.push(["fetch", ...args]);
+    return Promise.resolve("answered");
+  }
+  export class SessionAgent {
+    #instanceId = module.instanceId;
+    constructor(state, env) {
+      if (env === "broken") throw new Error("no such binding");
+      calls.push(["new", state, env]);
+    }
+    fetch(request) {
+      if (this.#instanceId !== module.instanceId) throw new Error("an object of another instance");
+      if (request === "panic") {
+        isBroken = true;
+        throw new WebAssembly.RuntimeError("unreachable");
+      }
+      calls.push(["object.fetch", request]);
+      return request === "refused" ? Promise.reject(new Error("refused")) : Promise.resolve("answered");
+    }
+    webSocketMessage(...args) {
+      calls.push(["webSocketMessage", ...args]);
+    }
+    free() {}
+    __destroy_into_raw() {}
+  }
+`;
+
+const FAKE_RUNTIME = "export class WorkerEntrypoint { constructor(ctx, env) { Object.assign(this, { ctx, env }); } }";
+
+/** The bundle, with the fakes that the shim met. */
+const { outputFiles } = await build({
+  stdin: { contents: `export * from ${JSON.stringify(SHIM)}; export { default } from ${JSON.stringify(SHIM)}; export * as fake from "fake";`, resolveDir: "/" },
+  bundle: true,
+  write: false,
+  format: "esm",
+  plugins: [
+    {
+      name: "fakes",
+      setup({ onResolve, onLoad }) {
+        onResolve({ filter: /\/stage\/index\.js$|^fake$/ }, () => ({ path: "module", namespace: "fake" }));
+        onResolve({ filter: /^cloudflare:workers$/ }, () => ({ path: "runtime", namespace: "fake" }));
+        onLoad({ filter: /./, namespace: "fake" }, ({ path }) => ({ contents: path === "module" ? FAKE_MODULE : FAKE_RUNTIME }));
+      },
+    },
+  ],
+});
+const source = outputFiles[0].text;
+
+let worker;
+let rust;
+let onError;
+let times = 0;
+
+beforeEach(async (t) => {
+  // Node has no global events; the shim listens to those of the isolate.
+  globalThis.addEventListener = (type, listener) => {
+    assert.equal(type, "error");
+    onError = listener;
+  };
+  t.mock.method(console, "error", () => {});
+  // Each test has a module of its own.
+  worker = await import(`data:text/javascript,${encodeURIComponent(`${source}\n// ${(times += 1)}`)}`);
+  rust = worker.fake;
+});
+
+test("a_request_goes_to_rust_with_environment_and_context", async () => {
+  const entrypoint = new worker.default("ctx", "env");
+  assert.equal(await entrypoint.fetch("request"), "answered");
+  assert.deepEqual(rust.calls, [["fetch", "request", "env", "ctx"]]);
+});
+
+test("rusts_start_can_be_called", () => {
+  new worker.default("ctx", "env").start();
+  assert.deepEqual(rust.calls, [["start"]]);
+});
+
+test("an_object_hands_on_what_rust_handles_and_nothing_else", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  assert.equal(await object.fetch("request"), "answered");
+  object.webSocketMessage("socket", "text");
+  assert.deepEqual(rust.calls, [["new", "state", "env"], ["object.fetch", "request"], ["webSocketMessage", "socket", "text"]]);
+  assert.deepEqual(Object.getOwnPropertyNames(worker.SessionAgent.prototype), ["constructor", "fetch", "webSocketMessage"]);
+});
+
+test("after_a_panic_the_object_is_made_anew_in_a_fresh_instance", async () => {
+  const [object, other] = [new worker.SessionAgent("state", "env"), new worker.SessionAgent("of another", "env")];
+  assert.throws(() => object.fetch("panic"), /unreachable/);
+  assert.equal(await object.fetch("request"), "answered");
+  assert.equal(await other.fetch("request"), "answered");
+  assert.equal(rust.module.instanceId, 2);
+  assert.deepEqual(rust.calls.slice(2), [
+    ["new", "state", "env"],
+    ["object.fetch", "request"],
+    ["new", "of another", "env"],
+    ["object.fetch", "request"],
+  ]);
+});
+
+test("after_a_panic_the_next_request_finds_a_fresh_instance", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  assert.throws(() => object.fetch("panic"), /unreachable/);
+  assert.equal(await new worker.default("ctx", "env").fetch("request"), "answered");
+  assert.equal(rust.module.instanceId, 2);
+});
+
+test("a_crash_that_bindgen_saw_is_not_answered_twice", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  rust.crash({ startsAnew: true });
+  assert.equal(await object.fetch("request"), "answered");
+  assert.equal(rust.module.instanceId, 2);
+});
+
+test("a_crash_that_only_the_runtime_saw_counts_and_an_error_of_javascript_does_not", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  onError({ error: new TypeError("somebody else's") });
+  await object.fetch("request");
+  assert.equal(rust.module.instanceId, 1);
+  rust.crash({ startsAnew: false });
+  onError({ error: new WebAssembly.RuntimeError("unreachable") });
+  assert.equal(await object.fetch("request"), "answered");
+  assert.equal(rust.module.instanceId, 2);
+});
+
+test("a_refusal_is_no_crash", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  await assert.rejects(object.fetch("refused"), /refused/);
+  await object.fetch("request");
+  assert.equal(rust.module.instanceId, 1);
+});
+
+test("an_object_that_could_not_be_made_leaves_a_fresh_instance_to_the_next", async () => {
+  assert.throws(() => new worker.SessionAgent("state", "broken"), /no such binding/);
+  const object = new worker.SessionAgent("state", "env");
+  assert.equal(await object.fetch("request"), "answered");
+  assert.equal(rust.module.instanceId, 2);
+});
