@@ -64,6 +64,16 @@ impl Sharing {
 }
 
 impl Policy {
+    /// Whether it matters where a request comes from.
+    pub fn asks_whence(&self) -> bool {
+        self.auth == Auth::Local
+    }
+
+    /// Whether any page elsewhere is let in.
+    pub fn shares(&self) -> bool {
+        self.secret().is_some() && !self.origins.is_empty()
+    }
+
     /// Lets pages of these origins in; gives the places of entries that are none.
     pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
         let (origins, wrong) = parse_origins(origins);
@@ -74,7 +84,7 @@ impl Policy {
     /// Turns away what a page of another site sends to an agent of this machine, and
     /// what comes under a name that somebody else may have given this machine.
     pub fn admit(&self, visit: &Visit<'_>) -> Result<()> {
-        if self.auth != Auth::Local {
+        if !self.asks_whence() {
             return Ok(());
         }
         if visit.host.is_some_and(|host| !is_loopback(host)) {
@@ -99,7 +109,7 @@ impl Policy {
 
     /// What a page of this origin is told, if the request comes from one.
     pub fn sharing(&self, origin: Option<&str>) -> Sharing {
-        let is_on = self.secret().is_some() && !self.origins.is_empty();
+        let is_on = self.shares();
         let allowed =
             origin.filter(|origin| is_on && self.origins.iter().any(|allowed| allowed == origin));
         Sharing {

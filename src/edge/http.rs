@@ -1,17 +1,19 @@
 //! From the runtime's requests to bytes, and from answers to its responses.
 
+use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use js_sys::{ArrayBuffer, JsString, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
+use serde_json::json;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{Delay, console_error, web_sys};
 
 use super::storage::Meter;
 use super::stream;
-use crate::base::budget::{Hold, REQUESTS};
+use crate::base::budget::{Hold, REQUESTS, SMALL_BYTES};
 use crate::base::database::Text;
 use crate::base::error::{Code, Error, Result};
 
@@ -36,6 +38,10 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     fn read(this: &ByteReader, into: &Uint8Array) -> Promise;
+
+    /// Fills the buffer, unless the stream ends before. Workers' own.
+    #[wasm_bindgen(method, js_name = readAtLeast)]
+    fn read_at_least(this: &ByteReader, bytes: u32, into: &Uint8Array) -> Promise;
 }
 
 /// Why a response could not be built: never the caller's doing.
@@ -130,35 +136,19 @@ pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> Built 
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 
+/// Made of one text: each field that is set by itself would be three calls into
+/// JavaScript.
 fn init(status: u16, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
-    let headers = Object::new();
-    let set = |object: &Object, key: &str, value: &JsValue| {
-        Reflect::set(object, &JsValue::from_str(key), value)
-    };
-    set(
-        &headers,
-        "content-type",
-        &JsValue::from_str("application/json"),
-    )?;
-    set(&headers, "cache-control", &JsValue::from_str("no-store"))?;
-    let cost = |cost: fn(&Meter) -> f64| JsValue::from_f64(meter.map_or(0.0, cost));
-    set(
-        &headers,
-        "x-rows-read",
-        &cost(|meter| meter.rows_read.get()),
-    )?;
-    set(
-        &headers,
-        "x-rows-written",
-        &cost(|meter| meter.rows_written.get()),
-    )?;
-    for (key, value) in extra {
-        set(&headers, key, &JsValue::from_str(value))?;
-    }
-    let init = Object::new();
-    set(&init, "status", &JsValue::from_f64(f64::from(status)))?;
-    set(&init, "headers", &headers)?;
-    Ok(init)
+    let cost = |cost: fn(&Meter) -> f64| meter.map_or(0.0, cost).to_string();
+    let mut headers = BTreeMap::from([
+        ("content-type", "application/json".to_owned()),
+        ("cache-control", "no-store".to_owned()),
+        ("x-rows-read", cost(|meter| meter.rows_read.get())),
+        ("x-rows-written", cost(|meter| meter.rows_written.get())),
+    ]);
+    headers.extend(extra.iter().map(|(key, value)| (*key, (*value).to_owned())));
+    let init = json!({"status": status, "headers": headers});
+    JSON::parse(&init.to_string()).map(JsCast::unchecked_into)
 }
 
 /// A request's header, if it has it.
@@ -290,8 +280,12 @@ impl Received {
 /// is no room for it now. Neither reads it first.
 pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Received> {
     let announced = announced(request);
-    if limit == 0 || request.body().is_none() {
+    let stream = request.body();
+    let Some(stream) = stream.filter(|_| limit > 0) else {
         return Received::nothing();
+    };
+    if let Some(announced) = announced.filter(|bytes| *bytes <= SMALL_BYTES.min(limit)) {
+        return read_at_once(&stream, announced).await;
     }
     let mut body = Body::new(request)?;
     let read = read_within(&mut body, announced, limit).await;
@@ -299,6 +293,27 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
         body.discard().await;
     }
     read
+}
+
+/// A short body, in one go. It takes no room that others could want, so that it needs
+/// no deadline. Bytes beyond those that were announced are not looked at.
+async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<Received> {
+    let reader = ByteReader::new(stream).map_err(|_| lost())?;
+    let length = u32::try_from(announced).map_err(|_| lost())?;
+    if length == 0 {
+        return Received::nothing();
+    }
+    let reading = reader.read_at_least(length, &Uint8Array::new_with_length(length));
+    let read = JsFuture::from(reading).await.map_err(|_| lost())?;
+    let value = Reflect::get(&read, &"value".into()).map_err(|_| lost())?;
+    let bytes: Uint8Array = value.dyn_into().map_err(|_| lost())?;
+    if bytes.length() < length {
+        return Err(lost());
+    }
+    Ok(Received {
+        bytes: bytes.to_vec(),
+        hold: Hold::for_request(announced)?,
+    })
 }
 
 async fn read_within(body: &mut Body, announced: Option<usize>, limit: usize) -> Result<Received> {

@@ -11,9 +11,14 @@ mod site;
 mod sockets;
 mod storage;
 mod stream;
+mod tasks;
 mod transfer;
 
+use std::cell::OnceCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use js_sys::Reflect;
 
 use self::host::Runtime;
 use crate::access::{self, Caller, Policy, Visit};
@@ -25,13 +30,17 @@ use worker::{Env, console_warn, web_sys};
 /// of all, whether it comes from where it may.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
     let header = |name| http::find_header(request, name);
-    let (host, origin, fetch_site) = (header("host"), header("origin"), header("sec-fetch-site"));
-    policy.admit(&Visit {
-        host: host.as_deref(),
-        origin: origin.as_deref(),
-        fetch_site: fetch_site.as_deref(),
-    })?;
-    let authorization = http::find_header(request, "authorization");
+    // A header that decides nothing is not read.
+    if policy.asks_whence() {
+        let (host, origin, fetch_site) =
+            (header("host"), header("origin"), header("sec-fetch-site"));
+        policy.admit(&Visit {
+            host: host.as_deref(),
+            origin: origin.as_deref(),
+            fetch_site: fetch_site.as_deref(),
+        })?;
+    }
+    let authorization = policy.secret().and_then(|_| header("authorization"));
     let bearer = access::find_bearer(authorization.as_deref());
     match route {
         Route::Messages { agent, token, .. } => {
@@ -47,16 +56,24 @@ fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Resul
     }
 }
 
-/// How this Worker lets callers in, from its variables and secrets.
-fn policy(env: &Env) -> Policy {
-    let secret = env
-        .secret("SESSION_AGENT_TOKEN")
-        .ok()
-        .map(|secret| secret.to_string());
-    let auth = env.var("AUTH").ok().map(|auth| auth.to_string());
-    let mut policy = Policy::new(secret, auth.as_deref());
-    if let Ok(origins) = env.var("ALLOWED_ORIGINS") {
-        for place in policy.share_with(&origins.to_string()) {
+/// How this Worker lets callers in. Read once: an isolate has one environment.
+fn policy(env: &Env) -> Rc<Policy> {
+    thread_local! {
+        static POLICY: OnceCell<Rc<Policy>> = const { OnceCell::new() };
+    }
+    POLICY.with(|policy| Rc::clone(policy.get_or_init(|| Rc::new(read_policy(env)))))
+}
+
+/// The policy that variables and secrets say.
+fn read_policy(env: &Env) -> Policy {
+    // The worker crate's getters throw an error with a stack where there is none.
+    let setting = |name: &str| {
+        let value = Reflect::get(env, &name.into()).ok()?;
+        value.as_string()
+    };
+    let mut policy = Policy::new(setting("SESSION_AGENT_TOKEN"), setting("AUTH").as_deref());
+    if let Some(origins) = setting("ALLOWED_ORIGINS") {
+        for place in policy.share_with(&origins) {
             warn_once(place);
         }
     }

@@ -7,15 +7,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use js_sys::JsString;
+use js_sys::{JsString, Promise};
 use wasm_bindgen::prelude::*;
-use worker::{Env, web_sys, worker_sys};
+use worker::worker_sys::DurableObjectState;
+use worker::{Env, web_sys};
 
 use super::host::Runtime;
 use super::outside::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle, wake_at};
-use super::{http, identify, policy, sharing, site, stream, transfer};
+use super::{http, identify, policy, sharing, site, stream, tasks, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
@@ -54,9 +55,9 @@ pub struct SessionAgent {
 }
 
 struct Object {
-    state: worker::State,
+    state: DurableObjectState,
     storage: Storage,
-    policy: Policy,
+    policy: Rc<Policy>,
     outside: Bindings,
     sockets: Sockets,
     /// The name it is addressed by; an object made without one answers to its id.
@@ -76,16 +77,18 @@ struct Object {
 #[wasm_bindgen]
 impl SessionAgent {
     #[wasm_bindgen(constructor)]
-    pub fn new(state: worker_sys::DurableObjectState, env: Env) -> Self {
+    pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
         let sockets = Sockets::new(JsValue::from(&state).unchecked_into());
-        let state = worker::State::from(state);
-        let id = state.id();
+        let id = state.id()?;
         let object = Object {
-            storage: JsValue::from(state.storage().as_raw()).unchecked_into(),
+            storage: JsValue::from(state.storage()?).unchecked_into(),
             policy: policy(&env),
             outside: Bindings::new(&env),
             sockets,
-            name: id.name().unwrap_or_else(|| id.to_string()),
+            name: match id.name() {
+                Some(name) => name,
+                None => id.to_string()?,
+            },
             is_migrated: Cell::new(false),
             watch: Watch::default(),
             desk: Desk::default(),
@@ -94,42 +97,75 @@ impl SessionAgent {
             wakes_at_ms: Cell::new(0),
             state,
         };
-        Self {
+        Ok(Self {
             object: Rc::new(object),
-        }
+        })
     }
 
-    pub async fn fetch(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
-        let shared = sharing::find(&self.object.policy, &request);
+    pub fn fetch(&self, request: web_sys::Request) -> Promise {
+        let object = Rc::clone(&self.object);
+        tasks::promise(async move { object.fetch(request).await.map(JsValue::from) })
+    }
+
+    /// Looks for turns that were cut off.
+    pub fn alarm(&self) -> Promise {
+        let object = Rc::clone(&self.object);
+        tasks::promise(async move { object.wake().await.map(|()| JsValue::UNDEFINED) })
+    }
+
+    #[wasm_bindgen(js_name = webSocketMessage)]
+    pub fn web_socket_message(&self, socket: Socket, message: JsValue) -> Promise {
+        let object = Rc::clone(&self.object);
+        tasks::promise(async move {
+            object.receive(&socket, message).await;
+            Ok(JsValue::UNDEFINED)
+        })
+    }
+
+    #[wasm_bindgen(js_name = webSocketClose)]
+    pub fn web_socket_close(&self, socket: Socket) {
+        // It is closed, or about to be: either is well.
+        let _ = socket.close(1000, "");
+    }
+
+    #[wasm_bindgen(js_name = webSocketError)]
+    pub fn web_socket_error(&self, socket: Socket) {
+        let _ = socket.close(1011, "");
+    }
+}
+
+impl Object {
+    async fn fetch(
+        self: &Rc<Self>,
+        request: web_sys::Request,
+    ) -> Result<web_sys::Response, JsValue> {
+        let shared = sharing::find(&self.policy, &request);
         if let Some(answer) = sharing::answer_preflight(&shared, &request) {
             return answer;
         }
         sharing::mark(self.answer(request).await?, &shared)
     }
 
-    /// Looks for turns that were cut off.
-    pub async fn alarm(&self) -> Result<(), JsValue> {
-        let object = &self.object;
-        object.wakes_at_ms.set(0);
-        let db = Sqlite::new(&object.storage);
-        if let Err(error) = object.get_ready(&db) {
+    async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
+        self.wakes_at_ms.set(0);
+        let db = Sqlite::new(&self.storage);
+        if let Err(error) = self.get_ready(&db) {
             http::log(&error);
             // The runtime asks again.
             return Err(JsValue::from_str(error.code.name()));
         }
-        object.is_look_due.set(false);
-        object.cut_off_silent();
-        object.look();
+        self.is_look_due.set(false);
+        self.cut_off_silent();
+        self.look();
         // Those that run, or are still read, are looked after, too.
-        if object.desk.is_busy() {
-            object.look_later().await;
+        if self.desk.is_busy() {
+            self.look_later().await;
         }
-        object.go_on_indexing().await;
+        self.go_on_indexing().await;
         Ok(())
     }
 
-    #[wasm_bindgen(js_name = webSocketMessage)]
-    pub async fn web_socket_message(&self, socket: Socket, message: JsValue) {
+    async fn receive(self: &Rc<Self>, socket: &Socket, message: JsValue) {
         let Ok(text) = message.dyn_into::<JsString>() else {
             return;
         };
@@ -141,40 +177,29 @@ impl SessionAgent {
         // Whose answer it would be is inside, and there is no room to look.
         let Ok(hold) = Hold::for_request(length) else {
             sockets::close_with(
-                &socket,
+                socket,
                 1013,
                 "Too many requests run at once; try again in 5 seconds.",
             );
             return;
         };
-        if let Err(error) = self.hear(&socket, &String::from(text)).await {
+        if let Err(error) = self.hear(socket, &String::from(text)).await {
             http::log(&error);
         }
         drop(hold);
     }
 
-    #[wasm_bindgen(js_name = webSocketClose)]
-    pub async fn web_socket_close(&self, socket: Socket) {
-        // It is closed, or about to be: either is well.
-        let _ = socket.close(1000, "");
-    }
-
-    #[wasm_bindgen(js_name = webSocketError)]
-    pub async fn web_socket_error(&self, socket: Socket) {
-        let _ = socket.close(1011, "");
-    }
-}
-
-impl SessionAgent {
-    async fn answer(&self, request: web_sys::Request) -> Result<web_sys::Response, JsValue> {
-        let object = &self.object;
-        let db = Sqlite::new(&object.storage);
-        let handled = object.handle(request, &db).await;
-        object.look_once();
+    async fn answer(
+        self: &Rc<Self>,
+        request: web_sys::Request,
+    ) -> Result<web_sys::Response, JsValue> {
+        let db = Sqlite::new(&self.storage);
+        let handled = self.handle(request, &db).await;
+        self.look_once();
         match handled {
             Ok(Answer::Reply(reply, hold)) => {
                 if let Some(grown) = reply.grown {
-                    object.begin_follow_up(grown);
+                    self.begin_follow_up(grown);
                 }
                 if reply.indexing_goes_on {
                     self.index_soon();
@@ -187,7 +212,7 @@ impl SessionAgent {
             }
             Ok(Answer::Turn(begun)) => {
                 if let Some(work) = begun.work {
-                    object.begin(work);
+                    self.begin(work);
                 }
                 answer_turn(begun.listening, &db)
             }
@@ -198,14 +223,12 @@ impl SessionAgent {
     }
 
     /// Goes on with the index by an alarm, which an eviction does not forget.
-    fn index_soon(&self) {
-        let object = Rc::clone(&self.object);
-        self.object
-            .state
-            .wait_until(async move { object.index_later().await });
+    fn index_soon(self: &Rc<Self>) {
+        let object = Rc::clone(self);
+        self.keep(async move { object.index_later().await });
     }
 
-    async fn hear(&self, socket: &Socket, text: &str) -> Result<()> {
+    async fn hear(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
         let Some(seat) = sockets::find_seat(socket) else {
             socket.close(1011, "").map_err(sockets::failed)?;
             return Ok(());
@@ -214,17 +237,16 @@ impl SessionAgent {
             sockets::close_expired(socket);
             return Ok(());
         }
-        let object = &self.object;
-        let db = Sqlite::new(&object.storage);
-        object.get_ready(&db)?;
+        let db = Sqlite::new(&self.storage);
+        self.get_ready(&db)?;
         let caller = seat.caller();
-        let heard = socket::hear(&object.agent(&db, &caller, &[]), &seat, text).await;
-        object.look_once();
+        let heard = socket::hear(&self.agent(&db, &caller, &[]), &seat, text).await;
+        self.look_once();
         let heard = heard?;
         // First, so that a socket that is gone doesn't keep it from running; it says
         // nothing before this function waits.
         if let Some(work) = heard.work {
-            object.begin(work);
+            self.begin(work);
         }
         for reply in heard.replies {
             socket.send(&reply).map_err(sockets::failed)?;
@@ -233,13 +255,13 @@ impl SessionAgent {
             sockets::keep(socket, seat).map_err(sockets::failed)?;
         }
         if let Some(grown) = heard.grown {
-            object.begin_follow_up(grown);
+            self.begin_follow_up(grown);
         }
         if heard.indexing_goes_on {
             self.index_soon();
         }
         if heard.empties_storage {
-            object.empty().await?;
+            self.empty().await?;
         }
         Ok(())
     }
@@ -263,10 +285,16 @@ fn answer_turn(listening: Listening, db: &Sqlite<'_>) -> Result<web_sys::Respons
 }
 
 impl Object {
+    /// Starts when the running code has come to its end, and keeps the object for it.
+    fn keep(&self, work: impl Future<Output = ()> + 'static) {
+        // Refused only where the object is gone, and the work with it.
+        let _ = self.state.wait_until(&tasks::promise_later(work));
+    }
+
     /// Goes on after the answer, on a meter of its own.
     fn begin_follow_up(self: &Rc<Self>, grown: Id) {
         let object = Rc::clone(self);
-        self.state.wait_until(async move {
+        self.keep(async move {
             object.follow_up(&grown).await;
         });
     }
@@ -276,7 +304,7 @@ impl Object {
         // Beside the turn: its model is not kept waiting for the alarm to be set.
         self.begin_look_later();
         let object = Rc::clone(self);
-        self.state.wait_until(async move {
+        self.keep(async move {
             if matches!(work, Work::TakeUp(_))
                 && let Err(error) = settle(&object.storage).await
             {
@@ -317,8 +345,7 @@ impl Object {
 
     fn begin_look_later(self: &Rc<Self>) {
         let object = Rc::clone(self);
-        self.state
-            .wait_until(async move { object.look_later().await });
+        self.keep(async move { object.look_later().await });
     }
 
     fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {

@@ -11,10 +11,11 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::{JsFuture, spawn_local};
+use wasm_bindgen_futures::JsFuture;
 use worker::{Delay, Env, web_sys};
 
 use super::host::Runtime;
+use super::tasks;
 use crate::base::host::Host as _;
 use crate::base::outside::{
     Answer, Call, Chunks, Clock, Expected, Failure, LINE, Later, Limits, Listed, Listing, Outside,
@@ -459,7 +460,7 @@ impl Drop for Awaited {
     fn drop(&mut self) {
         if !self.is_settled {
             let promise = self.promise.clone();
-            spawn_local(async move {
+            tasks::spawn(async move {
                 if let Ok(late) = JsFuture::from(promise).await {
                     let_go(&late);
                 }

@@ -1,82 +1,130 @@
 //! The Worker in front: finds the agent's object by name and forwards the
 //! request untouched. A stranger is turned away here, before an object is
 //! woken; the object asks again, since it can be reached directly.
+//!
+//! A request that is forwarded has no future here: the promise of the object's
+//! answer goes through as it is.
 
-use wasm_bindgen::JsValue;
-use worker::{Context, Env, event, web_sys};
+use js_sys::Promise;
+use wasm_bindgen::prelude::*;
+use worker::{Env, event, web_sys};
 
-use super::{http, identify, policy, sharing, site};
-use crate::access::Policy;
+use super::{http, identify, policy, sharing, site, tasks};
+use crate::access::{Policy, Sharing};
 use crate::api::door::admit;
 use crate::api::route;
 use crate::base::error::Error;
+
+#[wasm_bindgen]
+extern "C" {
+    type Namespace;
+
+    #[wasm_bindgen(method, catch, js_name = getByName)]
+    fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
+
+    type Stub;
+
+    #[wasm_bindgen(method, catch)]
+    fn fetch(this: &Stub, request: &web_sys::Request) -> Result<Answer, JsValue>;
+
+    /// The promise of an answer.
+    type Answer;
+
+    #[wasm_bindgen(method)]
+    fn catch(this: &Answer, refuse: &Refuse) -> Promise;
+
+    type Refuse;
+
+    #[wasm_bindgen(method)]
+    fn bind(this: &Refuse, receiver: &JsValue, is_on: bool, origin: Option<String>) -> Refuse;
+}
+
+thread_local! {
+    /// Made once, and bound to what a request's page is told: a closure a request
+    /// would have to be kept until the answer is there.
+    static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> Built> =
+        Closure::new(|is_on, origin, thrown: JsValue| {
+            let answer = http::refuse(&lost(&thrown), None)?;
+            sharing::mark(answer, &Sharing { is_on, origin })
+        });
+}
+
+type Built = Result<web_sys::Response, JsValue>;
 
 #[event(start)]
 fn start() {
     console_error_panic_hook::set_once();
 }
 
-#[event(fetch)]
-async fn fetch(
-    request: web_sys::Request,
-    env: Env,
-    _context: Context,
-) -> worker::Result<web_sys::Response> {
-    Ok(handle(request, &env).await?)
-}
-
-async fn handle(request: web_sys::Request, env: &Env) -> Result<web_sys::Response, JsValue> {
-    let policy = policy(env);
+/// Bound by hand: the worker crate's macro makes a future of it.
+#[wasm_bindgen]
+pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise {
+    let policy = policy(&env);
     let shared = sharing::find(&policy, &request);
     if let Some(answer) = sharing::answer_preflight(&shared, &request) {
-        return answer;
+        return settled(answer);
     }
-    match answer(request, env, &policy).await? {
-        // The object has marked it.
-        Answered::ByObject(response) => Ok(response),
-        Answered::Here(response) => sharing::mark(response, &shared),
+    match answer(request, &env, &policy) {
+        // The object marks its answers; that it gave none is said here.
+        Answered::ByObject(answer) => REFUSE.with(|refuse| {
+            let refuse: &Refuse = refuse.as_ref().unchecked_ref();
+            answer.catch(&refuse.bind(&JsValue::UNDEFINED, shared.is_on, shared.origin))
+        }),
+        Answered::Here(answer) => settled(answer.and_then(|answer| sharing::mark(answer, &shared))),
+        Answered::Refused(request, error) => tasks::promise(async move {
+            http::discard(&request).await;
+            let answer = http::refuse(&error, None)?;
+            sharing::mark(answer, &shared).map(JsValue::from)
+        }),
     }
 }
 
 enum Answered {
-    Here(web_sys::Response),
-    ByObject(web_sys::Response),
+    Here(Built),
+    /// After what it still sends.
+    Refused(web_sys::Request, Error),
+    ByObject(Answer),
 }
 
-async fn answer(
-    request: web_sys::Request,
-    env: &Env,
-    policy: &Policy,
-) -> Result<Answered, JsValue> {
+fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> Answered {
+    let refused = |error: &Error| Answered::Here(http::refuse(error, None));
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
-        Err(error) => return http::refuse(&error, None).map(Answered::Here),
+        Err(error) => return refused(&error),
     };
     if !site::is_public(&route) {
         let caller = match identify(policy, &route, &request) {
             Ok(caller) => caller,
-            Err(error) => return http::refuse(&error, None).map(Answered::Here),
+            Err(error) => return refused(&error),
         };
         if let Err(error) = admit(&caller, &route) {
-            http::discard(&request).await;
-            return http::refuse(&error, None).map(Answered::Here);
+            return Answered::Refused(request, error);
         }
     }
     if let Some(response) = site::serve(&route) {
-        return response.map(Answered::Here);
+        return Answered::Here(response);
     }
-    match forward(request, env, route.agent().unwrap_or_default()).await {
-        Ok(response) => Ok(Answered::ByObject(response)),
-        Err(error) => http::refuse(&Error::storage(error.to_string()), None).map(Answered::Here),
+    match forward(&request, env, route.agent().unwrap_or_default()) {
+        Ok(answer) => Answered::ByObject(answer),
+        Err(error) => refused(&lost(&error)),
     }
 }
 
-async fn forward(
-    request: web_sys::Request,
-    env: &Env,
-    agent: &str,
-) -> worker::Result<web_sys::Response> {
-    let stub = env.durable_object("SESSION_AGENT")?.get_by_name(agent)?;
-    let response = stub.fetch_with_request(request.into()).await?;
-    Ok(response.into())
+fn forward(request: &web_sys::Request, env: &Env, agent: &str) -> Result<Answer, JsValue> {
+    let agents = js_sys::Reflect::get(env, &"SESSION_AGENT".into())?;
+    agents
+        .unchecked_into::<Namespace>()
+        .get_by_name(agent)?
+        .fetch(request)
+}
+
+fn lost(thrown: &JsValue) -> Error {
+    Error::storage(format!("the object gave no answer: {thrown:?}"))
+}
+
+fn settled(answer: Built) -> Promise {
+    match answer {
+        Ok(answer) => Promise::resolve(&JsValue::from(answer)),
+        Err(thrown) => Promise::reject(&thrown),
+    }
 }

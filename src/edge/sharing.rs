@@ -13,6 +13,9 @@ type Built = Result<web_sys::Response, JsValue>;
 
 /// What is told to the page that a request comes from.
 pub fn find(policy: &Policy, request: &web_sys::Request) -> Sharing {
+    if !policy.shares() {
+        return Sharing::default();
+    }
     policy.sharing(http::find_header(request, "origin").as_deref())
 }
 

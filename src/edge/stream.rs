@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use js_sys::{JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 
+use super::tasks;
 use crate::api::listening::Listening;
 use crate::base::budget::Hold;
 use crate::base::error::{Error, Result};
@@ -115,7 +115,7 @@ pub fn of_events(listening: Listening) -> Result<JsValue> {
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Promise {
         let held = Rc::clone(&held);
-        future_to_promise(async move {
+        tasks::promise(async move {
             let taken = held.borrow_mut().take();
             let Some(mut listening) = taken else {
                 return Ok(JsValue::UNDEFINED);

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use wasm_bindgen_futures::future_to_promise;
 use worker::Delay;
 
 use super::host::Runtime;
 use super::http::Body;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
+use super::tasks;
 use crate::api::operation::Reply;
 use crate::base::budget::{Hold, REQUESTS};
 use crate::base::error::Result;
@@ -46,7 +46,7 @@ pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Promise {
         let held = Rc::clone(&held);
-        future_to_promise(async move {
+        tasks::promise(async move {
             let taken = held.borrow_mut().take();
             let Some(mut sending) = taken else {
                 return Ok(JsValue::UNDEFINED);
