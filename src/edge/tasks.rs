@@ -1,11 +1,10 @@
 //! Runs futures, each in microtasks of its own.
 //!
-//! The Worker and all of its objects share one instance of wasm, and each request
-//! has a context of its own in the runtime. The executor of `wasm-bindgen-futures`
-//! keeps one queue for the instance: whoever schedules it runs the tasks of all
-//! others in its own context. A client that hangs up ends that context, and whatever
-//! another request began there is never answered. So no task of ours goes through
-//! that queue, and no function that is exported is `async`.
+//! The executor of `wasm-bindgen-futures` keeps one queue for the whole instance of wasm,
+//! which the Worker and all of its objects share. A future waits there for the queue's
+//! turn before its first step, and requests run in each other's turns. Here the first step
+//! of a request is made at once, and a task that is woken runs in the context that woke it.
+//! So no function that is exported is `async`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
