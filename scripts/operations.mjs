@@ -44,9 +44,6 @@ const GROUPS = {
   "Other addresses": ["getMessages", "exportSession", "importSession", "health"],
 };
 
-/** An example longer than this is left to a shorter one of the same operation. */
-const LONG_EXAMPLE = 1_000;
-
 /** The limit of a body that the reference's head names. */
 const USUAL_BODY_BYTES = 2 ** 20;
 
@@ -129,8 +126,7 @@ class Page {
     if (access) parts.push(`**Who may call it.** ${oneLine(access)}${presets(operation["x-presets"])}`);
     parts.push(...this.#input(operation, input), ...this.#answer(operation));
     if (codes.length > 0) parts.push(`**Errors** that this description names: ${codes.map((code) => `\`${code}\``).join(", ")}.`);
-    const example = shortest(examplesOf(input));
-    if (example !== undefined) parts.push("**Example**", fenced(example));
+    if (input?.example !== undefined) parts.push("**Example**", fenced(this.#ordered(input.example, input.schema)));
     return parts;
   }
 
@@ -184,10 +180,19 @@ class Page {
     return parts;
   }
 
-  #rowsOf({ properties = {}, required = [] }) {
-    const names = Object.keys(properties);
-    const ordered = [...names.filter((name) => required.includes(name)), ...names.filter((name) => !required.includes(name))];
-    return ordered.map((name) => this.#row(name, properties[name], required.includes(name)));
+  #rowsOf(schema) {
+    const { properties, required = [] } = schema;
+    return fieldsOf(schema).map((name) => this.#row(name, properties[name], required.includes(name)));
+  }
+
+  /** A value with its fields in the order of the tables. */
+  #ordered(value, schema) {
+    const known = schema && this.#resolved(schema.anyOf?.find((one) => one.type !== "null") ?? schema);
+    if (Array.isArray(value)) return value.map((item) => this.#ordered(item, known?.items));
+    if (value === null || typeof value !== "object") return value;
+    const fields = known?.properties ? fieldsOf(known) : [];
+    const names = [...new Set([...fields, ...Object.keys(value)])].filter((name) => Object.hasOwn(value, name));
+    return Object.fromEntries(names.map((name) => [name, this.#ordered(value[name], known?.properties?.[name])]));
   }
 
   #row(name, schema, isRequired) {
@@ -255,18 +260,9 @@ function errors({ properties }) {
   ];
 }
 
-/** Of a request's body: the examples that the document gives. */
-export function examplesOf(input) {
-  if (input === undefined) return [];
-  if (input.example !== undefined) return [input.example];
-  return Object.values(input.examples ?? input.schema.examples ?? {}).map((example) => example?.value ?? example);
-}
-
-/** The first example that reads at a glance, else the shortest. */
-function shortest(examples) {
-  const texts = examples.map((example) => ({ example, length: JSON.stringify(example).length }));
-  const [first] = texts.filter(({ length }) => length <= LONG_EXAMPLE);
-  return (first ?? texts.sort((a, b) => a.length - b.length)[0])?.example;
+/** A shape's fields: those that must be there first, in the order of their declaration. */
+function fieldsOf({ properties = {}, required = [] }) {
+  return [...required, ...Object.keys(properties).filter((name) => !required.includes(name))];
 }
 
 function fenced(example) {

@@ -56,10 +56,11 @@ test("the_last_paragraph_says_who_may_call_it", () => {
   assert.ok(text.includes("**Errors** that this description names: `not_found`."), text);
 });
 
-test("the_first_short_example_is_printed", () => {
-  const examples = { long: { value: { text: "x".repeat(2_000) } }, short: { value: { id: "s", n: [1, 2] } } };
-  const text = renderOne(sent({ properties: {} }, { examples }));
-  assert.ok(text.includes('**Example**\n\n```json\n{"id": "s", "n": [1, 2]}\n```\n'), text);
+test("an_example_has_its_fields_in_the_order_of_the_table", () => {
+  const schema = { properties: { n: {}, parts: { items: { properties: { kind: {}, text: {} }, required: ["text"] } }, id: {} }, required: ["id"] };
+  const example = { n: [1, 2], parts: [{ kind: "a", text: "b" }], id: "s" };
+  const text = renderOne(sent(schema, { example }));
+  assert.ok(text.includes('**Example**\n\n```json\n{"id": "s", "n": [1, 2], "parts": [{"text": "b", "kind": "a"}]}\n```\n'), text);
 });
 
 test("two_headings_of_one_address_are_refused", () => {
