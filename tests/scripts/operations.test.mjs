@@ -29,11 +29,18 @@ test("the_reference_is_in_step_with_the_api", async () => {
   assert.ok(written === render(api), `${GENERATED} is behind the API's document: \`${COMMAND}\` writes it anew`);
 });
 
-test("every_operation_has_a_section", async () => {
+test("every_operation_has_a_section_and_an_example_of_its_body", async () => {
   const written = await readFile(join(ROOT, GENERATED), "utf8");
-  const names = Object.values(api.paths).flatMap((methods) => Object.values(methods).map(({ operationId }) => operationId));
-  assert.ok(names.length > 60);
-  for (const name of names) assert.ok(written.includes(`\n### \`${name}\`\n`), name);
+  const operations = Object.values(api.paths).flatMap((methods) => Object.values(methods));
+  assert.ok(operations.length > 60);
+  for (const { operationId, requestBody } of operations) {
+    const [, after] = written.split(`\n### \`${operationId}\`\n`);
+    assert.ok(after !== undefined, operationId);
+    if (!requestBody?.content["application/json"]) continue;
+    const [section] = after.split(/\n##/);
+    const [, example] = section.match(/^```json\n(.*)\n```$/m) ?? assert.fail(`${operationId} has no example`);
+    assert.deepEqual(JSON.parse(example), requestBody.content["application/json"].example, operationId);
+  }
 });
 
 test("an_operation_of_no_group_is_named", () => {
