@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod budget;
+pub mod columns;
 pub mod data_url;
 pub mod database;
 pub mod error;

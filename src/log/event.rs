@@ -1,9 +1,13 @@
 //! One event: what a caller sends, and what is read back.
 
+use std::borrow::Cow;
+
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::base::columns::FromRow;
+use crate::base::database::Row;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, check_values, nullable, optional_list};
@@ -256,19 +260,76 @@ pub const EVENT_JSON: &str = r#"
     || ',"createdAt":' || e.created_at
     || '}'"#;
 
-/// The columns of [`StoredEvent`], from a row `e`.
-pub const EVENT_COLUMNS: &str = "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at, \
-     e.sliced_bytes, iif(e.sliced_bytes > 0, e.message, NULL)";
+/// An event's row, for pages that are too big for one value of SQLite's.
+pub struct StoredEvent<'a> {
+    id: &'a str,
+    pub session_id: &'a str,
+    pub seq: i64,
+    parent_id: Option<&'a str>,
+    action: &'a str,
+    pub content: Cow<'a, str>,
+    pub tool: Option<Cow<'a, str>>,
+    pub metadata: Option<Cow<'a, str>>,
+    created_at: i64,
+    /// How many bytes are not in the row, and the message that they may be made from.
+    pub sliced_bytes: i64,
+    pub message: Option<&'a str>,
+}
 
-/// Where [`EVENT_COLUMNS`] say how many bytes are not in their columns, and the
-/// message that they may be made from.
-pub const SLICED_BYTES: usize = 9;
-pub const MESSAGE: usize = 10;
+impl StoredEvent<'_> {
+    /// Of an event `e`.
+    pub const COLUMNS: &'static str = "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at, \
+         e.sliced_bytes, iif(e.sliced_bytes > 0, e.message, NULL)";
+}
 
-/// A row of [`EVENT_COLUMNS`], for pages that are too big for one value of SQLite's.
+impl<'a> FromRow<'a> for StoredEvent<'a> {
+    fn from_row(row: &'a Row) -> Result<Self> {
+        Ok(Self {
+            id: row.text(0)?,
+            session_id: row.text(1)?,
+            seq: row.integer(2)?,
+            parent_id: row.find_text(3),
+            action: row.text(4)?,
+            content: row.find_text(5).unwrap_or_default().into(),
+            tool: row.find_text(6).map(Cow::Borrowed),
+            metadata: row.find_text(7).map(Cow::Borrowed),
+            created_at: row.integer(8)?,
+            sliced_bytes: row.integer(9)?,
+            message: row.find_text(10),
+        })
+    }
+}
+
+impl StoredEvent<'_> {
+    /// What [`EVENT_JSON`] makes of the same row.
+    pub fn json(&self) -> Result<String> {
+        let damaged = |_| Error::corrupt_row(self.id, "metadata");
+        let shown = ShownEvent {
+            id: self.id,
+            session_id: self.session_id,
+            seq: self.seq,
+            parent_id: self.parent_id,
+            action: self.action,
+            content: &self.content,
+            tool: match &self.tool {
+                Some(text) => serde_json::from_str(text).map_err(damaged)?,
+                None => StoredTool::default(),
+            },
+            metadata: self
+                .metadata
+                .as_deref()
+                .map(serde_json::from_str)
+                .transpose()
+                .map_err(damaged)?,
+            created_at: self.created_at,
+        };
+        serde_json::to_string(&shown).map_err(|error| Error::storage(error.to_string()))
+    }
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct StoredEvent<'a> {
+struct ShownEvent<'a> {
     id: &'a str,
     session_id: &'a str,
     seq: i64,
@@ -293,29 +354,4 @@ pub struct StoredTool<'a> {
     tool_name: Option<&'a RawValue>,
     #[serde(borrow, skip_serializing_if = "Option::is_none")]
     is_error: Option<&'a RawValue>,
-}
-
-impl<'a> StoredEvent<'a> {
-    pub fn from_row(row: &'a crate::base::database::Row) -> Result<Self> {
-        let id = row.text(0)?;
-        let damaged = |_| Error::corrupt_row(id, "metadata");
-        Ok(Self {
-            id,
-            session_id: row.text(1)?,
-            seq: row.integer(2)?,
-            parent_id: row.find_text(3),
-            action: row.text(4)?,
-            content: row.find_text(5).unwrap_or_default(),
-            tool: match row.find_text(6) {
-                Some(text) => serde_json::from_str(text).map_err(damaged)?,
-                None => StoredTool::default(),
-            },
-            metadata: row
-                .find_text(7)
-                .map(serde_json::from_str)
-                .transpose()
-                .map_err(damaged)?,
-            created_at: row.integer(8)?,
-        })
-    }
 }

@@ -6,7 +6,8 @@
 
 use std::collections::HashMap;
 
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::columns::{find_value, load};
+use crate::base::database::{Database, Value};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -15,15 +16,14 @@ pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option
     let Some(seq) = find_seqs(db, session_id, std::iter::once(id))?.remove(id.as_str()) else {
         return Ok(None);
     };
-    let row = find_row(
+    find_value(
         db,
         "SELECT action
            FROM cf_agents_events
           WHERE session_id = ?1
             AND seq = ?2",
         &[session_id.as_str().into(), seq.into()],
-    )?;
-    row.map(|row| row.text(0).map(str::to_owned)).transpose()
+    )
 }
 
 /// The `seq` of each of `ids` that is in the session.
@@ -36,17 +36,16 @@ pub fn find_seqs<'a>(
     let mut found = HashMap::new();
     if !minted.is_empty() {
         let seqs: Vec<i64> = minted.iter().filter_map(|id| id.find_seq()).collect();
-        let rows = lookup(
+        found.extend(lookup(
             db,
-            "SELECT e.seq, e.id
+            "SELECT e.id, e.seq
                FROM json_each(?2) AS wanted
               CROSS JOIN cf_agents_events AS e
                  ON e.session_id = ?1
                 AND e.seq = wanted.value",
             session_id,
             &seqs,
-        )?;
-        collect(&mut found, &rows)?;
+        )?);
     }
     // A caller may bring an id that looks minted and isn't.
     let rest: Vec<&str> = minted
@@ -56,9 +55,9 @@ pub fn find_seqs<'a>(
         .map(|id| id.as_str())
         .collect();
     if !rest.is_empty() {
-        let rows = lookup(
+        found.extend(lookup(
             db,
-            "SELECT e.seq, e.id
+            "SELECT e.id, e.seq
                FROM json_each(?2) AS wanted
               CROSS JOIN cf_agents_events AS e
                  ON e.session_id = ?1
@@ -66,8 +65,7 @@ pub fn find_seqs<'a>(
                 AND e.id_indexed = 1",
             session_id,
             &rest,
-        )?;
-        collect(&mut found, &rows)?;
+        )?);
     }
     // What a number led to may carry another id.
     let wanted: std::collections::HashSet<&str> =
@@ -81,15 +79,8 @@ fn lookup(
     sql: &str,
     session_id: &Id,
     wanted: &impl serde::Serialize,
-) -> Result<Vec<Row>> {
+) -> Result<Vec<(String, i64)>> {
     let wanted = serde_json::to_string(wanted)
         .map_err(|error| crate::base::error::Error::storage(error.to_string()))?;
-    db.rows(sql, &[session_id.as_str().into(), Value::Text(wanted)])
-}
-
-fn collect(found: &mut HashMap<String, i64>, rows: &[Row]) -> Result<()> {
-    for row in rows {
-        found.insert(row.text(1)?.to_owned(), row.integer(0)?);
-    }
-    Ok(())
+    load(db, sql, &[session_id.as_str().into(), Value::Text(wanted)])
 }

@@ -3,10 +3,11 @@
 
 use serde_json::json;
 
-use super::event::{Action, EVENT_COLUMNS, EVENT_JSON, MESSAGE, SLICED_BYTES, StoredEvent};
+use super::event::{Action, EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
 use crate::base::budget::MAX_ANSWER_BYTES;
-use crate::base::database::{Database, Row, Text, Value, find_row};
+use crate::base::columns::{find_value, load};
+use crate::base::database::{Database, Text, Value, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 
@@ -105,15 +106,19 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
 }
 
 /// Puts an event's sliced columns where they would be, had its row had room.
-fn fill_in_slices(db: &dyn Database, row: &mut Row) -> Result<()> {
-    if row.integer(SLICED_BYTES)? == 0 {
+fn fill_in_slices(db: &dyn Database, event: &mut StoredEvent<'_>) -> Result<()> {
+    if event.sliced_bytes == 0 {
         return Ok(());
     }
-    let mut fields = load_slices(db, row.text(1)?, row.integer(2)?, row.find_text(MESSAGE))?;
-    for (field, column) in [("content", 5), ("tool", 6), ("metadata", 7)] {
-        if let (Some(text), Some(cell)) = (fields.remove(field), row.0.get_mut(column)) {
-            *cell = Value::Text(text);
-        }
+    let mut fields = load_slices(db, event.session_id, event.seq, event.message)?;
+    if let Some(content) = fields.remove("content") {
+        event.content = content.into();
+    }
+    if let Some(tool) = fields.remove("tool") {
+        event.tool = Some(tool.into());
+    }
+    if let Some(metadata) = fields.remove("metadata") {
+        event.metadata = Some(metadata.into());
     }
     Ok(())
 }
@@ -123,8 +128,8 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
         "e.id AS id, e.seq AS seq, json_valid(coalesce(e.metadata, '{}')) AND json_valid(coalesce(e.tool, '{}')) AS valid",
     );
     let sql = format!("SELECT id FROM ({inner}) WHERE NOT valid ORDER BY seq LIMIT 1");
-    match find_row(db, &sql, &params)? {
-        Some(row) => Err(Error::corrupt_row(row.text(0)?, "metadata")),
+    match find_value::<String>(db, &sql, &params)? {
+        Some(id) => Err(Error::corrupt_row(&id, "metadata")),
         None => Ok(()),
     }
 }
@@ -132,18 +137,19 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
 fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
     let seqs = find_page(db, query)?;
     let sql = format!(
-        "SELECT {EVENT_COLUMNS}
+        "SELECT {}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
-            AND e.seq = ?2"
+            AND e.seq = ?2",
+        StoredEvent::COLUMNS
     );
     let mut page = String::from("[");
     for seq in seqs {
         let row = find_row(db, &sql, &[query.session_id.as_str().into(), seq.into()])?;
-        let mut row = row.ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
-        fill_in_slices(db, &mut row)?;
-        let event = serde_json::to_string(&StoredEvent::from_row(&row)?)
-            .map_err(|error| Error::storage(error.to_string()))?;
+        let row = row.ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
+        let mut event: StoredEvent = row.read()?;
+        fill_in_slices(db, &mut event)?;
+        let event = event.json()?;
         drop(row);
         if page.len() > 1 {
             page.push(',');
@@ -158,9 +164,8 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
 fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
     let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
     let mut sizes = Vec::new();
-    for row in db.rows(&inner, &params)? {
-        let bytes = usize::try_from(row.integer(1)?).unwrap_or(usize::MAX);
-        sizes.push((row.integer(0)?, bytes));
+    for (seq, bytes) in load::<(i64, i64)>(db, &inner, &params)? {
+        sizes.push((seq, usize::try_from(bytes).unwrap_or(usize::MAX)));
     }
     let total = sizes.iter().map(|(_, bytes)| bytes).sum::<usize>();
     if total > MAX_ANSWER_BYTES && sizes.len() > 1 {

@@ -278,7 +278,8 @@ pub fn restore(
     )?;
     let mut payloads: HashMap<&str, Vec<&str>> = HashMap::new();
     for row in &rows {
-        payloads.entry(row.text(0)?).or_default().push(row.text(1)?);
+        let (hash, text): (&str, &str) = row.read()?;
+        payloads.entry(hash).or_default().push(text);
     }
     let mut whole = String::with_capacity(text.len() + MIN_BYTES * places.len());
     let mut copied = 0;

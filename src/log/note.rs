@@ -81,8 +81,6 @@ pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
                   AND seq = ?2";
     let row = find_row(db, sql, &[session_id.as_str().into(), seq.into()])?
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
-    match Note::parse(row.find_text(0)) {
-        Some(note) => Ok(note),
-        None => Err(Error::corrupt_row(row.text(1)?, "note")),
-    }
+    let (note, id): (Option<&str>, &str) = row.read()?;
+    Note::parse(note).ok_or_else(|| Error::corrupt_row(id, "note"))
 }

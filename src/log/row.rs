@@ -2,10 +2,11 @@
 //!
 //! A long body stands in slices, inline media in rows of its own: loading puts both back.
 
-use crate::base::database::Row;
-use crate::base::database::{Database, find_row};
+use crate::base::columns::{FromRow, find};
+use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
 use crate::log::note::Note;
 use crate::log::slices::load_slices;
@@ -32,12 +33,6 @@ pub struct EventRow {
     pub message: Option<String>,
 }
 
-/// The columns of [`EventRow`], of a row `e`.
-pub const COLUMNS: &str = "e.id, e.action, e.tool, e.metadata, e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note";
-
-/// The bodies of a row.
-pub const BODY: &str = "e.content, e.message";
-
 /// Bytes of all that an event `e` holds, less the payloads of its media.
 pub const ROW_BYTES: &str =
     "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
@@ -56,9 +51,41 @@ pub const STARTS_MESSAGE: &str = "
                         AND parent.message IS NULL
                         AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
 
+/// An event's place in its tree, without what it says.
+pub struct EventLink {
+    pub seq: i64,
+    pub parent_seq: i64,
+    /// Whether it is read together with its neighbours of the same kind.
+    pub is_run_member: bool,
+    pub id: String,
+}
+
+impl EventLink {
+    /// Of an event `e`.
+    pub fn columns() -> String {
+        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, e.id")
+    }
+}
+
+impl FromRow<'_> for EventLink {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            is_run_member: row.integer(3)? == 1,
+            id: row.text(4)?.to_owned(),
+        })
+    }
+}
+
 impl EventRow {
-    /// From `seq`, `parent_seq`, `is_branch`, then [`COLUMNS`], then [`BODY`].
-    pub fn from_row(row: &Row) -> Result<Self> {
+    /// Of an event `e`.
+    pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
+         e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message";
+}
+
+impl FromRow<'_> for EventRow {
+    fn from_row(row: &Row) -> Result<Self> {
         let text = |column: usize| row.find_text(column).map(str::to_owned);
         Ok(Self {
             seq: row.integer(0)?,
@@ -76,7 +103,9 @@ impl EventRow {
             message: text(13),
         })
     }
+}
 
+impl EventRow {
     /// Whether it is read together with its neighbours of the same kind.
     pub fn is_run_member(&self) -> bool {
         self.message.is_none()
@@ -130,6 +159,50 @@ impl EventRow {
     }
 }
 
+/// A longer body is left out of the rows of many events, and fetched by itself if it
+/// is wanted.
+pub const INLINE_BYTES: usize = 64 << 10;
+
+/// One row of many: an event without its bodies, where these are long.
+pub struct ShortRow {
+    event: EventRow,
+    is_short: bool,
+}
+
+impl ShortRow {
+    /// Of an event `e`: those of [`EventRow`], empty where the event is long, and
+    /// whether it is short.
+    pub fn columns() -> String {
+        let short = |column: &str| format!("iif({ROW_BYTES} <= {INLINE_BYTES}, {column}, NULL)");
+        format!(
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES} <= {INLINE_BYTES}",
+            short("e.tool"),
+            short("e.metadata"),
+            short("e.media"),
+            short("e.note"),
+            short("e.content"),
+            short("e.message"),
+        )
+    }
+
+    /// The event, bodies included.
+    pub fn get(self, db: &dyn Database, session_id: &Id) -> Result<EventRow> {
+        match self.is_short {
+            true => complete(db, session_id, self.event),
+            false => get_event_row(db, session_id, self.event.seq),
+        }
+    }
+}
+
+impl FromRow<'_> for ShortRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            event: row.read()?,
+            is_short: row.integer(14)? == 1,
+        })
+    }
+}
+
 pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     find_event_text(db, session_id, seq)?
         .map(|row| with_media(db, session_id, row))
@@ -139,13 +212,14 @@ pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
 /// The same without the payloads of its media, for a reader who passes them over.
 pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.is_branch, {COLUMNS}, {BODY}
+        "SELECT {}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
-            AND e.seq = ?2"
+            AND e.seq = ?2",
+        EventRow::COLUMNS
     );
-    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
-        .map(|row| with_slices(db, session_id, EventRow::from_row(&row)?))
+    find(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row| with_slices(db, session_id, row))
         .transpose()
 }
 

@@ -4,6 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, Text, Value, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
@@ -143,7 +144,7 @@ pub fn create_session(
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, {NEXT_BASE})
           RETURNING number"
         );
-        let row = find_row(
+        let number = find_value(
             db,
             &sql,
             &[
@@ -155,15 +156,14 @@ pub fn create_session(
                 host.now_ms().into(),
             ],
         )?;
-        check_number(row.as_ref())?;
+        check_number(number.unwrap_or(0))?;
         get_session(db, &id)
     })
 }
 
 /// Refuses the number of a session that was just written, where there is none left
 /// that the numbers of its events have room for. Part of the transaction.
-pub fn check_number(row: Option<&Row>) -> Result<()> {
-    let number = row.map_or(Ok(0), |row| row.integer(0))?;
+pub fn check_number(number: i64) -> Result<()> {
     if number <= MAX_SESSION_NUMBER {
         return Ok(());
     }
@@ -203,9 +203,8 @@ pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<Text>> {
         Ok(session) => Ok(session),
         Err(error) => {
             let sql = "SELECT json_valid(metadata) FROM cf_agents_sessions WHERE id = ?1";
-            let row = find_row(db, sql, &[id.as_str().into()])?;
-            match row.and_then(|row| row.find_integer(0)) {
-                Some(0) => Err(Error::corrupt_row(id.as_str(), "metadata")),
+            match find_value(db, sql, &[id.as_str().into()])? {
+                Some(Some(0_i64)) => Err(Error::corrupt_row(id.as_str(), "metadata")),
                 _ => Err(error),
             }
         }
@@ -250,18 +249,14 @@ pub fn list_sessions(
 ) -> Result<String> {
     // A long metadata is read by itself, if the page has room for it.
     let sql = format!(
-        r#"SELECT s.active_at, s.number,
-                  {HEAD_JSON} || ',"metadata":',
-                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
-                  {USAGE_JSON}
-                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
-                  || '}}'
+        "SELECT {}
              FROM (SELECT s.*, {ACTIVE_AT} AS active_at
                      FROM cf_agents_sessions AS s
                     WHERE ?2 IS NULL OR s.id = ?2) AS s
             WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
             ORDER BY s.active_at DESC, s.number DESC
-            LIMIT ?1"#
+            LIMIT ?1",
+        ListedSession::columns()
     );
     let params: [Value; 4] = [
         (limit + 1).into(),
@@ -270,6 +265,7 @@ pub fn list_sessions(
         before.map(|cursor| cursor.number).into(),
     ];
     let rows = db.rows(&sql, &params)?;
+    let rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut sessions = String::new();
     let mut shown = 0;
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
@@ -285,27 +281,63 @@ pub fn list_sessions(
     }
     let cursor = match rows.get(..shown).and_then(<[_]>::last) {
         Some(last) if rows.len() > shown => {
-            let cursor = SessionCursor {
-                active_at: last.integer(0)?,
-                number: last.integer(1)?,
-            };
-            format!("\"{}\"", cursor.render())
+            format!("\"{}\"", last.cursor.render())
         }
         _ => "null".to_owned(),
     };
     Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
 }
 
+/// A session of a page: its JSON in three parts.
+struct ListedSession<'r> {
+    cursor: SessionCursor,
+    head: &'r str,
+    /// `None`: the metadata is long, and read by itself.
+    metadata: Option<&'r str>,
+    usage: &'r str,
+}
+
+impl ListedSession<'_> {
+    /// Of a session `s` with `active_at`.
+    fn columns() -> String {
+        format!(
+            r#"s.active_at, s.number,
+                  {HEAD_JSON} || ',"metadata":',
+                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
+                  {USAGE_JSON}
+                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
+                  || '}}'"#
+        )
+    }
+}
+
+impl<'r> FromRow<'r> for ListedSession<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            cursor: SessionCursor {
+                active_at: row.integer(0)?,
+                number: row.integer(1)?,
+            },
+            head: row.text(2)?,
+            metadata: row.find_text(3),
+            usage: row.text(4)?,
+        })
+    }
+}
+
 /// A session's JSON from a row of a page.
-fn session_of(db: &dyn Database, row: &Row) -> Result<String> {
-    let (head, usage) = (row.text(2)?, row.text(4)?);
-    if let Some(metadata) = row.find_text(3) {
+fn session_of(db: &dyn Database, row: &ListedSession<'_>) -> Result<String> {
+    let (head, usage) = (row.head, row.usage);
+    if let Some(metadata) = row.metadata {
         return Ok(format!("{head}{metadata}{usage}"));
     }
     let sql = format!("SELECT {METADATA_JSON} FROM cf_agents_sessions AS s WHERE s.number = ?1");
-    let read = find_row(db, &sql, &[row.integer(1)?.into()])?;
-    let metadata = read.as_ref().and_then(|row| row.find_text(0));
-    Ok(format!("{head}{}{usage}", metadata.unwrap_or("null")))
+    let metadata: Option<Option<String>> = find_value(db, &sql, &[row.cursor.number.into()])?;
+    let metadata = metadata.flatten();
+    Ok(format!(
+        "{head}{}{usage}",
+        metadata.as_deref().unwrap_or("null")
+    ))
 }
 
 /// A change to what a session says of itself. An outer `None` leaves a field

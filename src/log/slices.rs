@@ -108,7 +108,8 @@ pub fn load_slices(
     )?;
     let mut lengths: HashMap<&str, usize> = HashMap::new();
     for row in &rows {
-        *lengths.entry(row.text(0)?).or_default() += row.text(1)?.len();
+        let (field, text): (&str, &str) = row.read()?;
+        *lengths.entry(field).or_default() += text.len();
     }
     // Room at once: what grows by doubling is three times its length meanwhile.
     let mut fields: HashMap<String, String> = lengths
@@ -116,8 +117,9 @@ pub fn load_slices(
         .map(|(field, length)| (field.to_owned(), String::with_capacity(length)))
         .collect();
     for row in rows {
-        if let Some(field) = fields.get_mut(row.text(0)?) {
-            field.push_str(row.text(1)?);
+        let (field, text): (&str, &str) = row.read()?;
+        if let Some(field) = fields.get_mut(field) {
+            field.push_str(text);
         }
     }
     let message = fields.get("message").map(String::as_str).or(message);

@@ -1,7 +1,8 @@
 //! Where a session's log stands: what the next append needs to know, in one
 //! statement that costs the same at any length.
 
-use crate::base::database::{Database, find_row};
+use crate::base::columns::{FromRow, find};
+use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
@@ -32,9 +33,8 @@ pub struct Leaf {
 
 /// The leaf is the newest event, unless another branch was chosen since.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
-    let sql = "
-        SELECT s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id,
-               s.copied_seq
+    let sql = format!(
+        "SELECT {}
           FROM cf_agents_sessions AS s
           LEFT JOIN cf_agents_events AS newest
             ON newest.session_id = s.id
@@ -42,24 +42,37 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
           LEFT JOIN cf_agents_events AS chosen
             ON chosen.session_id = s.id
            AND chosen.seq = s.leaf_seq
-         WHERE s.id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?
-        .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    let newest_seq = row.find_integer(2).unwrap_or(0);
-    let leaf_at = |column: usize| {
-        Some(Leaf {
-            seq: row.find_integer(column)?,
-            id: row.find_text(column + 1)?.to_owned(),
+         WHERE s.id = ?1",
+        Tip::COLUMNS
+    );
+    find(db, &sql, &[session_id.as_str().into()])?
+        .ok_or_else(|| Error::session_not_found(session_id.as_str()))
+}
+
+impl Tip {
+    /// Of a session `s`, with its events `newest` and `chosen`.
+    const COLUMNS: &str =
+        "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq";
+}
+
+impl FromRow<'_> for Tip {
+    fn from_row(row: &Row) -> Result<Self> {
+        let newest_seq = row.find_integer(2).unwrap_or(0);
+        let leaf_at = |column: usize| {
+            Some(Leaf {
+                seq: row.find_integer(column)?,
+                id: row.find_text(column + 1)?.to_owned(),
+            })
+        };
+        let chosen = row
+            .find_integer(1)
+            .filter(|chosen_at| newest_seq <= *chosen_at)
+            .and_then(|_| leaf_at(4));
+        Ok(Tip {
+            newest_seq,
+            seq_floor: row.integer(0)?,
+            copied_seq: row.integer(6)?,
+            leaf: chosen.or_else(|| leaf_at(2)),
         })
-    };
-    let chosen = row
-        .find_integer(1)
-        .filter(|chosen_at| newest_seq <= *chosen_at)
-        .and_then(|_| leaf_at(4));
-    Ok(Tip {
-        newest_seq,
-        seq_floor: row.integer(0)?,
-        copied_seq: row.integer(6)?,
-        leaf: chosen.or_else(|| leaf_at(2)),
-    })
+    }
 }

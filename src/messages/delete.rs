@@ -10,6 +10,7 @@ use serde_json::json;
 
 use super::run::find_run;
 use super::runs::{Place, Runs};
+use crate::base::columns::load_values;
 use crate::base::database::{Database, Value, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
@@ -86,7 +87,7 @@ pub fn tell_deleted(
     last_seq: i64,
     taken: &Taken,
 ) -> Result<()> {
-    let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.id)).collect();
+    let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.link.id)).collect();
     changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
     let changed = find_changed(db, session_id, taken)?;
     let changed: Vec<&str> = changed.values().map(String::as_str).collect();
@@ -113,7 +114,7 @@ pub fn tell_begun_below(
     taken: &Taken,
 ) -> Result<()> {
     let mut children = load_children(db, session_id, seq)?;
-    children.retain(|child| !taken.moved.iter().any(|moved| moved.seq == *child));
+    children.retain(|child| !taken.moved.iter().any(|moved| moved.link.seq == *child));
     if children.is_empty() {
         return Ok(());
     }
@@ -126,8 +127,8 @@ pub fn tell_begun_below(
           WHERE {IS_RUN_MEMBER}"
     );
     let list = Value::Text(json!(children).to_string());
-    let rows = db.rows(&sql, &[session_id.as_str().into(), list])?;
-    let ids: Vec<&str> = rows.iter().map(|row| row.text(0)).collect::<Result<_>>()?;
+    let ids: Vec<String> = load_values(db, &sql, &[session_id.as_str().into(), list])?;
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
 }
 
@@ -144,24 +145,24 @@ fn find_changed(
     let was_in_run: HashMap<i64, bool> = taken
         .gone
         .iter()
-        .map(|gone| (gone.seq, gone.is_run_member))
+        .map(|gone| (gone.link.seq, gone.link.is_run_member))
         .collect();
-    for moved in taken.moved.iter().filter(|moved| moved.is_run_member) {
+    for moved in taken.moved.iter().filter(|moved| moved.link.is_run_member) {
         let began = !was_in_run
-            .get(&moved.parent_before)
+            .get(&moved.link.parent_seq)
             .copied()
             .unwrap_or(false);
         let above = runs.find(moved.parent_seq)?;
         if began != (above == Place::Alone) {
-            changed.insert(moved.seq, moved.id.clone());
+            changed.insert(moved.link.seq, moved.link.id.clone());
         }
         if let Place::Run(start) = above {
             changed.insert(start.seq, start.id);
         }
     }
     let parents = taken.parents();
-    for gone in taken.gone.iter().filter(|gone| gone.is_run_member) {
-        if let Place::Run(start) = runs.find(surviving(&parents, gone.seq))? {
+    for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
+        if let Place::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
             changed.insert(start.seq, start.id);
         }
     }

@@ -8,11 +8,12 @@
 use std::borrow::Cow;
 
 use super::runs::{Place, Runs};
+use crate::base::columns::load;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::numbers::CURSORS_A_SEQ;
-use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::EventLink;
 use crate::store::changes::{Change, find_life, find_position, load_recorded};
 
 /// Rows that a page reads at most to find where runs begin, about: it ends early
@@ -89,40 +90,25 @@ fn told(kind: &'static str, id: String, cursor: i64) -> Change {
     }
 }
 
-struct Append {
-    seq: i64,
-    parent_seq: i64,
-    id: String,
-    is_run_member: bool,
-}
-
 fn load_appends(
     db: &dyn Database,
     session_id: &Id,
     position: i64,
     limit: i64,
-) -> Result<Vec<Append>> {
+) -> Result<Vec<EventLink>> {
     let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.id, {IS_RUN_MEMBER}
+        "SELECT {}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq > ?2
           ORDER BY e.seq
-          LIMIT ?3"
+          LIMIT ?3",
+        EventLink::columns()
     );
     let after_seq = position / CURSORS_A_SEQ;
-    let rows = db.rows(
+    load(
+        db,
         &sql,
         &[session_id.as_str().into(), after_seq.into(), limit.into()],
-    )?;
-    rows.iter()
-        .map(|row| {
-            Ok(Append {
-                seq: row.integer(0)?,
-                parent_seq: row.integer(1)?,
-                id: row.text(2)?.to_owned(),
-                is_run_member: row.integer(3)? == 1,
-            })
-        })
-        .collect()
+    )
 }

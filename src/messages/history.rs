@@ -2,14 +2,15 @@
 //! where the page above begins. Bounded in messages and in bytes, whatever the
 //! path's length.
 
-use super::read::{path_columns, read_path_row};
+use super::read::read_path_row;
 use super::run::find_run_event;
 use super::view::{Gatherer, Message};
 use crate::base::budget::MAX_ANSWER_BYTES;
-use crate::base::database::{Database, Value, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, Value};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::log::row::{EventRow, STARTS_MESSAGE};
+use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{Segment, Step, walk_path};
 
@@ -145,21 +146,28 @@ pub fn walk_items(
             above_seq
         }
     };
-    let columns = path_columns();
+    let columns = ShortRow::columns();
     let mut overlays = Overlays::below(db, session_id, from_seq)?;
     // What lies below an overlay is not worth reading.
     let before_overlay = from_seq - overlays.next_to_seq() + 1;
     let expected = expected.min(before_overlay);
-    walk_path(db, session_id, from_seq, &columns, expected, &mut |row| {
-        if let Some(overlay) = overlays.take_ending_at(row.integer(0)?)? {
-            let above_seq = overlay.range.above_seq;
-            return Ok(match visit(Item::Summary(overlay))? {
-                Step::Stop => Step::Stop,
-                Step::On | Step::Jump(_) => Step::Jump(above_seq),
-            });
-        }
-        visit(Item::Event(read_path_row(db, session_id, &row)?))
-    })
+    walk_path(
+        db,
+        session_id,
+        from_seq,
+        &columns,
+        expected,
+        &mut |place, row| {
+            if let Some(overlay) = overlays.take_ending_at(place.seq)? {
+                let above_seq = overlay.range.above_seq;
+                return Ok(match visit(Item::Summary(overlay))? {
+                    Step::Stop => Step::Stop,
+                    Step::On | Step::Jump(_) => Step::Jump(above_seq),
+                });
+            }
+            visit(Item::Event(read_path_row(db, session_id, row)?))
+        },
+    )
 }
 
 /// The page whose newest message ends where `start` says. Whatever `max_bytes`
@@ -238,7 +246,7 @@ pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[Segment]) 
             segment.from_seq.into(),
             segment.to_seq.into(),
         ];
-        length += find_row(db, &sql, &params)?.map_or(Ok(0), |row| row.integer(0))?;
+        length += find_value(db, &sql, &params)?.unwrap_or(0);
     }
     Ok(length)
 }

@@ -7,11 +7,10 @@ use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::find::find_seqs;
-use crate::log::row::{EventRow, ROW_BYTES};
-use crate::log::row::{complete, get_event_row};
+use crate::log::row::{EventRow, ShortRow, get_event_row};
 use crate::messages::tree::children::load_children;
 use crate::messages::tree::leaf::message_not_found;
-use crate::messages::tree::path::{INLINE_BYTES, Step, walk_path};
+use crate::messages::tree::path::{Step, walk_path};
 
 /// The message of this id. An event in the middle of a run is no message's.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
@@ -90,27 +89,9 @@ fn too_many_branches(some: &[Message], bytes: usize) -> Error {
     }
 }
 
-/// The columns of an event on a path that is walked: those of [`EventRow`], empty
-/// where the event is long, and then its bytes.
-pub fn path_columns() -> String {
-    let short = |column: &str| format!("iif({ROW_BYTES} <= {INLINE_BYTES}, {column}, NULL)");
-    format!(
-        "e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES}",
-        short("e.tool"),
-        short("e.metadata"),
-        short("e.media"),
-        short("e.note"),
-        short("e.content"),
-        short("e.message"),
-    )
-}
-
-/// The event of a walk's row, contents included.
+/// The event of a row of [`ShortRow::columns`], contents included.
 pub fn read_path_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
-    if row.integer(14)? <= INLINE_BYTES as i64 {
-        return complete(db, session_id, EventRow::from_row(row)?);
-    }
-    get_event_row(db, session_id, row.integer(0)?)
+    row.read::<ShortRow>()?.get(db, session_id)
 }
 
 /// The message that a path ends with.
@@ -121,18 +102,25 @@ pub fn message_at_leaf(
 ) -> Result<Option<Message>> {
     let mut gatherer = Gatherer::default();
     let mut found = None;
-    walk_path(db, session_id, leaf_seq, &path_columns(), 1, &mut |row| {
-        found = gatherer
-            .take(read_path_row(db, session_id, &row)?)?
-            .into_iter()
-            .flatten()
-            .next();
-        Ok(if found.is_some() {
-            Step::Stop
-        } else {
-            Step::On
-        })
-    })?;
+    walk_path(
+        db,
+        session_id,
+        leaf_seq,
+        &ShortRow::columns(),
+        1,
+        &mut |_, row| {
+            found = gatherer
+                .take(read_path_row(db, session_id, row)?)?
+                .into_iter()
+                .flatten()
+                .next();
+            Ok(if found.is_some() {
+                Step::Stop
+            } else {
+                Step::On
+            })
+        },
+    )?;
     match found {
         Some(message) => Ok(Some(message)),
         None => gatherer.finish(),

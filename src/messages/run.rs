@@ -6,7 +6,8 @@ use serde_json::Value as Json;
 
 use super::view::MAX_RUN_EVENTS;
 use crate::base::budget::MAX_ANSWER_BYTES;
-use crate::base::database::{Database, Row, find_row};
+use crate::base::columns::{FromRow, find, load};
+use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
@@ -40,11 +41,20 @@ pub struct RunEvent {
     note: Option<String>,
 }
 
-/// A result's call is read from its row; where that is in slices or no JSON, the
-/// last column says so.
-fn columns() -> String {
-    format!(
-        "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
+/// An event of a message as its row has it.
+struct RunRow {
+    event: RunEvent,
+    is_branch: bool,
+    /// Whether the call that it answers has to be read from the whole event.
+    hides_call: bool,
+}
+
+impl RunRow {
+    /// Of an event `e`. A result's call is read from its row; where that is in slices
+    /// or no JSON, the last column says so.
+    fn columns() -> String {
+        format!(
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
          iif(json_valid(coalesce(e.note, '{{}}')),
              json_remove(e.note, '$.reasoning', '$.badArguments', '$.approval', '$.isJson'),
              substr(e.note, 1, 100)),
@@ -54,29 +64,39 @@ fn columns() -> String {
            WHEN e.tool IS NULL THEN e.sliced_bytes > 0
            ELSE NOT json_valid(e.tool)
          END"
-    )
+        )
+    }
+
+    fn complete(mut self, db: &dyn Database, session_id: &Id) -> Result<RunEvent> {
+        if self.hides_call {
+            let whole = get_event_text(db, session_id, self.event.seq)?;
+            self.event.answered = whole.answered_call()?;
+        }
+        Ok(self.event)
+    }
+}
+
+impl FromRow<'_> for RunRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            event: RunEvent {
+                seq: row.integer(0)?,
+                parent_seq: row.integer(1)?,
+                id: row.text(3)?.to_owned(),
+                action: row.text(4)?.to_owned(),
+                is_run_member: row.integer(5)? == 1,
+                bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
+                note: text(7).filter(|note| note != "{}"),
+                answered: text(8),
+            },
+            is_branch: row.integer(2)? == 1,
+            hides_call: row.integer(9)? != 0,
+        })
+    }
 }
 
 impl RunEvent {
-    fn from_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<Self> {
-        let text = |column: usize| row.find_text(column).map(str::to_owned);
-        let seq = row.integer(0)?;
-        let answered = match row.integer(9)? {
-            0 => text(8),
-            _ => get_event_text(db, session_id, seq)?.answered_call()?,
-        };
-        Ok(Self {
-            seq,
-            parent_seq: row.integer(1)?,
-            id: row.text(3)?.to_owned(),
-            action: row.text(4)?.to_owned(),
-            is_run_member: row.integer(5)? == 1,
-            bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
-            note: text(7).filter(|note| note != "{}"),
-            answered,
-        })
-    }
-
     /// What a turn noted of its calls.
     pub fn note(&self) -> Result<Note> {
         Note::parse(self.note.as_deref()).ok_or_else(|| Error::corrupt_row(&self.id, "note"))
@@ -139,10 +159,10 @@ pub fn find_run_event(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq = ?2",
-        columns()
+        RunRow::columns()
     );
-    find_row(db, &sql, &[session_id.as_str().into(), seq.into()])?
-        .map(|row| RunEvent::from_row(db, session_id, &row))
+    find(db, &sql, &[session_id.as_str().into(), seq.into()])?
+        .map(|row: RunRow| row.complete(db, session_id))
         .transpose()
 }
 
@@ -244,16 +264,16 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
             AND e.seq > ?2
           ORDER BY e.seq
           LIMIT ?3",
-        columns()
+        RunRow::columns()
     );
-    let rows = db.rows(&sql, &[session_id.as_str().into(), seq.into(), BITE.into()])?;
+    let params = [session_id.as_str().into(), seq.into(), BITE.into()];
     let mut run = Vec::new();
     let mut last_seq = seq;
-    for row in &rows {
-        if row.integer(2)? == 1 || row.integer(1)? != last_seq || row.integer(5)? != 1 {
+    for row in load::<RunRow>(db, &sql, &params)? {
+        if row.is_branch || row.event.parent_seq != last_seq || !row.event.is_run_member {
             break;
         }
-        let event = RunEvent::from_row(db, session_id, row)?;
+        let event = row.complete(db, session_id)?;
         last_seq = event.seq;
         run.push(event);
     }

@@ -7,7 +7,7 @@ use super::view::MAX_RUN_EVENTS;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::EventLink;
 use crate::messages::tree::path::{Step, walk_path};
 
 /// Where an event stands among runs.
@@ -75,22 +75,22 @@ impl<'a> Runs<'a> {
         // Up to the first event whose place is known, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
         let mut above = Place::Alone;
-        let columns = format!("{IS_RUN_MEMBER}, e.id");
+        let columns = EventLink::columns();
         let known = &self.known;
-        walk_path(self.db, self.session_id, seq, &columns, 2, &mut |row| {
-            let seq = row.integer(0)?;
-            if let Some(place) = known.get(&seq) {
+        walk_path(self.db, self.session_id, seq, &columns, 2, &mut |_, row| {
+            let event: EventLink = row.read()?;
+            if let Some(place) = known.get(&event.seq) {
                 above = place.clone();
                 return Ok(Step::Stop);
             }
-            if row.integer(3)? == 0 {
+            if !event.is_run_member {
                 return Ok(Step::Stop);
             }
             if walked.len() >= MAX_RUN_EVENTS {
                 above = Place::BeyondItsMessage;
                 return Ok(Step::Stop);
             }
-            walked.push((seq, row.text(4)?.to_owned()));
+            walked.push((event.seq, event.id));
             Ok(Step::On)
         })?;
         self.read += walked.len() + 1;

@@ -4,10 +4,11 @@
 
 use super::index::Writer;
 use super::progress::{
-    ASKED, Cursor, NOTHING, State, WHOLE, find_own, find_state, forget, set_state,
+    ASKED, Cursor, NOTHING, State, WHOLE, find_number, find_own, find_state, forget, set_state,
 };
 use super::read::{find_event, load_newest_below};
-use crate::base::database::{Database, atomically, find_row};
+use crate::base::columns::{find, find_value};
+use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 
 /// What a bite indexes at most, and one event more where that is longer: some tens
@@ -103,9 +104,9 @@ fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<State>> {
         (None, true) => ASKED,
         (None | Some(State::Asked { .. }), false) => {
             let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
-            let newest = find_row(db, sql, &[])?.unwrap_or_default();
+            let newest = find_value(db, sql, &[])?;
             State::Building(Cursor {
-                number: newest.integer(0)?,
+                number: newest.unwrap_or(0),
                 from: NOTHING,
             })
         }
@@ -129,11 +130,9 @@ fn bite_of(db: &dyn Database, session_id: &str) -> Result<bool> {
         let Some(state) = find_state(db)? else {
             return Ok(false);
         };
-        let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-        let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+        let Some(number) = find_number(db, session_id)? else {
             return Ok(false);
         };
-        let number = row.integer(0)?;
         let from = state.find_from(db, number)?;
         if from == 0 {
             return Ok(false);
@@ -190,15 +189,7 @@ fn find_begun(db: &dyn Database, number: i64) -> Result<Option<Session>> {
                   AND p.indexed_from > 0
                 ORDER BY p.number DESC
                 LIMIT 1";
-    find_row(db, sql, &[number.into()])?
-        .map(|row| {
-            Ok(Session {
-                number: row.integer(0)?,
-                id: row.text(1)?.to_owned(),
-                from: row.integer(2)?,
-            })
-        })
-        .transpose()
+    Ok(find(db, sql, &[number.into()])?.map(|(number, id, from)| Session { number, id, from }))
 }
 
 /// The session at the cursor, or the next below.
@@ -208,14 +199,13 @@ fn find_next(db: &dyn Database, cursor: Cursor) -> Result<Option<Session>> {
                 WHERE number <= ?1
                 ORDER BY number DESC
                 LIMIT 1";
-    let Some(row) = find_row(db, sql, &[cursor.number.into()])? else {
+    let Some((number, id)) = find(db, sql, &[cursor.number.into()])? else {
         return Ok(None);
     };
-    let number = row.integer(0)?;
     let own = find_own(db, number)?;
     Ok(Some(Session {
         number,
-        id: row.text(1)?.to_owned(),
+        id,
         from: own.unwrap_or_else(|| State::Building(cursor).usual_from(number)),
     }))
 }
@@ -278,11 +268,9 @@ pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
         None | Some(State::Asked { .. }) => return Ok(()),
         Some(state) => state,
     };
-    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-    let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+    let Some(number) = find_number(db, session_id)? else {
         return Ok(());
     };
-    let number = row.integer(0)?;
     let from = Bite::new(db).take(session_id, number, NOTHING)?;
     state.keep(db, number, from)
 }

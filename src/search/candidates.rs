@@ -14,8 +14,9 @@ use super::index::FIRST_PART;
 use super::query::{Query, find_word};
 use super::rank::{Term, rarity};
 use super::terms::load_terms;
-use crate::base::database::{Database, Row, Value, find_row};
-use crate::base::error::Result;
+use crate::base::columns::{find, find_value, load};
+use crate::base::database::{Database, Value};
+use crate::base::error::{Error, Result};
 use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, Search};
 
@@ -174,9 +175,7 @@ fn count_events(db: &dyn Database, number: i64) -> Result<i64> {
         end("DESC"),
         end("ASC"),
     );
-    find_row(db, &sql, &[number.into()])?
-        .unwrap_or_default()
-        .integer(0)
+    find_value(db, &sql, &[number.into()])?.ok_or_else(|| Error::storage("a session is missing"))
 }
 
 /// In how many rows of a range each stands, counted from the newest to a bound, and
@@ -200,9 +199,8 @@ fn count_in(
         .iter()
         .map(|word| {
             let params = [word.as_str().into(), first.into(), last.into()];
-            let rows = db.rows(&sql, &params)?;
-            let row = rows.into_iter().next().unwrap_or_default();
-            let (count, least) = (row.integer(0)?, row.integer(1)?);
+            let (count, least) =
+                find(db, &sql, &params)?.ok_or_else(|| Error::storage("a count is missing"))?;
             // All were counted: what comes later is older than none of them.
             Ok((count, if count < MAX_COUNTED { first } else { least }))
         })
@@ -247,15 +245,12 @@ fn filtered(
     };
     params.push(limit.into());
     params.extend(more);
-    db.rows(&sql, &params)?.iter().map(to_offered).collect()
-}
-
-fn to_offered(row: &Row) -> Result<Offered> {
-    Ok(Offered {
-        place: (row.integer(0)?, row.integer(1)?),
-        score: match row.0.get(2) {
-            Some(Value::Real(score)) => *score,
-            _ => 0.0,
-        },
-    })
+    let offered = load::<(i64, i64, Option<f64>)>(db, &sql, &params)?;
+    Ok(offered
+        .into_iter()
+        .map(|(number, seq, score)| Offered {
+            place: (number, seq),
+            score: score.unwrap_or(0.0),
+        })
+        .collect())
 }

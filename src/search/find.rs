@@ -9,13 +9,15 @@ use serde_json::json;
 use super::candidates::{Offered, load_candidates};
 use super::document::{EventText, MAX_TEXT_BYTES, about, role_of, text_of};
 use super::fuse::{Nearest, fuse};
+use super::progress::find_number;
 use super::query::Query;
 use super::rank::{Candidate, Reading, Term, scores};
 use super::read::find_event;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
 use super::words::each_word;
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::columns::FromRow;
+use crate::base::database::{Database, Row, Value};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -28,15 +30,61 @@ const PAGE: usize = 50;
 /// Slices of 1 MB of each body that a snippet is cut from.
 const SNIPPET_SLICES: i64 = 1;
 
-/// What the ranking reads of an event `e` in a session `s`, at most 8 KiB of each body.
-const CANDIDATE_COLUMNS: &str = "s.number, e.seq, e.action, e.created_at, s.name,
+/// What the ranking reads of an event.
+struct CandidateRow<'r> {
+    /// Its session's number, and its own.
+    place: (i64, i64),
+    event: EventText<'r>,
+}
+
+impl CandidateRow<'_> {
+    /// Of an event `e` in a session `s`, at most 8 KiB of each body.
+    const COLUMNS: &'static str = "s.number, e.seq, e.action, e.created_at, s.name,
                 substr(e.content, 1, 8192),
                 iif(octet_length(e.tool) <= 8192, e.tool, NULL),
                 iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
                 iif(octet_length(e.message) <= 8192, e.message, NULL)";
+}
+
+impl<'r> FromRow<'r> for CandidateRow<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            place: (row.integer(0)?, row.integer(1)?),
+            event: EventText {
+                action: row.text(2)?,
+                created_at: row.integer(3)?,
+                session_name: row.find_text(4),
+                content: row.find_text(5).unwrap_or_default(),
+                tool: row.find_text(6),
+                metadata: row.find_text(7),
+                message: row.find_text(8),
+            },
+        })
+    }
+}
 
 /// What a hit says beside the event's own.
-const HIT_COLUMNS: &str = "s.number, e.seq, s.id, s.name";
+struct HitRow {
+    /// Its session's number, and its own.
+    place: (i64, i64),
+    session_id: String,
+    session_name: Option<String>,
+}
+
+impl HitRow {
+    /// Of an event `e` in a session `s`.
+    const COLUMNS: &str = "s.number, e.seq, s.id, s.name";
+}
+
+impl FromRow<'_> for HitRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            place: (row.integer(0)?, row.integer(1)?),
+            session_id: row.text(2)?.to_owned(),
+            session_name: row.find_text(3).map(str::to_owned),
+        })
+    }
+}
 
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -68,7 +116,10 @@ pub fn find(
     nearest: &Nearest<(i64, i64)>,
 ) -> Result<Vec<Hit>> {
     let query = Query::parse(search.query);
-    let number = find_number(db, search)?;
+    let number = match search.session_id {
+        Some(session_id) => find_number(db, session_id.as_str())?,
+        None => None,
+    };
     if query.is_empty() || (search.session_id.is_some() && number.is_none()) {
         return Ok(Vec::new());
     }
@@ -100,16 +151,6 @@ pub fn find(
     to_hits(db, search, &query, &ranked)
 }
 
-/// The number of the session that is searched, if it is one.
-fn find_number(db: &dyn Database, search: &Search<'_>) -> Result<Option<i64>> {
-    let Some(session_id) = search.session_id else {
-        return Ok(None);
-    };
-    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?;
-    row.map(|row| row.integer(0)).transpose()
-}
-
 /// Reads candidates' texts, some at a time: what stays is what of the query stands
 /// in each.
 struct Reader<'a> {
@@ -129,9 +170,10 @@ impl Reader<'_> {
                 .iter()
                 .map(|offered| (offered.place, offered.score))
                 .collect();
-            for row in load_places(self.db, self.search, CANDIDATE_COLUMNS, &places)? {
-                let index_score = scores.get(&place_of(&row)?).copied().unwrap_or(0.0);
-                let candidate = to_candidate(&row, self.query, self.terms, index_score)?;
+            for row in load_places(self.db, self.search, CandidateRow::COLUMNS, &places)? {
+                let row: CandidateRow = row.read()?;
+                let index_score = scores.get(&row.place).copied().unwrap_or(0.0);
+                let candidate = to_candidate(&row, self.query, self.terms, index_score);
                 self.candidates.push(candidate);
             }
         }
@@ -174,8 +216,9 @@ fn to_hits(
     for page in ranked.chunks(PAGE) {
         let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
         let mut rows = HashMap::new();
-        for row in load_places(db, search, HIT_COLUMNS, &places)? {
-            rows.insert(place_of(&row)?, row);
+        for row in load_places(db, search, HitRow::COLUMNS, &places)? {
+            let row: HitRow = row.read()?;
+            rows.insert(row.place, row);
         }
         for (place, score) in page {
             if hits.len() == search.limit {
@@ -187,10 +230,6 @@ fn to_hits(
         }
     }
     Ok(hits)
-}
-
-fn place_of(row: &Row) -> Result<(i64, i64)> {
-    Ok((row.integer(0)?, row.integer(1)?))
 }
 
 /// These columns of the events at these places that a search may give.
@@ -220,17 +259,14 @@ fn load_places(
     db.rows(&sql, &params)
 }
 
-fn to_candidate(row: &Row, query: &Query, terms: &[Term], index_score: f64) -> Result<Candidate> {
-    let event = EventText {
-        action: row.text(2)?,
-        created_at: row.integer(3)?,
-        session_name: row.find_text(4),
-        content: row.find_text(5).unwrap_or_default(),
-        tool: row.find_text(6),
-        metadata: row.find_text(7),
-        message: row.find_text(8),
-    };
-    let text = text_of(&event, MAX_TEXT_BYTES);
+fn to_candidate(
+    row: &CandidateRow<'_>,
+    query: &Query,
+    terms: &[Term],
+    index_score: f64,
+) -> Candidate {
+    let event = &row.event;
+    let text = text_of(event, MAX_TEXT_BYTES);
     let mut reading = Reading::new(terms);
     let mut is_begun = vec![false; query.prefixes.len()];
     each_word(&text, &mut |word| {
@@ -239,32 +275,32 @@ fn to_candidate(row: &Row, query: &Query, terms: &[Term], index_score: f64) -> R
             *is_begun |= word.starts_with(prefix.as_str());
         }
     });
-    for word in about(&event) {
+    for word in about(event) {
         reading.take_about(&stem(&word));
     }
-    let (session, seq) = place_of(row)?;
+    let (session, seq) = row.place;
     let mut candidate = reading.end(session, seq, event.created_at, index_score);
     candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
     candidate.is_question = text.trim_end().ends_with('?');
-    Ok(candidate)
+    candidate
 }
 
 fn to_hit(
     db: &dyn Database,
-    row: &Row,
+    row: &HitRow,
     score: f64,
     stems: &[String],
     prefixes: &[String],
 ) -> Result<Option<Hit>> {
-    let session_id = row.text(2)?;
-    let Some(event) = find_event(db, session_id, row.integer(1)?, SNIPPET_SLICES)? else {
+    let (_, seq) = row.place;
+    let Some(event) = find_event(db, &row.session_id, seq, SNIPPET_SLICES)? else {
         return Ok(None);
     };
     let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
     let snippet = snippet(&text, stems, prefixes);
     Ok(Some(Hit {
-        session_id: session_id.to_owned(),
-        session_name: row.find_text(3).map(str::to_owned),
+        session_id: row.session_id.clone(),
+        session_name: row.session_name.clone(),
         role: role_of(&event.action).to_owned(),
         snippet: snippet.text,
         highlights: snippet.highlights,

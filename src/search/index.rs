@@ -6,10 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use super::progress::{self, State, find_state};
+use super::progress::{self, State, find_number, find_state};
 use super::stem::stem;
 use super::words::Cutter;
-use crate::base::database::{Database, MAX_LIST_BYTES, Value, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, MAX_LIST_BYTES, Value};
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
@@ -77,11 +78,9 @@ pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<Place>> 
     let Some(state) = find_state(db)? else {
         return Ok(None);
     };
-    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
-    let Some(row) = find_row(db, sql, &[session_id.into()])? else {
+    let Some(number) = find_number(db, session_id)? else {
         return Ok(None);
     };
-    let number = row.integer(0)?;
     Ok(Some(Place {
         number,
         state,
@@ -158,13 +157,8 @@ impl<'a> Writer<'a> {
                    SELECT max(coalesce(max(rowid_) + 1, 0), ?1), ?2, ?3
                      FROM cf_agents_search_parts
                 RETURNING rowid_";
-        let row = find_row(
-            self.db,
-            sql,
-            &[FIRST_PART.into(), number.into(), seq.into()],
-        )?;
-        row.ok_or_else(|| Error::storage("a part without a number"))?
-            .integer(0)
+        let params = [FIRST_PART.into(), number.into(), seq.into()];
+        find_value(self.db, sql, &params)?.ok_or_else(|| Error::storage("a part without a number"))
     }
 
     fn push(&mut self, rowid: i64, stems: &str, words: &str, about: &str) -> Result<()> {

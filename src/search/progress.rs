@@ -11,7 +11,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::database::{Database, Value, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, Value};
 use crate::base::error::{Error, Result};
 
 const KEY: &str = "search";
@@ -44,9 +45,9 @@ pub const ASKED: State = State::Asked { asked: true };
 /// `None`: the agent has never searched, and pays nothing. One row read.
 pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
-    find_row(db, sql, &[KEY.into()])?
-        .map(|row| {
-            serde_json::from_str(row.text(0)?)
+    find_value::<String>(db, sql, &[KEY.into()])?
+        .map(|state| {
+            serde_json::from_str(&state)
                 .map_err(|_| Error::storage("the index's state can't be read"))
         })
         .transpose()
@@ -106,12 +107,16 @@ impl State {
     }
 }
 
+/// The number of a session; `None`: there is no such session.
+pub fn find_number(db: &dyn Database, session_id: &str) -> Result<Option<i64>> {
+    let sql = "SELECT number FROM cf_agents_sessions WHERE id = ?1";
+    find_value(db, sql, &[session_id.into()])
+}
+
 /// What a session's own row says.
 pub fn find_own(db: &dyn Database, number: i64) -> Result<Option<i64>> {
     let sql = "SELECT indexed_from FROM cf_agents_search_progress WHERE number = ?1";
-    find_row(db, sql, &[number.into()])?
-        .map(|row| row.integer(0))
-        .transpose()
+    find_value(db, sql, &[number.into()])
 }
 
 /// Forgets a session's own row.

@@ -4,11 +4,9 @@
 use std::collections::HashMap;
 
 use super::document::EventText;
+use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
-
-/// What stands in an event's row `e`, and how many bytes of it are in slices.
-const ROW: &str = "e.seq, e.id, e.action, e.created_at, e.sliced_bytes";
 
 /// An event's bodies.
 pub struct Stored {
@@ -42,6 +40,71 @@ impl Stored {
     }
 }
 
+/// An event's row.
+struct StoredRow {
+    event: Stored,
+    /// Bytes of its bodies that are in slices.
+    sliced_bytes: i64,
+}
+
+impl StoredRow {
+    /// Of an event `e`. `body` gives the SQL of one of the bodies.
+    fn columns(body: impl Fn(&str) -> String) -> String {
+        let bodies = ["content", "tool", "metadata", "message"]
+            .map(body)
+            .join(", ");
+        format!("e.seq, e.id, e.action, e.created_at, e.sliced_bytes, {bodies}")
+    }
+
+    /// The event, with what `max_slices` of each body hold.
+    fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<Stored> {
+        let mut event = self.event;
+        if self.sliced_bytes == 0 {
+            return Ok(event);
+        }
+        let mut sliced = load_slices(db, session_id, event.seq, max_slices)?;
+        event.content = sliced.remove("content").or(event.content);
+        event.tool = sliced.remove("tool").or(event.tool);
+        event.metadata = sliced.remove("metadata").or(event.metadata);
+        event.message = sliced.remove("message").or(event.message);
+        Ok(event)
+    }
+}
+
+impl FromRow<'_> for StoredRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            event: Stored {
+                seq: row.integer(0)?,
+                id: row.text(1)?.to_owned(),
+                action: row.text(2)?.to_owned(),
+                created_at: row.integer(3)?,
+                content: text(5),
+                tool: text(6),
+                metadata: text(7),
+                message: text(8),
+            },
+            sliced_bytes: row.integer(4)?,
+        })
+    }
+}
+
+/// One row of many: an event that is read by itself, if it is long.
+struct PageRow {
+    row: StoredRow,
+    is_short: bool,
+}
+
+impl FromRow<'_> for PageRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            row: row.read()?,
+            is_short: row.integer(9)? == 1,
+        })
+    }
+}
+
 /// An event, its bodies cut after so many slices of 1 MB each.
 pub fn find_event(
     db: &dyn Database,
@@ -50,14 +113,14 @@ pub fn find_event(
     max_slices: i64,
 ) -> Result<Option<Stored>> {
     let sql = format!(
-        "SELECT {ROW}, e.content, e.tool, e.metadata, e.message
+        "SELECT {}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
-            AND e.seq = ?2"
+            AND e.seq = ?2",
+        StoredRow::columns(|body| format!("e.{body}"))
     );
-    let rows = db.rows(&sql, &[session_id.into(), seq.into()])?;
-    rows.first()
-        .map(|row| from_row(db, session_id, row, max_slices))
+    find(db, &sql, &[session_id.into(), seq.into()])?
+        .map(|row: StoredRow| row.complete(db, session_id, max_slices))
         .transpose()
 }
 
@@ -73,11 +136,9 @@ pub fn load_newest_below(
     let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
                  + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
                  + e.sliced_bytes";
-    let bodies = ["content", "tool", "metadata", "message"]
-        .map(|body| format!("iif({bytes} <= ?4, e.{body}, NULL)"))
-        .join(", ");
+    let columns = StoredRow::columns(|body| format!("iif({bytes} <= ?4, e.{body}, NULL)"));
     let sql = format!(
-        "SELECT {ROW}, {bodies}, {bytes} <= ?4
+        "SELECT {columns}, {bytes} <= ?4
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq < ?2
@@ -90,36 +151,14 @@ pub fn load_newest_below(
         limit.into(),
         inline_bytes.into(),
     ];
-    let rows = db.rows(&sql, &params)?;
-    rows.iter()
-        .map(|row| {
-            let is_short = row.integer(9)? == 1;
-            let stored = is_short.then(|| from_row(db, session_id, row, 0));
-            Ok((row.integer(0)?, stored.transpose()?))
+    load::<PageRow>(db, &sql, &params)?
+        .into_iter()
+        .map(|PageRow { row, is_short }| {
+            let seq = row.event.seq;
+            let stored = is_short.then(|| row.complete(db, session_id, 0));
+            Ok((seq, stored.transpose()?))
         })
         .collect()
-}
-
-fn from_row(db: &dyn Database, session_id: &str, row: &Row, max_slices: i64) -> Result<Stored> {
-    let seq = row.integer(0)?;
-    let mut sliced = match row.integer(4)? {
-        0 => HashMap::new(),
-        _ => load_slices(db, session_id, seq, max_slices)?,
-    };
-    let mut body = |column: usize, name: &str| {
-        let stored = row.find_text(column).map(str::to_owned);
-        sliced.remove(name).or(stored)
-    };
-    Ok(Stored {
-        seq,
-        id: row.text(1)?.to_owned(),
-        action: row.text(2)?.to_owned(),
-        created_at: row.integer(3)?,
-        content: body(5, "content"),
-        tool: body(6, "tool"),
-        metadata: body(7, "metadata"),
-        message: body(8, "message"),
-    })
 }
 
 fn load_slices(
@@ -139,8 +178,8 @@ fn load_slices(
     )?;
     let mut bodies: HashMap<String, String> = HashMap::new();
     for row in &rows {
-        let body = bodies.entry(row.text(0)?.to_owned()).or_default();
-        body.push_str(row.text(1)?);
+        let (field, text): (&str, &str) = row.read()?;
+        bodies.entry(field.to_owned()).or_default().push_str(text);
     }
     Ok(bodies)
 }

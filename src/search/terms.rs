@@ -7,6 +7,7 @@ use serde_json::json;
 use super::document::EVERY_DOCUMENT;
 use super::query::Query;
 use super::rank::{Term, rarity};
+use crate::base::columns::load;
 use crate::base::database::{Database, Value};
 use crate::base::error::Result;
 
@@ -26,11 +27,8 @@ pub fn load_terms(
           CROSS JOIN {words_table} AS found
              ON found.term = wanted.value"
     );
-    let rows = db.rows(&sql, &[Value::Text(json!(wanted).to_string())])?;
-    let mut counts = HashMap::new();
-    for row in &rows {
-        counts.insert(row.text(0)?.to_owned(), row.integer(1)?);
-    }
+    let rows = load(db, &sql, &[Value::Text(json!(wanted).to_string())])?;
+    let counts: HashMap<String, i64> = rows.into_iter().collect();
     let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
     Ok(stems
         .into_iter()

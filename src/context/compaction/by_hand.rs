@@ -4,7 +4,7 @@ use crate::base::database::{Database, Text, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::EventLink;
 use crate::log::tip::get_tip;
 use crate::messages::run::{get_run_event, load_run_from};
 use crate::messages::tree::leaf::get_seq;
@@ -100,9 +100,14 @@ fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Resu
         above_seq: 0,
     };
     let mut passed = 0;
-    walk_path(db, session_id, from_seq, IS_RUN_MEMBER, 2, &mut |row| {
-        let (seq, parent_seq, is_run_member) =
-            (row.integer(0)?, row.integer(1)?, row.integer(3)? == 1);
+    let columns = EventLink::columns();
+    walk_path(db, session_id, from_seq, &columns, 2, &mut |_, row| {
+        let EventLink {
+            seq,
+            parent_seq,
+            is_run_member,
+            ..
+        } = row.read()?;
         // The first row is where it starts; one above it belongs to it only in a run.
         if passed > 0 && !is_run_member {
             return Ok(Step::Stop);

@@ -14,6 +14,7 @@ use super::lines::{
     count, render, render_within,
 };
 use super::memory::export::MemoryExport;
+use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, Value, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -22,24 +23,20 @@ use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::Own;
 use crate::log::event::StoredTool;
 use crate::log::find::find_seqs;
-use crate::log::row::EventRow;
-use crate::log::row::{complete, get_event_row};
+use crate::log::row::ShortRow;
 use crate::log::sessions::ACTIVE_AT;
 use crate::log::tip::{Tip, get_tip};
 use crate::messages::tree::overlays;
-use crate::messages::tree::path::INLINE_BYTES;
+use crate::messages::tree::path::PathRow;
 
 /// What a line says beside its bodies: its ids, its times and its fields' names.
 const LINE_ROOM_BYTES: usize = 2 << 10;
 
-/// Rows that one statement reads. With bodies of at most [`INLINE_BYTES`] each, 8 MiB.
+/// Rows that one statement reads. With bodies of at most `INLINE_BYTES` each, 8 MiB.
 const MAX_BITE: i64 = 128;
 
 /// Entries of the feed that one statement reads; they are small.
 const CHANGES_BITE: i64 = 1000;
-
-const ALL_BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
-    + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0) + e.sliced_bytes";
 
 /// What is to be written next.
 enum Section {
@@ -76,16 +73,16 @@ impl Export {
                     WHERE id = ?1
                       AND leaf_chosen_at >= ?2";
         let params = [session_id.as_str().into(), tip.newest_seq.into()];
-        let chosen = find_row(db, sql, &params)?.and_then(|row| row.find_integer(0));
+        let chosen = find_value::<Option<i64>>(db, sql, &params)?.flatten();
         let chosen_leaf = tip.leaf.filter(|leaf| chosen == Some(leaf.seq));
         let sql = "SELECT max(cursor) FROM cf_agents_changes WHERE session_id = ?1";
-        let row = find_row(db, sql, &[session_id.as_str().into()])?;
+        let last_cursor = find_value::<Option<i64>>(db, sql, &[session_id.as_str().into()])?;
         Ok(Self {
             session_id: session_id.clone(),
             number,
             created_at,
             last_seq: tip.newest_seq,
-            last_cursor: row.and_then(|row| row.find_integer(0)).unwrap_or(0),
+            last_cursor: last_cursor.flatten().unwrap_or(0),
             chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
             section: Section::Session(render(&session)?),
             bite: MAX_BITE,
@@ -164,19 +161,14 @@ impl Export {
         page: &mut String,
     ) -> Result<Option<i64>> {
         let sql = format!(
-            "SELECT e.seq, e.parent_seq, e.is_branch, e.id, e.action,
-                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.tool, NULL),
-                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.metadata, NULL),
-                    e.message_dated, e.created_at, e.sliced_bytes, e.media, e.note,
-                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.content, NULL),
-                    iif({ALL_BYTES} <= {INLINE_BYTES}, e.message, NULL),
-                    {ALL_BYTES}, e.parent_id, e.written_at, e.content IS NULL
+            "SELECT {}
                FROM cf_agents_events AS e
               WHERE e.session_id = ?1
                 AND e.seq > ?2
                 AND e.seq <= ?3
               ORDER BY e.seq
-              LIMIT ?4"
+              LIMIT ?4",
+            ExportedRow::columns()
         );
         let params: [Value; 4] = [
             self.session_id.as_str().into(),
@@ -203,22 +195,19 @@ impl Export {
         // Where few fill a page, more would be read in vain.
         self.bite = (added as i64 * 2).clamp(1, MAX_BITE);
         match rows.get(added.saturating_sub(1)) {
-            Some(last) if has_more => last.integer(0).map(Some),
+            Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
             _ => Ok(None),
         }
     }
 
     fn event(&self, db: &dyn Database, row: &Row) -> Result<String> {
-        let seq = row.integer(0)?;
-        let mut event = match row.integer(14)? <= INLINE_BYTES as i64 {
-            true => complete(db, &self.session_id, EventRow::from_row(row)?)?,
-            false => get_event_row(db, &self.session_id, seq)?,
-        };
+        let row: ExportedRow = row.read()?;
+        let mut event = row.event.get(db, &self.session_id)?;
         let damaged = |what: &'static str| {
             let id = event.id.clone();
             move |_: serde_json::Error| Error::corrupt_row(&id, what)
         };
-        let has_content = row.integer(17)? == 0 || !event.content.is_empty();
+        let has_content = row.has_content || !event.content.is_empty();
         let message = event.message.take().map(object_of);
         if message.is_some() {
             // The message says it again: a long text is not held twice.
@@ -230,9 +219,9 @@ impl Export {
             LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
         let out = EventOut {
             kind: Kind::Event,
-            seq,
+            seq: event.seq,
             id: &event.id,
-            parent_id: row.find_text(15),
+            parent_id: row.parent_id,
             action: &event.action,
             content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
             tool: match &event.tool {
@@ -243,7 +232,7 @@ impl Export {
             message: raw(message.as_deref()).map_err(damaged("message"))?,
             note: raw(event.note.as_deref()).map_err(damaged("note"))?,
             created_at: event.created_at,
-            written_at: row.integer(16)?,
+            written_at: row.written_at,
         };
         render_within(&out, bytes)
     }
@@ -282,31 +271,32 @@ impl Export {
             self.last_cursor.into(),
             CHANGES_BITE.into(),
         ];
-        let rows = db.rows(
-            "SELECT cursor, type, id, changed_at
-               FROM cf_agents_changes
-              WHERE session_id = ?1
-                AND cursor > ?2
-                AND cursor <= ?3
-              ORDER BY cursor
-              LIMIT ?4",
+        let rows: Vec<ChangeRow> = load(
+            db,
+            &format!(
+                "SELECT {}
+                   FROM cf_agents_changes
+                  WHERE session_id = ?1
+                    AND cursor > ?2
+                    AND cursor <= ?3
+                  ORDER BY cursor
+                  LIMIT ?4",
+                ChangeRow::COLUMNS
+            ),
             &params,
         )?;
-        for row in &rows {
+        let is_full = rows.len() as i64 == CHANGES_BITE;
+        let last_cursor = rows.last().map(|row| row.cursor).filter(|_| is_full);
+        for row in rows {
             page.push_str(&render(&ChangeLine {
                 kind: Kind::Change,
-                cursor: count(row.integer(0)?),
-                change: row.text(1)?.to_owned(),
-                id: row
-                    .find_text(2)
-                    .and_then(|id| Id::parse(id.to_owned()).ok()),
-                changed_at: count(row.integer(3)?),
+                cursor: count(row.cursor),
+                change: row.kind,
+                id: row.id.and_then(|id| Id::parse(id).ok()),
+                changed_at: count(row.changed_at),
             })?);
         }
-        match rows.last() {
-            Some(last) if rows.len() as i64 == CHANGES_BITE => last.integer(0).map(Some),
-            _ => Ok(None),
-        }
+        Ok(last_cursor)
     }
 
     fn end(&mut self, db: &dyn Database) -> Result<String> {
@@ -321,6 +311,55 @@ impl Export {
             kind: Kind::End,
             events: Count(self.events),
             leaf_id: chosen,
+        })
+    }
+}
+
+/// An event, and what only its line says beside it.
+struct ExportedRow<'r> {
+    event: ShortRow,
+    parent_id: Option<&'r str>,
+    written_at: i64,
+    has_content: bool,
+}
+
+impl ExportedRow<'_> {
+    /// Of an event `e`.
+    fn columns() -> String {
+        let event = ShortRow::columns();
+        format!("{event}, e.parent_id, e.written_at, e.content IS NOT NULL")
+    }
+}
+
+impl<'r> FromRow<'r> for ExportedRow<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            event: row.read()?,
+            parent_id: row.find_text(15),
+            written_at: row.integer(16)?,
+            has_content: row.integer(17)? == 1,
+        })
+    }
+}
+
+struct ChangeRow {
+    cursor: i64,
+    kind: String,
+    id: Option<String>,
+    changed_at: i64,
+}
+
+impl ChangeRow {
+    const COLUMNS: &str = "cursor, type, id, changed_at";
+}
+
+impl FromRow<'_> for ChangeRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            cursor: row.integer(0)?,
+            kind: row.text(1)?.to_owned(),
+            id: row.find_text(2).map(str::to_owned),
+            changed_at: row.integer(3)?,
         })
     }
 }
@@ -347,42 +386,83 @@ fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {
     text.map(serde_json::from_str).transpose()
 }
 
+struct SessionRow {
+    number: i64,
+    agent_id: String,
+    name: Option<String>,
+    parent_session_id: Option<String>,
+    metadata: Option<String>,
+    created_at: i64,
+    active_at: i64,
+    input_tokens: i64,
+    output_tokens: i64,
+    cost: f64,
+    cached_input_tokens: i64,
+}
+
+impl SessionRow {
+    /// Of a session `s`.
+    fn columns() -> String {
+        format!(
+            "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
+             s.input_tokens, s.output_tokens, s.cost, s.cached_input_tokens"
+        )
+    }
+}
+
+impl FromRow<'_> for SessionRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column: usize| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            number: row.integer(0)?,
+            agent_id: row.text(1)?.to_owned(),
+            name: text(2),
+            parent_session_id: text(3),
+            metadata: text(4),
+            created_at: row.integer(5)?,
+            active_at: row.integer(6)?,
+            input_tokens: row.integer(7)?,
+            output_tokens: row.integer(8)?,
+            cost: match row.0.get(9) {
+                Some(Value::Real(cost)) => *cost,
+                Some(Value::Integer(cost)) => *cost as f64,
+                _ => 0.0,
+            },
+            cached_input_tokens: row.integer(10)?,
+        })
+    }
+}
+
 fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, SessionLine)> {
     let sql = format!(
-        "SELECT s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at,
-                {ACTIVE_AT}, s.input_tokens, s.output_tokens, s.cost, s.cached_input_tokens
+        "SELECT {}
            FROM cf_agents_sessions AS s
-          WHERE s.id = ?1"
+          WHERE s.id = ?1",
+        SessionRow::columns()
     );
-    let row = find_row(db, &sql, &[session_id.as_str().into()])?
+    let row: SessionRow = find(db, &sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     let damaged = |what: &'static str| move |_| Error::corrupt_row(session_id.as_str(), what);
-    let cost = match row.0.get(9) {
-        Some(Value::Real(cost)) => *cost,
-        Some(Value::Integer(cost)) => *cost as f64,
-        _ => 0.0,
-    };
     let line = SessionLine {
         kind: Kind::Session,
         format: Count(FORMAT),
         id: session_id.clone(),
-        agent_id: row.text(1)?.to_owned(),
-        name: row.find_text(2).map(str::to_owned),
-        parent_session_id: row
-            .find_text(3)
-            .and_then(|id| Id::parse(id.to_owned()).ok()),
+        agent_id: row.agent_id,
+        name: row.name,
+        parent_session_id: row.parent_session_id.and_then(|id| Id::parse(id).ok()),
         metadata: row
-            .find_text(4)
+            .metadata
+            .as_deref()
             .map(serde_json::from_str)
             .transpose()
             .map_err(damaged("metadata"))?,
-        created_at: count(row.integer(5)?),
-        updated_at: count(row.integer(6)?),
+        created_at: count(row.created_at),
+        updated_at: count(row.active_at),
         usage: Usage {
-            input_tokens: count(row.integer(7)?),
-            output_tokens: count(row.integer(8)?),
-            cost: serde_json::value::to_raw_value(&cost).map_err(damaged("usage"))?,
-            cached_input_tokens: Some(count(row.integer(10)?)).filter(|count| count.0 > 0),
+            input_tokens: count(row.input_tokens),
+            output_tokens: count(row.output_tokens),
+            cost: serde_json::value::to_raw_value(&row.cost).map_err(damaged("usage"))?,
+            cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
         },
         // Also where the newest events are deleted before their page is read.
         seq_floor: count(tip.last_seq()),
@@ -390,5 +470,5 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
             .filter(|own| *own != Own::default())
             .map(SettingsPart::from),
     };
-    Ok((row.integer(0)?, line))
+    Ok((row.number, line))
 }

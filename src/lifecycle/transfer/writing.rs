@@ -13,7 +13,8 @@ use super::memory::import::MemoryImport;
 use super::pending::{Pending, Reading};
 use super::rights::Sender;
 use crate::access::Rule;
-use crate::base::database::{Database, MAX_LIST_BYTES, Value, atomically, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, MAX_LIST_BYTES, Value, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -419,8 +420,8 @@ impl Writing {
                          ?16, {NEXT_BASE})
               RETURNING number"
             );
-            let row = find_row(db, &sql, &params)?;
-            check_number(row.as_ref())?;
+            let number = find_value(db, &sql, &params)?;
+            check_number(number.unwrap_or(0))?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

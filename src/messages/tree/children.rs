@@ -1,13 +1,15 @@
 //! The events right below one event: the row right after it, if that is its
 //! child, and the rows that the branch index leads to.
 
+use crate::base::columns::load_values;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
 /// The children's `seq`, oldest first. `parent_seq` 0: the roots.
 pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Result<Vec<i64>> {
-    let rows = db.rows(
+    load_values(
+        db,
         "SELECT seq
            FROM (SELECT seq, parent_seq, is_branch
                    FROM cf_agents_events
@@ -25,6 +27,5 @@ pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Res
             AND is_branch = 1
           ORDER BY seq",
         &[session_id.as_str().into(), parent_seq.into()],
-    )?;
-    rows.iter().map(|row| row.integer(0)).collect()
+    )
 }

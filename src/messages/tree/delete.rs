@@ -8,12 +8,13 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::overlays::splice;
-use crate::base::database::{Database, Value};
+use crate::base::columns::{FromRow, load};
+use crate::base::database::{Database, Row, Value};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
+use crate::log::row::EventLink;
 use crate::log::slices::delete_slices;
 use crate::log::tip::Tip;
 use crate::search::index;
@@ -31,20 +32,31 @@ pub struct Taken {
 
 /// An event that went.
 pub struct Gone {
-    pub seq: i64,
-    pub parent_seq: i64,
-    pub id: String,
-    pub is_run_member: bool,
+    pub link: EventLink,
     /// Where media was cut out of it.
     media: Option<String>,
 }
 
+impl Gone {
+    /// Of an event `e`.
+    fn columns() -> String {
+        format!("{}, e.media", EventLink::columns())
+    }
+}
+
+impl FromRow<'_> for Gone {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            link: row.read()?,
+            media: row.find_text(5).map(str::to_owned),
+        })
+    }
+}
+
 /// An event whose parent went.
 pub struct Moved {
-    pub seq: i64,
-    pub id: String,
-    pub is_run_member: bool,
-    pub parent_before: i64,
+    /// As it was before.
+    pub link: EventLink,
     /// 0: it is a root now.
     pub parent_seq: i64,
 }
@@ -54,7 +66,7 @@ impl Taken {
     pub fn parents(&self) -> HashMap<i64, i64> {
         self.gone
             .iter()
-            .map(|gone| (gone.seq, gone.parent_seq))
+            .map(|gone| (gone.link.seq, gone.link.parent_seq))
             .collect()
     }
 }
@@ -83,7 +95,7 @@ pub fn delete_seqs(
     let uses: Vec<(i64, &str)> = taken
         .gone
         .iter()
-        .filter_map(|gone| Some((gone.seq, gone.media.as_deref()?)))
+        .filter_map(|gone| Some((gone.link.seq, gone.media.as_deref()?)))
         .collect();
     db.run(
         "DELETE FROM cf_agents_events
@@ -126,24 +138,14 @@ pub fn delete_seqs(
 
 fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Gone>> {
     let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.id, {IS_RUN_MEMBER}, e.media
+        "SELECT {}
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
-            AND e.seq = doomed.value"
+            AND e.seq = doomed.value",
+        Gone::columns()
     );
-    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
-    rows.iter()
-        .map(|row| {
-            Ok(Gone {
-                seq: row.integer(0)?,
-                parent_seq: row.integer(1)?,
-                id: row.text(2)?.to_owned(),
-                is_run_member: row.integer(3)? == 1,
-                media: row.find_text(4).map(str::to_owned),
-            })
-        })
-        .collect()
+    load(db, &sql, &[here.clone(), doomed.clone()])
 }
 
 /// Each doomed event with its nearest surviving ancestor (0: none).
@@ -163,9 +165,9 @@ fn load_orphans(
     doomed: &Value,
     parents: &HashMap<i64, i64>,
 ) -> Result<Vec<Moved>> {
-    let is_run_member = IS_RUN_MEMBER.replace("e.", "child.");
+    let columns = EventLink::columns().replace("e.", "child.");
     let sql = format!(
-        "SELECT child.seq, child.parent_seq, child.id, {is_run_member}
+        "SELECT {columns}
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS child
              ON child.session_id = ?1
@@ -176,28 +178,22 @@ fn load_orphans(
             AND child.parent_seq = doomed.value
             AND child.is_branch = 0
          UNION ALL
-         SELECT child.seq, child.parent_seq, child.id, {is_run_member}
+         SELECT {columns}
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS child INDEXED BY cf_agents_events_by_parent
              ON child.session_id = ?1
             AND child.parent_seq = doomed.value
             AND child.is_branch = 1"
     );
-    let rows = db.rows(&sql, &[here.clone(), doomed.clone()])?;
-    let mut orphans = Vec::with_capacity(rows.len());
-    for row in &rows {
-        let (seq, parent_before) = (row.integer(0)?, row.integer(1)?);
-        if !parents.contains_key(&seq) {
-            orphans.push(Moved {
-                seq,
-                id: row.text(2)?.to_owned(),
-                is_run_member: row.integer(3)? == 1,
-                parent_before,
-                parent_seq: surviving(parents, parent_before),
-            });
-        }
-    }
-    Ok(orphans)
+    let children: Vec<EventLink> = load(db, &sql, &[here.clone(), doomed.clone()])?;
+    Ok(children
+        .into_iter()
+        .filter(|child| !parents.contains_key(&child.seq))
+        .map(|link| Moved {
+            parent_seq: surviving(parents, link.parent_seq),
+            link,
+        })
+        .collect())
 }
 
 /// After the deletion: whether a child follows its new parent directly is read
@@ -218,7 +214,11 @@ fn adopt(db: &dyn Database, here: &Value, orphans: &[Moved]) -> Result<()> {
                                            AND between_them.seq < ?2)
               WHERE session_id = ?1
                 AND seq = ?2",
-            &[here.clone(), orphan.seq.into(), orphan.parent_seq.into()],
+            &[
+                here.clone(),
+                orphan.link.seq.into(),
+                orphan.parent_seq.into(),
+            ],
         )?;
     }
     Ok(())

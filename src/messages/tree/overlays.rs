@@ -9,8 +9,9 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::path::{Segment, Step, load_segments, walk_path};
-use crate::base::database::{Database, Row, Text, Value, find_row};
+use super::path::{PathRow, Segment, Step, load_segments, walk_path};
+use crate::base::columns::{FromRow, find, find_value, load, load_values};
+use crate::base::database::{Database, Row, Text, Value};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -44,9 +45,11 @@ pub struct Range {
     pub above_seq: i64,
 }
 
-const COLUMNS: &str = "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_before, tokens_after, created_at";
-
 impl Overlay {
+    const COLUMNS: &str = "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_before, tokens_after, created_at";
+}
+
+impl FromRow<'_> for Overlay {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             id: row.text(0)?.to_owned(),
@@ -61,6 +64,29 @@ impl Overlay {
             tokens_before: row.find_integer(7),
             tokens_after: row.find_integer(8),
             created_at: row.integer(9)?,
+        })
+    }
+}
+
+/// An overlay without its summary, which is long.
+struct OverlayEdges {
+    id: String,
+    from_id: String,
+    to_id: String,
+    to_seq: i64,
+}
+
+impl OverlayEdges {
+    const COLUMNS: &str = "id, from_id, to_id, to_seq";
+}
+
+impl FromRow<'_> for OverlayEdges {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            id: row.text(0)?.to_owned(),
+            from_id: row.text(1)?.to_owned(),
+            to_id: row.text(2)?.to_owned(),
+            to_seq: row.integer(3)?,
         })
     }
 }
@@ -86,19 +112,19 @@ impl<'a> Overlays<'a> {
 
     fn advance(&mut self, seq: i64) -> Result<()> {
         let sql = format!(
-            "SELECT {COLUMNS}
+            "SELECT {}
                FROM cf_agents_compactions
               WHERE session_id = ?1
                 AND to_seq <= ?2
               ORDER BY to_seq DESC, from_seq, number DESC
-              LIMIT 1"
+              LIMIT 1",
+            Overlay::COLUMNS
         );
-        let row = find_row(
+        self.next = find(
             self.db,
             &sql,
             &[self.session_id.as_str().into(), seq.into()],
         )?;
-        self.next = row.as_ref().map(Overlay::from_row).transpose()?;
         Ok(())
     }
 
@@ -159,6 +185,11 @@ fn holds(path: &[Segment], seq: i64) -> bool {
         .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq))
 }
 
+const INSERT: &str = "
+    INSERT INTO cf_agents_compactions
+           (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
+            tokens_before, tokens_after, created_at)";
+
 /// What a new overlay says and hides.
 pub struct NewOverlay<'a> {
     pub range: Range,
@@ -178,13 +209,14 @@ pub fn insert(
 ) -> Result<Id> {
     let id = Id::mint_compaction(host);
     check_room(db, session_id)?;
-    db.run(
-        "INSERT INTO cf_agents_compactions
-                (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
-                 tokens_before, tokens_after, created_at)
+    let sql = format!(
+        "{INSERT}
          SELECT ?1, ?2, ?3, coalesce(max(number), 0) + 1, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11
            FROM cf_agents_compactions
-          WHERE session_id = ?1",
+          WHERE session_id = ?1"
+    );
+    db.run(
+        &sql,
         &[
             session_id.as_str().into(),
             new.range.to_seq.into(),
@@ -205,8 +237,8 @@ pub fn insert(
 /// Whether the session may have one more.
 pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?;
-    if row.map_or(Ok(0), |row| row.integer(0))? < MAX_OVERLAYS {
+    let count = find_value(db, sql, &[session_id.as_str().into()])?;
+    if count.unwrap_or(0) < MAX_OVERLAYS {
         return Ok(());
     }
     Err(Error::invalid(
@@ -243,25 +275,21 @@ pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
           ORDER BY number
           LIMIT {MAX_OVERLAYS}"
     );
-    let rows = db.rows(&sql, &[session_id.as_str().into()])?;
-    let overlays = rows
-        .iter()
-        .map(|row| row.text(0))
-        .collect::<Result<Vec<_>>>()?;
+    let overlays: Vec<String> = load_values(db, &sql, &[session_id.as_str().into()])?;
     Ok(format!("[{}]", overlays.join(",")))
 }
 
 /// All of a session's, oldest first.
 pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_compactions
           WHERE session_id = ?1
           ORDER BY number
-          LIMIT {MAX_OVERLAYS}"
+          LIMIT {MAX_OVERLAYS}",
+        Overlay::COLUMNS
     );
-    let rows = db.rows(&sql, &[session_id.as_str().into()])?;
-    rows.iter().map(Overlay::from_row).collect()
+    load(db, &sql, &[session_id.as_str().into()])
 }
 
 /// Writes an overlay as it was exported; the edges must lie on one path. `numbers`:
@@ -297,10 +325,8 @@ pub fn restore(
     }
     check_room(db, session_id)?;
     let [tokens_before, tokens_after, created_at] = numbers;
-    db.run(
-        "INSERT INTO cf_agents_compactions
-                (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
-                 tokens_before, tokens_after, created_at)
+    let sql = format!(
+        "{INSERT}
          SELECT ?1, ?2, ?3,
                 (SELECT coalesce(max(number), 0) + 1
                    FROM cf_agents_compactions
@@ -308,7 +334,10 @@ pub fn restore(
                 ?4, e.parent_seq, ?5, ?6, ?7, ?8, ?9, ?10
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
-            AND e.seq = ?3",
+            AND e.seq = ?3"
+    );
+    db.run(
+        &sql,
         &[
             session_id.as_str().into(),
             to_seq.into(),
@@ -346,7 +375,8 @@ pub fn prune_nested(
     range: Range,
     kept: i64,
 ) -> Result<Vec<String>> {
-    let rows = db.rows(
+    load_values(
+        db,
         "DELETE FROM cf_agents_compactions
           WHERE session_id = ?1
             AND id IN (SELECT id
@@ -369,10 +399,7 @@ pub fn prune_nested(
             range.to_seq.into(),
             kept.into(),
         ],
-    )?;
-    rows.iter()
-        .map(|row| row.text(0).map(str::to_owned))
-        .collect()
+    )
 }
 
 /// Events were deleted and their children joined to the nearest survivors:
@@ -384,13 +411,14 @@ pub fn splice(
     parents: &HashMap<i64, i64>,
 ) -> Result<Vec<String>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_compactions
           WHERE session_id = ?1
             AND (to_seq IN (SELECT value FROM json_each(?2))
               OR from_seq IN (SELECT value FROM json_each(?2))
               OR above_seq IN (SELECT value FROM json_each(?2)))
-          LIMIT {MAX_OVERLAYS}"
+          LIMIT {MAX_OVERLAYS}",
+        Overlay::COLUMNS
     );
     let doomed: Vec<i64> = parents.keys().copied().collect();
     let params = [
@@ -398,8 +426,7 @@ pub fn splice(
         Value::Text(json!(doomed).to_string()),
     ];
     let mut changed = Vec::new();
-    for row in db.rows(&sql, &params)? {
-        let overlay = Overlay::from_row(&row)?;
+    for overlay in load::<Overlay>(db, &sql, &params)? {
         changed.push(overlay.id.clone());
         let to_seq = surviving(parents, overlay.range.to_seq);
         if to_seq < overlay.range.from_seq {
@@ -435,9 +462,10 @@ fn find_first_below(
     above_seq: i64,
 ) -> Result<i64> {
     let mut first = to_seq;
-    walk_path(db, session_id, to_seq, "1", 64, &mut |row| {
-        first = row.integer(0)?;
-        Ok(if row.integer(1)? == above_seq {
+    let columns = PathRow::COLUMNS;
+    walk_path(db, session_id, to_seq, columns, 64, &mut |place, _| {
+        first = place.seq;
+        Ok(if place.parent_seq == above_seq {
             Step::Stop
         } else {
             Step::On
@@ -481,41 +509,44 @@ pub fn copy(
     id: &Id,
 ) -> Result<Vec<String>> {
     let mut copied = Vec::new();
-    let sql = "SELECT id, from_id, to_id, to_seq
-                 FROM cf_agents_compactions
-                WHERE session_id = ?1
-                ORDER BY number
-                LIMIT ?2";
-    for row in db.rows(sql, &[original_id.as_str().into(), MAX_OVERLAYS.into()])? {
-        let to_seq = row.integer(3)?;
-        if !holds(segments, to_seq) {
+    let edge = |id: String| Id::parse(id).map_err(Error::storage);
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_compactions
+          WHERE session_id = ?1
+          ORDER BY number
+          LIMIT {MAX_OVERLAYS}",
+        OverlayEdges::COLUMNS
+    );
+    for overlay in load::<OverlayEdges>(db, &sql, &[original_id.as_str().into()])? {
+        if !holds(segments, overlay.to_seq) {
             continue;
         }
-        let edge = |column: usize| Id::parse(row.text(column)?.to_owned()).map_err(Error::storage);
-        let (from, to) = (edge(1)?, edge(2)?);
+        let (from, to) = (edge(overlay.from_id)?, edge(overlay.to_id)?);
         let places = find_seqs(db, id, [&from, &to].into_iter())?;
         let (Some(from_seq), Some(to_seq)) = (places.get(from.as_str()), places.get(to.as_str()))
         else {
             return Err(Error::storage("an overlay's edge is not in the fork"));
         };
-        db.run(
-            "INSERT INTO cf_agents_compactions
-                    (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
-                     tokens_before, tokens_after, created_at)
+        let sql = format!(
+            "{INSERT}
              SELECT ?3, ?5, ?4, number, id, CAST(?4 AS INTEGER) - 1, from_id, to_id, summary,
                     tokens_before, tokens_after, created_at
                FROM cf_agents_compactions
               WHERE session_id = ?1
-                AND id = ?2",
+                AND id = ?2"
+        );
+        db.run(
+            &sql,
             &[
                 original_id.as_str().into(),
-                row.text(0)?.into(),
+                overlay.id.as_str().into(),
                 id.as_str().into(),
                 (*from_seq).into(),
                 (*to_seq).into(),
             ],
         )?;
-        copied.push(row.text(0)?.to_owned());
+        copied.push(overlay.id);
     }
     Ok(copied)
 }

@@ -1,16 +1,14 @@
 //! From an event up to its root, newest first, in bounded bites.
 
+use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use std::collections::HashMap;
 
 /// Rows that one statement of a walk reads at most. With bodies of at most
-/// [`INLINE_BYTES`] each, a bite is 4 MiB.
+/// `INLINE_BYTES` each, a bite is 4 MiB.
 const MAX_BITE: i64 = 64;
-
-/// A longer body is left out of a walk's rows, and fetched by itself if it is wanted.
-pub const INLINE_BYTES: usize = 64 << 10;
 
 /// Whether a walk goes on.
 pub enum Step {
@@ -20,8 +18,30 @@ pub enum Step {
     Stop,
 }
 
+/// An event's place on a path.
+pub struct PathRow {
+    pub seq: i64,
+    pub parent_seq: i64,
+    is_branch: bool,
+}
+
+impl PathRow {
+    /// Of an event `e`.
+    pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch";
+}
+
+impl FromRow<'_> for PathRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            seq: row.integer(0)?,
+            parent_seq: row.integer(1)?,
+            is_branch: row.integer(2)? == 1,
+        })
+    }
+}
+
 /// Visits the path from the event at `from_seq` up to its root, newest first.
-/// A row holds `seq`, `parent_seq`, `is_branch`, then `columns` (of a row `e`).
+/// `columns` are an event's, of a row `e`, and begin with those of [`PathRow`].
 /// `expected` rows are read in one bite where the session is a single line.
 pub fn walk_path(
     db: &dyn Database,
@@ -29,10 +49,10 @@ pub fn walk_path(
     from_seq: i64,
     columns: &str,
     expected: i64,
-    visit: &mut dyn FnMut(Row) -> Result<Step>,
+    visit: &mut dyn FnMut(&PathRow, &Row) -> Result<Step>,
 ) -> Result<()> {
     let sql = format!(
-        "SELECT e.seq, e.parent_seq, e.is_branch, {columns}
+        "SELECT {columns}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq <= ?2
@@ -54,17 +74,16 @@ pub fn walk_path(
         // In a new run of neighbours what lies behind it is waste, so bites start small again.
         bite = (bite * 2).min(MAX_BITE);
         for row in rows {
-            let (seq, parent_seq, is_branch) =
-                (row.integer(0)?, row.integer(1)?, row.integer(2)? == 1);
-            if seq != next {
+            let place: PathRow = row.read()?;
+            if place.seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
-            match visit(row)? {
+            match visit(&place, &row)? {
                 Step::Stop => return Ok(()),
-                Step::On => next = parent_seq,
+                Step::On => next = place.parent_seq,
                 Step::Jump(seq) => next = seq,
             }
-            if is_branch || next != parent_seq {
+            if place.is_branch || next != place.parent_seq {
                 bite = starting_bite;
                 break;
             }
@@ -90,7 +109,8 @@ pub struct Segment {
 /// The whole path that ends at `to_seq` as segments, oldest first. Reads the
 /// session's branch index, not its rows.
 pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<Segment>> {
-    let rows = db.rows(
+    let branches: Vec<(i64, i64)> = load(
+        db,
         "SELECT seq, parent_seq
            FROM cf_agents_events
           WHERE session_id = ?1
@@ -98,10 +118,6 @@ pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<
           ORDER BY seq",
         &[session_id.as_str().into()],
     )?;
-    let branches = rows
-        .iter()
-        .map(|row| Ok((row.integer(0)?, row.integer(1)?)))
-        .collect::<Result<Vec<_>>>()?;
     Ok(segments(&branches, to_seq))
 }
 
