@@ -5,13 +5,17 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::definition::Definition;
 use crate::memory::kind::Kind;
 use crate::memory::skills::{get_document, list, loaded};
 
-pub const NAME: &str = "load_context";
+pub const TOOL: ContextTool = ContextTool {
+    name: "load_context",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
 
 /// Keys that are named to a model that got one wrong.
 const MAX_NAMED: usize = 30;
@@ -23,13 +27,13 @@ pub fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
         .collect()
 }
 
-pub fn define(blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
     Some(Tool {
-        name: NAME,
+        name: TOOL.name,
         description: format!(
             "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",
             describe_blocks(&blocks)
@@ -49,7 +53,7 @@ pub fn define(blocks: &[Definition]) -> Option<Tool> {
     })
 }
 
-pub async fn run(
+async fn run(
     toolbox: &Toolbox<'_>,
     blocks: &[Definition],
     arguments: &Arguments,

@@ -19,12 +19,30 @@ use serde_json::value::RawValue;
 use self::arguments::Arguments;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::outside::Later;
 use crate::memory::definition::Definition;
 use crate::memory::homes::find_unavailable;
 use crate::memory::view::load_view;
 use crate::memory::{Memory, Scope, Writer};
 use crate::models::ToolDefinition;
 use crate::store::config::Config;
+
+/// One line of the table of tools.
+pub struct ContextTool {
+    pub name: &'static str,
+    /// `None`: no block calls for the tool. The blocks are all that the toolbox sees.
+    define: fn(&Toolbox<'_>, &[Definition]) -> Option<Tool>,
+    run: for<'a> fn(&'a Toolbox<'_>, &'a [Definition], &'a Arguments) -> Later<'a, Result<String>>,
+}
+
+/// The table of tools, in the order in which a model is told of them.
+pub const TOOLS: &[ContextTool] = &[
+    set_context::TOOL,
+    search_context::TOOL,
+    load_context::TOOL,
+    unload_context::TOOL,
+    session_search::TOOL,
+];
 
 /// In whose name tools run.
 #[derive(Clone, Copy)]
@@ -72,37 +90,16 @@ impl<'a> Toolbox<'a> {
 /// The tools that there are.
 pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
     let blocks = load_view(&toolbox.memory, toolbox.scope())?;
-    let writable: Vec<Definition> = blocks
+    TOOLS
         .iter()
-        .filter(|block| toolbox.may_write(block))
-        .cloned()
-        .collect();
-    let tools = [
-        set_context::define(&writable),
-        search_context::define(&blocks),
-        load_context::define(&blocks),
-        unload_context::define(&blocks),
-        session_search::define(toolbox.config),
-    ];
-    tools
-        .into_iter()
-        .flatten()
+        .filter_map(|tool| (tool.define)(toolbox, &blocks))
         .map(Tool::into_definition)
         .collect()
 }
 
-/// All of them. A test holds that each is defined above and run below.
-pub const NAMES: &[&str] = &[
-    set_context::NAME,
-    search_context::NAME,
-    load_context::NAME,
-    unload_context::NAME,
-    session_search::NAME,
-];
-
 /// Whether this is a name of a tool of ours, there or not.
 pub fn is_ours(name: &str) -> bool {
-    NAMES.contains(&name)
+    TOOLS.iter().any(|tool| tool.name == name)
 }
 
 /// Runs a tool. `arguments` is what the model sent, whatever it is.
@@ -132,13 +129,9 @@ async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<S
         return Err(unknown_tool(&there));
     }
     let arguments = Arguments::parse(arguments)?;
-    match name {
-        set_context::NAME => set_context::run(toolbox, &blocks, &arguments).await,
-        search_context::NAME => search_context::run(toolbox, &blocks, &arguments).await,
-        load_context::NAME => load_context::run(toolbox, &blocks, &arguments).await,
-        unload_context::NAME => unload_context::run(toolbox, &blocks, &arguments),
-        session_search::NAME => session_search::run(toolbox, &arguments).await,
-        _ => Err(unknown_tool(&there)),
+    match TOOLS.iter().find(|tool| tool.name == name) {
+        Some(tool) => (tool.run)(toolbox, &blocks, &arguments).await,
+        None => Err(unknown_tool(&there)),
     }
 }
 

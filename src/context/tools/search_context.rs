@@ -3,13 +3,17 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::kind::Kind;
 use crate::vectors::entries::search;
 
-pub const NAME: &str = "search_context";
+pub const TOOL: ContextTool = ContextTool {
+    name: "search_context",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
 
 /// Entries that a model is shown, and characters of each.
 const MAX_RESULTS: i64 = 5;
@@ -22,13 +26,13 @@ fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
         .collect()
 }
 
-pub fn define(blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
     Some(Tool {
-        name: NAME,
+        name: TOOL.name,
         description: format!(
             "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",
             describe_blocks(&blocks)
@@ -48,7 +52,7 @@ pub fn define(blocks: &[Definition]) -> Option<Tool> {
     })
 }
 
-pub async fn run(
+async fn run(
     toolbox: &Toolbox<'_>,
     blocks: &[Definition],
     arguments: &Arguments,

@@ -3,15 +3,19 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{Tool, Toolbox};
+use super::{ContextTool, Tool, Toolbox};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::memory::definition::Definition;
 use crate::search::build::{Asker, advance};
 use crate::search::request::Search;
-use crate::store::config::Config;
 use crate::vectors::events::search;
 
-pub const NAME: &str = "session_search";
+pub const TOOL: ContextTool = ContextTool {
+    name: "session_search",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
 
 /// Places that a model is shown.
 const MAX_RESULTS: usize = 8;
@@ -20,9 +24,9 @@ const MAX_RESULTS: usize = 8;
 const STILL_INDEXING: &str =
     "(Older conversations are still being indexed: search again later for more.)";
 
-pub fn define(config: &Config) -> Option<Tool> {
-    config.session_search.then(|| Tool {
-        name: NAME,
+fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<Tool> {
+    toolbox.config.session_search.then(|| Tool {
+        name: TOOL.name,
         description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
         parameters: json!({
             "type": "object",
@@ -34,7 +38,7 @@ pub fn define(config: &Config) -> Option<Tool> {
     })
 }
 
-pub async fn run(toolbox: &Toolbox<'_>, arguments: &Arguments) -> Result<String> {
+async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> Result<String> {
     let query = arguments.get_text("query")?;
     let db = toolbox.memory.db;
     let only = toolbox.only_session.map(Id::as_str);

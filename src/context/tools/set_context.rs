@@ -5,7 +5,7 @@
 use serde_json::json;
 
 use super::arguments::{Arguments, mistake};
-use super::{Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::kind::Kind;
@@ -15,7 +15,11 @@ use crate::memory::write::{Placement, Text, write};
 use crate::memory::{entries, skills};
 use crate::vectors;
 
-pub const NAME: &str = "set_context";
+pub const TOOL: ContextTool = ContextTool {
+    name: "set_context",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
 
 /// Characters of a key that is made from a title.
 const MAX_KEY_CHARS: usize = 80;
@@ -35,13 +39,13 @@ fn addressed<'b>(blocks: impl IntoIterator<Item = &'b Definition>) -> Vec<&'b De
         .collect()
 }
 
-pub fn define(blocks: &[Definition]) -> Option<Tool> {
-    let blocks = addressed(blocks);
+fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
+    let blocks = addressed(blocks.iter().filter(|block| toolbox.may_write(block)));
     if blocks.is_empty() {
         return None;
     }
     Some(Tool {
-        name: NAME,
+        name: TOOL.name,
         description: format!(
             "Write into your memory. In a writable block, `content` replaces the text or is appended to it as a new line; keep within its budget. In a searchable or loadable block it is kept as one entry or document, named by `metadata.title`; the same title again replaces it. Blocks:{}",
             describe_blocks(&blocks)
@@ -74,7 +78,7 @@ pub fn define(blocks: &[Definition]) -> Option<Tool> {
     })
 }
 
-pub async fn run(
+async fn run(
     toolbox: &Toolbox<'_>,
     blocks: &[Definition],
     arguments: &Arguments,

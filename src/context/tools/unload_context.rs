@@ -4,20 +4,24 @@ use serde_json::json;
 
 use super::arguments::{Arguments, mistake};
 use super::load_context::addressed;
-use super::{Tool, Toolbox, labels_of};
+use super::{ContextTool, Tool, Toolbox, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::skills::loaded;
 
-pub const NAME: &str = "unload_context";
+pub const TOOL: ContextTool = ContextTool {
+    name: "unload_context",
+    define,
+    run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
+};
 
-pub fn define(blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
     Some(Tool {
-        name: NAME,
+        name: TOOL.name,
         description: "Free the context of a document that you loaded and are done with. It can be loaded again.".to_owned(),
         parameters: json!({
             "type": "object",
@@ -34,7 +38,11 @@ pub fn define(blocks: &[Definition]) -> Option<Tool> {
     })
 }
 
-pub fn run(toolbox: &Toolbox<'_>, blocks: &[Definition], arguments: &Arguments) -> Result<String> {
+async fn run(
+    toolbox: &Toolbox<'_>,
+    blocks: &[Definition],
+    arguments: &Arguments,
+) -> Result<String> {
     let block = arguments.get_block(&addressed(blocks))?;
     let key = arguments.get_text("key")?;
     let unloaded = match toolbox.session_id {

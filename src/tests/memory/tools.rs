@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use crate::context::tools::NAMES;
+use crate::context::tools::TOOLS;
 use crate::tests::api::examples::furnished;
 
 #[test]
@@ -18,8 +18,8 @@ fn every_tool_that_is_named_is_defined_and_run() {
         .iter()
         .map(|tool| tool["name"].as_str().unwrap())
         .collect();
-    assert_eq!(defined, NAMES.iter().copied().collect());
-    for name in NAMES {
+    assert_eq!(defined, TOOLS.iter().map(|tool| tool.name).collect());
+    for name in TOOLS.iter().map(|tool| tool.name) {
         let body = json!({"sessionId": "s", "name": name, "arguments": {}});
         let outcome = alice.ok("callTool", body);
         // It runs, and asks for what it was not given.
