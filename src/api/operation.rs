@@ -90,6 +90,8 @@ pub trait Described {}
 #[cfg(not(test))]
 impl<T> Described for T {}
 
+/// What an operation is to everybody but itself. [`RunAtOnce`] or [`RunWaiting`] says
+/// what it does.
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
@@ -114,34 +116,16 @@ pub trait Operation: DeserializeOwned + Described {
     fn session_id(&self) -> Option<&Id> {
         None
     }
+}
 
+/// An operation that reads and writes in one go: no other request runs meanwhile.
+pub trait RunAtOnce: Operation {
     fn run(self, agent: &Agent<'_>) -> Result<Reply>;
 }
 
 /// An operation that has to ask outside and waits for the answer. Other requests
 /// run meanwhile: what it read before may have changed after.
-pub trait WaitingOperation: DeserializeOwned + Described {
-    const NAME: &'static str;
-    const NEEDS: Needs;
-    const TOUCHES: Touches;
-    const RULE: Rule = Rule {
-        operation: Self::NAME,
-        needs: Self::NEEDS,
-        touches: Self::TOUCHES,
-    };
-    /// Whether its answer may be megabytes: then there is to be room for it first.
-    const IS_LONG: bool = false;
-
-    /// The longest body that it takes.
-    const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
-
-    #[cfg(test)]
-    type Output: Described;
-
-    fn session_id(&self) -> Option<&Id> {
-        None
-    }
-
+pub trait RunWaiting: Operation {
     fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
 }
 
@@ -163,10 +147,24 @@ pub struct Entry {
     pub output: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
 
-pub const fn entry<O: Operation>() -> Entry {
+/// The line of an operation that runs at once.
+pub const fn at_once<O: RunAtOnce>() -> Entry {
+    entry::<O>(Run::AtOnce(|agent, body| {
+        admit::<O>(agent, body)?.run(agent)
+    }))
+}
+
+/// The line of an operation that waits.
+pub const fn waiting<O: RunWaiting>() -> Entry {
+    entry::<O>(Run::Waiting(|agent, body| {
+        Box::pin(async move { admit::<O>(agent, body)?.run(agent).await })
+    }))
+}
+
+const fn entry<O: Operation>(run: Run) -> Entry {
     Entry {
         name: O::NAME,
-        run: Run::AtOnce(run::<O>),
+        run,
         rule: O::RULE,
         max_body_bytes: O::MAX_BODY_BYTES,
         is_long: O::IS_LONG,
@@ -177,37 +175,12 @@ pub const fn entry<O: Operation>() -> Entry {
     }
 }
 
-pub const fn waiting_entry<O: WaitingOperation>() -> Entry {
-    Entry {
-        name: O::NAME,
-        run: Run::Waiting(run_waiting::<O>),
-        rule: O::RULE,
-        max_body_bytes: O::MAX_BODY_BYTES,
-        is_long: O::IS_LONG,
-        #[cfg(test)]
-        input: |schemas| schemas.root_schema_for::<O>(),
-        #[cfg(test)]
-        output: |schemas| schemas.subschema_for::<O::Output>(),
-    }
-}
-
-fn run<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<Reply> {
+/// Parses an operation, and asks whether its caller may run it.
+fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
     let operation: O = json::parse(&body)?;
     drop(body);
     access::permit(agent.caller, O::RULE, operation.session_id())?;
-    operation.run(agent)
-}
-
-fn run_waiting<'a, O: WaitingOperation>(
-    agent: &'a Agent<'_>,
-    body: Vec<u8>,
-) -> Later<'a, Result<Reply>> {
-    Box::pin(async move {
-        let operation: O = json::parse(&body)?;
-        drop(body);
-        access::permit(agent.caller, O::RULE, operation.session_id())?;
-        operation.run(agent).await
-    })
+    Ok(operation)
 }
 
 /// The name by which a token allows chat turns.

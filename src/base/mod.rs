@@ -14,5 +14,6 @@ pub mod ids;
 pub mod json;
 pub mod numbers;
 pub mod outside;
+pub mod settings;
 pub mod slots;
 pub mod tokens;

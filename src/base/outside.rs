@@ -15,6 +15,7 @@ use std::task::Poll;
 use sha2::{Digest as _, Sha256};
 
 use crate::base::error::{Code, Error};
+use crate::base::settings::Setting;
 use crate::base::slots::{Bounds, Slot, Slots};
 
 /// Calls that may wait for their answers' heads at once: the platform lets six
@@ -215,8 +216,8 @@ impl Writers {
 pub trait Outside {
     fn writers(&self) -> &Writers;
 
-    /// A variable or a secret of the Worker's.
-    fn find_setting(&self, name: &str) -> Option<String>;
+    /// A variable or a secret of the Worker's, unless it is empty.
+    fn find_setting(&self, setting: Setting) -> Option<String>;
 
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;

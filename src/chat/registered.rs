@@ -12,6 +12,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
 use crate::base::outside::{Call, Failure, Limits, Outside, Place, Purpose, read_all};
+use crate::base::settings::Setting;
 use crate::models::ToolDefinition;
 
 /// Tools of one agent: every one goes with every model call.
@@ -34,7 +35,7 @@ const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 const FINGERPRINT_BYTES: usize = 16;
 
 /// The setting that lists the origins that `url` tools may have, by commas or spaces.
-pub const ORIGINS_SETTING: &str = "TOOL_ORIGINS";
+pub const ORIGINS_SETTING: &str = Setting::ToolOrigins.name();
 
 /// Where a tool is.
 #[derive(Clone, Debug, PartialEq)]
@@ -209,7 +210,9 @@ pub fn check_url(outside: &dyn Outside, url: &str) -> Result<()> {
             "`url` must be an `https:` address without user or fragment; `http:` only of this machine.",
         ));
     };
-    let allowed = outside.find_setting(ORIGINS_SETTING).unwrap_or_default();
+    let allowed = outside
+        .find_setting(Setting::ToolOrigins)
+        .unwrap_or_default();
     let is_allowed = allowed
         .split([',', ' '])
         .filter_map(origin_of)

@@ -24,6 +24,7 @@ use self::host::Runtime;
 use crate::access::{self, Caller, Policy, Visit};
 use crate::api::route::Route;
 use crate::base::error::Result;
+use crate::base::settings::Setting;
 use worker::{Env, console_warn, web_sys};
 
 /// Who asks: by a header, or, where a page can't set one, as it can say it. First
@@ -67,12 +68,15 @@ fn policy(env: &Env) -> Rc<Policy> {
 /// The policy that variables and secrets say.
 fn read_policy(env: &Env) -> Policy {
     // The worker crate's getters throw an error with a stack where there is none.
-    let setting = |name: &str| {
-        let value = Reflect::get(env, &name.into()).ok()?;
+    let find = |setting: Setting| {
+        let value = Reflect::get(env, &setting.name().into()).ok()?;
         value.as_string()
     };
-    let mut policy = Policy::new(setting("SESSION_AGENT_TOKEN"), setting("AUTH").as_deref());
-    if let Some(origins) = setting("ALLOWED_ORIGINS") {
+    let mut policy = Policy::new(
+        find(Setting::SessionAgentToken),
+        find(Setting::Auth).as_deref(),
+    );
+    if let Some(origins) = find(Setting::AllowedOrigins) {
         for place in policy.share_with(&origins) {
             warn_once(place);
         }

@@ -21,11 +21,12 @@ use crate::base::outside::{
     Answer, Call, Chunks, Clock, Expected, Failure, LINE, Later, Limits, Listed, Listing, Outside,
     Place, Purpose, Stored, Writers, may_leave,
 };
+use crate::base::settings::Setting;
 use crate::base::slots::{Slot, Slots};
 
-const BUCKET: &str = "SKILLS_BUCKET";
-const AGENTS: &str = "SESSION_AGENT";
-const AI: &str = "AI";
+const BUCKET: &str = Setting::SkillsBucket.name();
+const AGENTS: &str = Setting::SessionAgent.name();
+const AI: &str = Setting::Ai.name();
 
 pub struct Bindings {
     env: JsValue,
@@ -120,8 +121,8 @@ impl Outside for Bindings {
         &self.writers
     }
 
-    fn find_setting(&self, name: &str) -> Option<String> {
-        Reflect::get(&self.env, &name.into())
+    fn find_setting(&self, setting: Setting) -> Option<String> {
+        Reflect::get(&self.env, &setting.name().into())
             .ok()?
             .as_string()
             .filter(|value| !value.is_empty())

@@ -14,6 +14,7 @@ use crate::access::{Policy, Sharing};
 use crate::api::door::admit;
 use crate::api::route;
 use crate::base::error::Error;
+use crate::base::settings::Setting;
 
 #[wasm_bindgen]
 extern "C" {
@@ -111,7 +112,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> Answered {
 }
 
 fn forward(request: &web_sys::Request, env: &Env, agent: &str) -> Result<Answer, JsValue> {
-    let agents = js_sys::Reflect::get(env, &"SESSION_AGENT".into())?;
+    let agents = js_sys::Reflect::get(env, &Setting::SessionAgent.name().into())?;
     agents
         .unchecked_into::<Namespace>()
         .get_by_name(agent)?

@@ -13,8 +13,9 @@ use super::Memory;
 use super::definition::{DefineBlock, Definition};
 use crate::base::error::{Error, Result};
 use crate::base::json;
+use crate::base::settings::Setting;
 
-const SETTING: &str = "MEMORY_BLOCKS";
+const SETTING: &str = Setting::MemoryBlocks.name();
 
 /// Blocks that one configuration may hold.
 const MAX_CONFIGURED: usize = 100;
@@ -29,7 +30,7 @@ pub struct Configured {
 pub fn load(memory: &Memory<'_>) -> Configured {
     memory
         .outside
-        .find_setting("MEMORY_BLOCKS")
+        .find_setting(Setting::MemoryBlocks)
         .map_or_else(Configured::default, |text| read(&text, memory.agent))
 }
 

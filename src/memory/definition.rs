@@ -123,7 +123,7 @@ impl Definition {
         self.kind != Kind::Readonly
             && self
                 .model_writes
-                .unwrap_or_else(|| self.home() == Home::Object)
+                .unwrap_or_else(|| self.home().is_this_object())
     }
 
     pub fn is_sessions(&self) -> bool {

@@ -201,7 +201,10 @@ fn write_definition(
         }
         let held = match block.home() {
             Home::Object => Some(hold_here(memory, &block)?),
-            _ => None,
+            Home::Bucket { .. }
+            | Home::BucketPrefix { .. }
+            | Home::Agent { .. }
+            | Home::Service { .. } => None,
         };
         Ok((block, held))
     })

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::label::Label;
 use crate::base::error::{Error, Result};
+use crate::base::settings::{Setting, is_own_binding};
 use crate::memory::kind::Kind;
 
 /// Bytes of an object's key in the bucket: half of what R2 takes, so that a
@@ -12,9 +13,6 @@ use crate::memory::kind::Kind;
 pub const MAX_KEY_BYTES: usize = 512;
 
 const MAX_BINDING_CHARS: usize = 64;
-
-/// Bindings that are no services of the caller's to call.
-const RESERVED_BINDINGS: &[&str] = &["SESSION_AGENT", "SKILLS_BUCKET", "AI"];
 
 /// A home outside this object, as it is written: one of `r2`, `r2Prefix`,
 /// `agent` and `service`.
@@ -40,7 +38,10 @@ pub struct Source {
 }
 
 /// A [`Source`] that was understood.
-#[derive(Clone, Copy, Debug, PartialEq)]
+///
+/// Homes are told apart by a `match` that names each of them, so that the compiler
+/// names every place that a new home concerns. Hence no `PartialEq` here.
+#[derive(Clone, Copy, Debug)]
 pub enum Home<'a> {
     Object,
     Bucket {
@@ -61,14 +62,21 @@ pub enum Home<'a> {
 impl Source {
     /// Whether it is one home, and one that a block of this kind can have.
     pub fn check(&self, kind: Kind, own_name: &str) -> Result<()> {
-        let named = [&self.r2, &self.r2_prefix, &self.agent, &self.service];
+        let Self {
+            r2,
+            r2_prefix,
+            agent,
+            label,
+            service,
+        } = self;
+        let named = [r2, r2_prefix, agent, service];
         let count = named.iter().filter(|name| name.is_some()).count();
-        if count != 1 || (self.label.is_some() && self.agent.is_none()) {
+        if count != 1 || (label.is_some() && agent.is_none()) {
             return Err(refused(
                 "`source` must have one of `r2`, `r2Prefix`, `agent` (with or without `label`) and `service`.",
             ));
         }
-        if let Some(key) = self.r2.as_deref().or(self.r2_prefix.as_deref()) {
+        if let Some(key) = r2.as_deref().or(r2_prefix.as_deref()) {
             check_key(key)
                 .map_err(|reason| refused(&format!("`source` names a key that {reason}.")))?;
         }
@@ -97,16 +105,23 @@ impl Source {
     }
 
     pub fn home(&self) -> Home<'_> {
-        if let Some(key) = &self.r2 {
+        let Self {
+            r2,
+            r2_prefix,
+            agent,
+            label,
+            service,
+        } = self;
+        if let Some(key) = r2 {
             Home::Bucket { key }
-        } else if let Some(prefix) = &self.r2_prefix {
+        } else if let Some(prefix) = r2_prefix {
             Home::BucketPrefix { prefix }
-        } else if let Some(name) = &self.agent {
+        } else if let Some(name) = agent {
             Home::Agent {
                 name,
-                label: self.label.as_ref(),
+                label: label.as_ref(),
             }
-        } else if let Some(binding) = &self.service {
+        } else if let Some(binding) = service {
             Home::Service { binding }
         } else {
             Home::Object
@@ -115,11 +130,22 @@ impl Source {
 }
 
 impl Home<'_> {
+    /// Whether what the block holds is in this object's tables.
+    pub fn is_this_object(&self) -> bool {
+        match self {
+            Home::Object => true,
+            Home::Bucket { .. }
+            | Home::BucketPrefix { .. }
+            | Home::Agent { .. }
+            | Home::Service { .. } => false,
+        }
+    }
+
     /// The binding that it needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
             Home::Object | Home::Agent { .. } => None,
-            Home::Bucket { .. } | Home::BucketPrefix { .. } => Some("SKILLS_BUCKET"),
+            Home::Bucket { .. } | Home::BucketPrefix { .. } => Some(Setting::SkillsBucket.name()),
             Home::Service { binding } => Some(binding),
         }
     }
@@ -137,7 +163,7 @@ fn is_binding(name: &str) -> bool {
     begins
         && name.len() <= MAX_BINDING_CHARS
         && chars.all(|c| c.is_ascii_alphanumeric() || c == '_')
-        && !RESERVED_BINDINGS.contains(&name)
+        && !is_own_binding(name)
 }
 
 /// Whether a key stays where it is put: what it must not do, as the end of a

@@ -9,7 +9,6 @@ use super::definition::Definition;
 use super::definitions::{find_definition, get_definition, load_definitions};
 use super::homes::PATIENCE_MS;
 use super::label::Label;
-use super::source::Home;
 use super::{Memory, Scope};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
@@ -72,7 +71,7 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
     let mut bytes = 0;
     for block in blocks {
         let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
-        let mut block = if is_late && block.home() != Home::Object {
+        let mut block = if is_late && !block.home().is_this_object() {
             Block::new(block, Held::away("other homes took too long".to_owned()))
         } else {
             read_or_omit(memory, block).await?

@@ -257,14 +257,18 @@ pub async fn read_versions(
     block: &Definition,
     limit: i64,
 ) -> Result<Versions> {
-    if let Home::Agent { name, label } = block.home() {
-        let home = Elsewhere { name, label };
-        let input = json!({"limit": limit});
-        return agent::call(memory, block, home, "getBlockVersions", input).await;
+    match block.home() {
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"limit": limit});
+            agent::call(memory, block, home, "getBlockVersions", input).await
+        }
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } | Home::Service { .. } => {
+            Ok(Versions {
+                versions: load_versions(memory.db, block, limit)?,
+            })
+        }
     }
-    Ok(Versions {
-        versions: load_versions(memory.db, block, limit)?,
-    })
 }
 
 /// Writes an old version's text anew; 0 is the default content.
@@ -275,17 +279,20 @@ pub async fn revert(
     writer: Writer<'_>,
 ) -> Result<Block> {
     check_writable(block)?;
-    if let Home::Agent { name, label } = block.home() {
-        let home = Elsewhere { name, label };
-        let input = json!({"version": version});
-        let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
-        let held = Held {
-            content: written.content,
-            version: written.version,
-            updated_at: written.updated_at,
-            unavailable: written.unavailable,
-        };
-        return Ok(Block::new(block, held));
+    match block.home() {
+        Home::Agent { name, label } => {
+            let home = Elsewhere { name, label };
+            let input = json!({"version": version});
+            let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+            let held = Held {
+                content: written.content,
+                version: written.version,
+                updated_at: written.updated_at,
+                unavailable: written.unavailable,
+            };
+            return Ok(Block::new(block, held));
+        }
+        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } | Home::Service { .. } => {}
     }
     let content = match version {
         0 => block.default_content().to_owned(),
@@ -318,7 +325,7 @@ pub fn clear(memory: &Memory<'_>, scope: Scope<'_>, writer: Writer<'_>) -> Resul
     atomically(memory.db, || {
         let mut cleared = 0;
         for block in load_definitions(memory, scope)? {
-            if block.kind != Kind::Writable || block.home() != Home::Object {
+            if block.kind != Kind::Writable || !block.home().is_this_object() {
                 continue;
             }
             let before = newest_of(memory, &block)?;

@@ -11,12 +11,11 @@ use std::collections::VecDeque;
 use super::call_ids::CallIds;
 use super::choice::{ModelChoice, Provider, choose};
 use super::decode::Decoder;
-use super::send::{
-    AI, Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered,
-};
+use super::send::{Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered};
 use super::{ModelRequest, Part, Usage, anthropic, demo, openai, workers_ai};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outside::{Chunks, Outside};
+use crate::base::settings::Setting;
 
 /// An answer that is coming.
 pub struct ModelStream<'a> {
@@ -33,8 +32,12 @@ struct Rest<'a> {
 
 /// The model that answers for an agent of this Worker.
 pub fn choose_model(outside: &dyn Outside, agent_model: Option<&str>) -> Result<ModelChoice> {
-    let setting = outside.find_setting("MODEL");
-    choose(agent_model, setting.as_deref(), outside.is_bound(AI))
+    let setting = outside.find_setting(Setting::Model);
+    choose(
+        agent_model,
+        setting.as_deref(),
+        outside.is_bound(Setting::Ai.name()),
+    )
 }
 
 /// Asks; returns when the first part is there.

@@ -7,6 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::settings::Setting;
 
 /// What answers where `AI` is bound and nobody named a model: it calls tools,
 /// takes long contexts and is among the cheapest that do both.
@@ -18,12 +19,14 @@ pub const MAX_MODEL_CHARS: usize = 200;
 /// A model, by who serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelName {
-    WorkersAi(String),
-    OpenAi(String),
-    Anthropic(String),
+    /// By what they call it.
+    Served(Provider, String),
+    /// The built-in demo, which nobody serves.
     Demo,
 }
 
+// Providers are told apart by a `match` that names each of them, so that the compiler
+// names every place that a new provider concerns.
 /// Who serves a model, and so how it is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -51,35 +54,30 @@ impl ModelName {
             return Ok(Self::Demo);
         }
         let (provider, model) = text.split_once(':').unwrap_or((text, ""));
-        let make = match provider {
-            "workers-ai" => Self::WorkersAi,
-            "openai" => Self::OpenAi,
-            "anthropic" => Self::Anthropic,
-            _ => {
-                return Err(Error::invalid(
-                    field,
-                    format!(
-                        "`{field}` must be `workers-ai:<model>`, `openai:<model>`, `anthropic:<model>` or `demo`."
-                    ),
-                ));
-            }
+        let Some(provider) = Provider::ALL.iter().find(|one| one.name() == provider) else {
+            let names = Provider::ALL.map(|provider| format!("`{}:<model>`", provider.name()));
+            return Err(Error::invalid(
+                field,
+                format!("`{field}` must be {} or `demo`.", names.join(", ")),
+            ));
         };
         check_model(field, model)?;
-        Ok(make(model.to_owned()))
+        Ok(Self::Served(*provider, model.to_owned()))
     }
 
     /// Who serves it, and what they call it; `None` for the demo, which nobody does.
     pub fn served(&self) -> Option<(Provider, &str)> {
         match self {
-            Self::WorkersAi(model) => Some((Provider::WorkersAi, model)),
-            Self::OpenAi(model) => Some((Provider::OpenAi, model)),
-            Self::Anthropic(model) => Some((Provider::Anthropic, model)),
+            Self::Served(provider, model) => Some((*provider, model)),
             Self::Demo => None,
         }
     }
 }
 
 impl Provider {
+    /// All of them. A test compares them with the variants.
+    pub const ALL: [Self; 3] = [Self::WorkersAi, Self::OpenAi, Self::Anthropic];
+
     /// As an error's sentence begins.
     pub fn title(self) -> &'static str {
         match self {
@@ -117,9 +115,7 @@ pub fn check_model(field: &str, model: &str) -> Result<()> {
 impl fmt::Display for ModelName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::WorkersAi(model) => write!(f, "workers-ai:{model}"),
-            Self::OpenAi(model) => write!(f, "openai:{model}"),
-            Self::Anthropic(model) => write!(f, "anthropic:{model}"),
+            Self::Served(provider, model) => write!(f, "{}:{model}", provider.name()),
             Self::Demo => f.write_str("demo"),
         }
     }
@@ -135,12 +131,12 @@ pub fn choose(
         .map(|text| ModelName::parse("model", text))
         .or_else(|| {
             let setting = setting.filter(|text| !text.is_empty());
-            setting.map(|text| ModelName::parse("MODEL", text))
+            setting.map(|text| ModelName::parse(Setting::Model.name(), text))
         })
         .transpose()?;
     let is_default = named.is_none();
     let name = named.unwrap_or_else(|| match has_ai_binding {
-        true => ModelName::WorkersAi(DEFAULT_WORKERS_AI_MODEL.to_owned()),
+        true => ModelName::Served(Provider::WorkersAi, DEFAULT_WORKERS_AI_MODEL.to_owned()),
         false => ModelName::Demo,
     });
     Ok(ModelChoice { name, is_default })
@@ -149,6 +145,15 @@ pub fn choose(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn all_providers_are_all_there_are() {
+        // The error names every variant, as JSON spells it.
+        let error = serde_json::from_str::<Provider>("\"nobody\"").unwrap_err();
+        let names = Provider::ALL.map(|provider| format!("`{}`", provider.name()));
+        let expected = format!("expected one of {} at", names.join(", "));
+        assert!(error.to_string().contains(&expected), "{error}");
+    }
 
     #[test]
     fn a_name_reads_back_as_it_was_written() {

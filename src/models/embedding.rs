@@ -9,8 +9,9 @@ use super::send::{Door, openai_door, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
 use crate::base::outside::{Outside, read_all};
+use crate::base::settings::Setting;
 
-const SETTING: &str = "EMBEDDING_MODEL";
+const SETTING: &str = Setting::EmbeddingModel.name();
 
 /// Texts of one request: Workers AI takes 100.
 pub const MAX_BATCH_TEXTS: usize = 100;
@@ -32,14 +33,14 @@ pub enum EmbeddingModel {
 impl EmbeddingModel {
     /// The Worker's; `None` where it has none.
     pub fn find(outside: &dyn Outside) -> Result<Option<Self>> {
-        let setting = outside.find_setting("EMBEDDING_MODEL");
+        let setting = outside.find_setting(Setting::EmbeddingModel);
         let Some(text) = setting.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
         Ok(Some(match ModelName::parse(SETTING, &text) {
-            Ok(ModelName::WorkersAi(model)) => Self::WorkersAi(model),
-            Ok(ModelName::OpenAi(model)) => Self::OpenAi(model),
-            _ => {
+            Ok(ModelName::Served(Provider::WorkersAi, model)) => Self::WorkersAi(model),
+            Ok(ModelName::Served(Provider::OpenAi, model)) => Self::OpenAi(model),
+            Ok(ModelName::Served(Provider::Anthropic, _) | ModelName::Demo) | Err(_) => {
                 return Err(Error::invalid(
                     SETTING,
                     "`EMBEDDING_MODEL` must be `workers-ai:<model>` or `openai:<model>`.",

@@ -184,7 +184,7 @@ fn advice(provider: Provider, status: u16) -> &'static str {
         (401 | 403, Provider::Anthropic) => "Check the secret ANTHROPIC_API_KEY.",
         (401 | 403, Provider::WorkersAi) => "Check that the account may use this model.",
         (300..=399 | 404, Provider::OpenAi) => "Check the model's name and OPENAI_BASE_URL.",
-        (300..=499, _) => {
+        (300..=499, Provider::WorkersAi | Provider::OpenAi | Provider::Anthropic) => {
             "Check the model's name, and that the conversation fits into its context."
         }
         _ => "Try again; if it goes on, its status page may say more.",

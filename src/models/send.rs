@@ -7,6 +7,7 @@ use super::http_error::{MAX_BODY_BYTES, Problem, read_problem, to_error};
 use super::{anthropic, openai};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place, Purpose};
+use crate::base::settings::Setting;
 
 /// Silence after which an answer is given up: longer than a provider takes to
 /// begin a long prompt's answer.
@@ -31,12 +32,6 @@ const FIRST_PAUSE_MS: i64 = 500;
 /// The longest that a provider may ask to wait. A person is waiting, too.
 const MAX_PAUSE_MS: i64 = 10_000;
 
-const OPENAI_KEY: &str = "OPENAI_API_KEY";
-const OPENAI_BASE_URL: &str = "OPENAI_BASE_URL";
-const ANTHROPIC_KEY: &str = "ANTHROPIC_API_KEY";
-const ANTHROPIC_BASE_URL: &str = "ANTHROPIC_BASE_URL";
-pub const AI: &str = "AI";
-
 /// Where a request goes.
 pub enum Door<'a> {
     /// The binding, and the model on it.
@@ -58,11 +53,11 @@ pub struct Refusal {
 
 /// The door of OpenAI or of whoever stands in for it.
 pub fn openai_door<'a>(outside: &dyn Outside, path: &str) -> Result<Door<'a>> {
-    let base_url = outside.find_setting(OPENAI_BASE_URL);
-    let key = outside.find_setting(OPENAI_KEY);
+    let base_url = outside.find_setting(Setting::OpenAiBaseUrl);
+    let key = outside.find_setting(Setting::OpenAiApiKey);
     if base_url.is_none() && key.is_none() {
         return Err(missing_setting(
-            OPENAI_KEY,
+            Setting::OpenAiApiKey,
             "OpenAI needs the secret `OPENAI_API_KEY`: `npx wrangler secret put OPENAI_API_KEY`. For another server, set `OPENAI_BASE_URL`.",
         ));
     }
@@ -73,21 +68,21 @@ pub fn openai_door<'a>(outside: &dyn Outside, path: &str) -> Result<Door<'a>> {
 }
 
 pub fn anthropic_door<'a>(outside: &dyn Outside) -> Result<Door<'a>> {
-    let key = outside.find_setting(ANTHROPIC_KEY).ok_or_else(|| {
+    let key = outside.find_setting(Setting::AnthropicApiKey).ok_or_else(|| {
         missing_setting(
-            ANTHROPIC_KEY,
+            Setting::AnthropicApiKey,
             "Anthropic needs the secret `ANTHROPIC_API_KEY`: `npx wrangler secret put ANTHROPIC_API_KEY`.",
         )
     })?;
-    let base_url = outside.find_setting(ANTHROPIC_BASE_URL);
+    let base_url = outside.find_setting(Setting::AnthropicBaseUrl);
     Ok(Door::Http {
         url: anthropic::url(base_url.as_deref()),
         headers: anthropic::headers(&key),
     })
 }
 
-fn missing_setting(binding: &str, sentence: &str) -> Error {
-    Error::new(Code::NotConfigured, sentence).with("binding", binding)
+fn missing_setting(setting: Setting, sentence: &str) -> Error {
+    Error::new(Code::NotConfigured, sentence).with("binding", setting.name())
 }
 
 /// Sends it once. What comes back has a good status.
@@ -133,7 +128,7 @@ pub fn unanswered(provider: Provider, failure: &Failure) -> Refusal {
         )
         .with("retryAfter", 5),
         Failure::RemoteOnly { .. } => missing_setting(
-            AI,
+            Setting::Ai,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
         ),
         _ => Error {

@@ -1,11 +1,16 @@
 //! What belongs to the whole agent: which model, what it is told, how far a
 //! turn may go. Stored as one JSON value; a field that was never set has its
 //! default.
+//!
+//! A setting of an agent is a field of [`Config`], with its default, and a field of
+//! [`ConfigureAgent`], with what is checked of it.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{Limit, nullable, nullable_list};
 
 /// Steps of one turn when nothing else is said.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
@@ -15,6 +20,9 @@ pub const MAX_INSTRUCTIONS: usize = 100;
 
 /// Bytes of all system instructions together: they go with every model call.
 pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
+
+/// Metadata keys that may be reserved.
+const MAX_RESERVED_KEYS: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -45,6 +53,77 @@ impl Default for Config {
     }
 }
 
+/// Sets what belongs to the whole agent; what is left out stays, `null` goes
+/// back to the default.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ConfigureAgent {
+    /// `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`; `null`: the Worker's `MODEL`.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Id>"))]
+    pub model: Option<Option<Id>>,
+    #[serde(
+        default,
+        deserialize_with = "nullable_list::<_, _, 0, MAX_INSTRUCTIONS>"
+    )]
+    #[cfg_attr(test, schemars(with = "Option<Vec<String>>", length(max = MAX_INSTRUCTIONS)))]
+    pub system_instructions: Option<Option<Vec<String>>>,
+    /// Steps of one turn.
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<Limit<10, 100>>"))]
+    pub max_steps: Option<Option<Limit<10, 100>>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    pub session_search: Option<Option<bool>>,
+    #[serde(default, deserialize_with = "nullable")]
+    #[cfg_attr(test, schemars(with = "Option<bool>"))]
+    pub vectors: Option<Option<bool>>,
+    #[serde(
+        default,
+        deserialize_with = "nullable_list::<_, _, 0, MAX_RESERVED_KEYS>"
+    )]
+    #[cfg_attr(test, schemars(with = "Option<Vec<Id>>", length(max = MAX_RESERVED_KEYS)))]
+    pub reserved_metadata_keys: Option<Option<Vec<Id>>>,
+}
+
+impl ConfigureAgent {
+    /// The configuration with these changes.
+    pub fn apply(self, config: Config) -> Config {
+        let default = Config::default();
+        let text = |id: Id| id.as_str().to_owned();
+        let texts = |ids: Vec<Id>| ids.into_iter().map(text).collect();
+        let model = self.model.map(|model| model.map(|id| Some(text(id))));
+        let max_steps = self.max_steps.map(|steps| steps.map(|steps| steps.0));
+        let reserved_keys = self.reserved_metadata_keys.map(|keys| keys.map(texts));
+        Config {
+            model: choose(model, config.model, default.model),
+            system_instructions: choose(
+                self.system_instructions,
+                config.system_instructions,
+                default.system_instructions,
+            ),
+            max_steps: choose(max_steps, config.max_steps, default.max_steps),
+            session_search: choose(
+                self.session_search,
+                config.session_search,
+                default.session_search,
+            ),
+            vectors: choose(self.vectors, config.vectors, default.vectors),
+            reserved_metadata_keys: choose(
+                reserved_keys,
+                config.reserved_metadata_keys,
+                default.reserved_metadata_keys,
+            ),
+        }
+    }
+}
+
+/// What is left out stays, `null` goes back to the default.
+fn choose<T>(given: Option<Option<T>>, before: T, default: T) -> T {
+    given.map_or(before, |given| given.unwrap_or(default))
+}
+
 /// Holds instructions that a caller sends against what a model is to be told.
 pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let bytes: usize = instructions.into_iter().map(String::len).sum();
@@ -70,10 +149,9 @@ pub fn load_config(db: &dyn Database) -> Result<Config> {
 }
 
 /// Loads, changes and stores in one transaction.
-pub fn change_config(db: &dyn Database, change: impl FnOnce(&mut Config)) -> Result<Config> {
+pub fn change_config(db: &dyn Database, change: impl FnOnce(Config) -> Config) -> Result<Config> {
     atomically(db, || {
-        let mut config = load_config(db)?;
-        change(&mut config);
+        let config = change(load_config(db)?);
         let value =
             serde_json::to_string(&config).map_err(|error| Error::storage(error.to_string()))?;
         db.run(

@@ -10,6 +10,7 @@ use crate::base::outside::{
     Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
     Writers,
 };
+use crate::base::settings::Setting;
 
 /// What a test has somebody outside say.
 pub struct Said {
@@ -127,8 +128,8 @@ impl Outside for Script {
         &self.writers
     }
 
-    fn find_setting(&self, name: &str) -> Option<String> {
-        self.settings.borrow().get(name).cloned()
+    fn find_setting(&self, setting: Setting) -> Option<String> {
+        self.settings.borrow().get(setting.name()).cloned()
     }
 
     fn is_bound(&self, binding: &str) -> bool {

@@ -42,6 +42,22 @@ test("only_the_schema_creates_and_drops_tables", () => {
   assert.deepEqual(holders(pattern), ["store/schema/mod.rs"]);
 });
 
+test("only_the_list_of_settings_names_one", () => {
+  const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
+  const names = [...list.matchAll(/ = "([A-Z_]+)": /g)].map(([, name]) => name);
+  assert.ok(names.length > 5);
+  assert.deepEqual(holders(new RegExp(`"(${names.join("|")})"`)), ["base/settings.rs"]);
+  assert.deepEqual(holders(/\.(secret|var|durable_object|service|ai|bucket)\("[A-Z_]+"/), []);
+});
+
+// A `match` that names each variant has the compiler name every place that a new
+// home of blocks, or a new provider of models, concerns.
+test("homes_and_providers_are_told_apart_by_whole_matches", () => {
+  assert.ok(holders(/\bHome::Agent\b/).length > 4);
+  assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
+  assert.deepEqual(holders(/\blet\s+(Some\()?(Home|Provider)::|[=!]= (Home|Provider)::|\bmatches!\([^;]*\b(Home|Provider)::/), []);
+});
+
 test("nothing_that_ships_panics", () => {
   const panics = sources.flatMap(({ file, code }) =>
     code

@@ -1,8 +1,7 @@
 // The tables of the guides, compared with what they are about. The table of limits
-// has a file of its own, limits.test.mjs.
+// has a file of its own, limits.test.mjs; src/base/settings.rs holds that of settings.
 
 import assert from "node:assert/strict";
-import { readdir } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
@@ -15,23 +14,6 @@ const server = await startServer();
 after(() => server.stop());
 
 const api = JSON.parse(await read(OPENAPI.slice(ROOT.length)));
-
-test("the_table_of_settings_is_what_the_worker_reads", async () => {
-  const found = [];
-  for (const file of await readdir(join(ROOT, "src"), { recursive: true })) {
-    if (!file.endsWith(".rs") || /tests|testing/.test(file)) continue;
-    const source = await read(`src/${file}`);
-    found.push(...source.matchAll(/\.(?:secret|var|durable_object|service|ai|bucket|find_setting)\("([A-Z_]+)"\)/g));
-    const named = [...source.matchAll(/find_setting\(([A-Z_]+)\)/g)].map(([, name]) => name);
-    const constants = [...source.matchAll(/const ([A-Z_]+): &str = "(\w+)";/g)];
-    found.push(...constants.filter(([, name]) => named.includes(name)).map(([, , value]) => [, value]));
-  }
-  const settings = (await read("wrangler.toml")).replaceAll(/^#.*$/gm, "");
-  const bound = [...settings.matchAll(/^(?:binding|name) = "([A-Z_]+)"/gm)];
-  assert.ok(found.length >= 3 && bound.length >= 3);
-  const names = new Set([...found, ...bound].map(([, name]) => name));
-  assert.deepEqual(namesIn(tableUnder("docs/deploy.md", "Settings"), 0).sort(), [...names].sort());
-});
 
 test("the_tables_of_costs_are_the_benchs", async () => {
   const measured = await read("bench/rows.md");

@@ -4,53 +4,15 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
 use crate::api::limits::body_with_text;
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
-use crate::base::ids::Id;
-use crate::base::json::{Limit, nullable, nullable_list};
 use crate::models::choice::ModelName;
+#[cfg(test)]
+use crate::store::config::Config;
 use crate::store::config::{
-    Config, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions,
-    load_config,
+    ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, load_config,
 };
 use crate::store::schema;
-
-/// Metadata keys that may be reserved.
-const MAX_RESERVED_KEYS: usize = 100;
-
-/// Sets what belongs to the whole agent; what is left out stays, `null` goes
-/// back to the default.
-#[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConfigureAgent {
-    /// `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`; `null`: the Worker's `MODEL`.
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Id>"))]
-    model: Option<Option<Id>>,
-    #[serde(
-        default,
-        deserialize_with = "nullable_list::<_, _, 0, MAX_INSTRUCTIONS>"
-    )]
-    #[cfg_attr(test, schemars(with = "Option<Vec<String>>", length(max = MAX_INSTRUCTIONS)))]
-    system_instructions: Option<Option<Vec<String>>>,
-    /// Steps of one turn.
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Limit<10, 100>>"))]
-    max_steps: Option<Option<Limit<10, 100>>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    session_search: Option<Option<bool>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    vectors: Option<Option<bool>>,
-    #[serde(
-        default,
-        deserialize_with = "nullable_list::<_, _, 0, MAX_RESERVED_KEYS>"
-    )]
-    #[cfg_attr(test, schemars(with = "Option<Vec<Id>>", length(max = MAX_RESERVED_KEYS)))]
-    reserved_metadata_keys: Option<Option<Vec<Id>>>,
-}
 
 impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
@@ -59,34 +21,15 @@ impl Operation for ConfigureAgent {
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
     type Output = Config;
+}
 
+impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_instructions(self.system_instructions.iter().flatten().flatten())?;
         if let Some(Some(model)) = &self.model {
             ModelName::parse("model", model.as_str())?;
         }
-        let config = change_config(agent.db, |config| {
-            let default = Config::default();
-            let text = |id: Id| id.as_str().to_owned();
-            if let Some(model) = self.model {
-                config.model = model.map(text);
-            }
-            if let Some(instructions) = self.system_instructions {
-                config.system_instructions = instructions.unwrap_or(default.system_instructions);
-            }
-            if let Some(max_steps) = self.max_steps {
-                config.max_steps = max_steps.map_or(default.max_steps, |steps| steps.0);
-            }
-            if let Some(session_search) = self.session_search {
-                config.session_search = session_search.unwrap_or(default.session_search);
-            }
-            if let Some(vectors) = self.vectors {
-                config.vectors = vectors.unwrap_or(default.vectors);
-            }
-            if let Some(keys) = self.reserved_metadata_keys {
-                config.reserved_metadata_keys = keys.into_iter().flatten().map(text).collect();
-            }
-        })?;
+        let config = change_config(agent.db, |config| self.apply(config))?;
         Reply::json(&config)
     }
 }
@@ -103,7 +46,9 @@ impl Operation for GetConfig {
     const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Config;
+}
 
+impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Reply::json(&load_config(agent.db)?)
     }
@@ -131,7 +76,9 @@ impl Operation for Destroy {
     const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = Destroyed;
+}
 
+impl RunAtOnce for Destroy {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         if self.confirm != agent.name {
             return Err(Error::invalid(

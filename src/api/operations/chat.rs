@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::turns::{room, show_if_watched};
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -34,7 +34,9 @@ impl Operation for CancelTurn {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for CancelTurn {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let cancelled = match agent.desk.find(&self.session_id) {
             Some(running) => {

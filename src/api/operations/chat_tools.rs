@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
@@ -48,7 +48,9 @@ impl Operation for DefineTool {
     const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = ShownTool;
+}
 
+impl RunAtOnce for DefineTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_name("name", &self.name)?;
         if is_ours(&self.name) {
@@ -125,7 +127,9 @@ impl Operation for RemoveTool {
     const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = RemovedTool;
+}
 
+impl RunAtOnce for RemoveTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Reply::json(&RemovedTool {
             removed: remove_tool(agent.db, &self.name)?,
@@ -151,7 +155,9 @@ impl Operation for ListTools {
     const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = RegisteredTools;
+}
 
+impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let tools = load_tools(agent.db)?;
         Reply::json(&RegisteredTools {

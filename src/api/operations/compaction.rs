@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::database::Text;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -57,7 +57,9 @@ impl Operation for ConfigureCompaction {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunAtOnce for ConfigureCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let number = |count: Option<Count>| count.map(|count| count.0);
         let change = Own {
@@ -132,7 +134,7 @@ pub struct Compaction {
     created_at: i64,
 }
 
-impl WaitingOperation for Compact {
+impl Operation for Compact {
     const NAME: &'static str = "compact";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -142,7 +144,9 @@ impl WaitingOperation for Compact {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunWaiting for Compact {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         // Refused before any home is asked.
         resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
@@ -219,7 +223,9 @@ impl Operation for AddCompaction {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for AddCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         add_compaction(
             agent.db,
@@ -261,7 +267,9 @@ impl Operation for GetCompactions {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetCompactions {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let journal = load_journal(agent.db, &self.session_id)?;
         let compactions = overlays::load_json(agent.db, &self.session_id)?;
@@ -298,7 +306,9 @@ impl Operation for DeleteCompaction {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for DeleteCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let deleted =
             delete_compaction(agent.db, agent.host, &self.session_id, &self.compaction_id)?;
@@ -316,7 +326,7 @@ pub struct EstimateTokens {
     leaf_id: Option<Id>,
 }
 
-impl WaitingOperation for EstimateTokens {
+impl Operation for EstimateTokens {
     const NAME: &'static str = "estimateTokens";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -326,7 +336,9 @@ impl WaitingOperation for EstimateTokens {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunWaiting for EstimateTokens {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         // Refused before any home is asked.
         resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;

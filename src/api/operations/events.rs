@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
@@ -66,7 +66,9 @@ impl Operation for AppendEvents {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for AppendEvents {
     fn run(mut self, agent: &Agent<'_>) -> Result<Reply> {
         for (index, event) in self.events.iter().enumerate() {
             event.check(&format!("events[{index}]"))?;
@@ -122,7 +124,9 @@ impl Operation for LoadEvents {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for LoadEvents {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         if !session_exists(agent.db, &self.session_id)? {
             return Err(Error::session_not_found(self.session_id.as_str()));
@@ -172,7 +176,9 @@ impl Operation for DeleteEvents {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for DeleteEvents {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let deleted = delete_events(agent.db, agent.host, &self.session_id, &self.event_ids)?;
         Reply::json(&Deleted { deleted })

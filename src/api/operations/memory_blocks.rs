@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Caller, Needs, Touches};
 use crate::api::limits::body_with_text;
-use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit};
@@ -25,7 +25,7 @@ use crate::memory::write::Versions;
 use crate::memory::write::{Placement, Text, clear, read_versions, revert, write};
 use crate::memory::{Scope, Writer};
 
-impl WaitingOperation for DefineBlock {
+impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
     // And the secret, where it has a `source`, or had one.
     const NEEDS: Needs = Needs::Session;
@@ -37,7 +37,9 @@ impl WaitingOperation for DefineBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for DefineBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Scope::get(agent.db, self.session_id.as_ref())?;
         let definition = self.into_definition(agent.name)?;
@@ -78,7 +80,9 @@ impl Operation for RemoveBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunAtOnce for RemoveBlock {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let is_owner = *agent.caller == Caller::Owner;
@@ -97,7 +101,7 @@ pub struct GetBlock {
     label: Label,
 }
 
-impl WaitingOperation for GetBlock {
+impl Operation for GetBlock {
     const NAME: &'static str = "getBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -107,7 +111,9 @@ impl WaitingOperation for GetBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for GetBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -129,7 +135,7 @@ pub struct GetBlocks {
     session_id: Option<Id>,
 }
 
-impl WaitingOperation for GetBlocks {
+impl Operation for GetBlocks {
     const NAME: &'static str = "getBlocks";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -140,7 +146,9 @@ impl WaitingOperation for GetBlocks {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for GetBlocks {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -188,7 +196,7 @@ pub struct AppendToBlock {
     reason: Option<String>,
 }
 
-impl WaitingOperation for SetBlock {
+impl Operation for SetBlock {
     const NAME: &'static str = "setBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -199,7 +207,9 @@ impl WaitingOperation for SetBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for SetBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let text = Text {
             content: &self.content,
@@ -212,7 +222,7 @@ impl WaitingOperation for SetBlock {
     }
 }
 
-impl WaitingOperation for AppendToBlock {
+impl Operation for AppendToBlock {
     const NAME: &'static str = "appendToBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -223,7 +233,9 @@ impl WaitingOperation for AppendToBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for AppendToBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let text = Text {
             content: &self.content,
@@ -269,7 +281,7 @@ pub struct GetBlockVersions {
     limit: Limit<MAX_VERSIONS, MAX_VERSIONS>,
 }
 
-impl WaitingOperation for GetBlockVersions {
+impl Operation for GetBlockVersions {
     const NAME: &'static str = "getBlockVersions";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -280,7 +292,9 @@ impl WaitingOperation for GetBlockVersions {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for GetBlockVersions {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -301,7 +315,7 @@ pub struct RevertBlock {
     version: Count,
 }
 
-impl WaitingOperation for RevertBlock {
+impl Operation for RevertBlock {
     const NAME: &'static str = "revertBlock";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -311,7 +325,9 @@ impl WaitingOperation for RevertBlock {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for RevertBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -349,7 +365,9 @@ impl Operation for ClearBlocks {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunAtOnce for ClearBlocks {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let writer = writer(self.session_id.as_ref());

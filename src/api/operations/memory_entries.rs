@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
@@ -33,7 +33,7 @@ pub struct SetEntry {
     content: String,
 }
 
-impl WaitingOperation for SetEntry {
+impl Operation for SetEntry {
     const NAME: &'static str = "setEntry";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -43,7 +43,9 @@ impl WaitingOperation for SetEntry {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for SetEntry {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -71,7 +73,7 @@ pub struct EntryDeleted {
     deleted: bool,
 }
 
-impl WaitingOperation for DeleteEntry {
+impl Operation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -81,7 +83,9 @@ impl WaitingOperation for DeleteEntry {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for DeleteEntry {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -106,7 +110,7 @@ pub struct ListEntries {
     cursor: Option<String>,
 }
 
-impl WaitingOperation for ListEntries {
+impl Operation for ListEntries {
     const NAME: &'static str = "listEntries";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -117,7 +121,9 @@ impl WaitingOperation for ListEntries {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for ListEntries {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -153,7 +159,7 @@ pub struct FoundEntries {
     vectors: Option<Report>,
 }
 
-impl WaitingOperation for SearchContext {
+impl Operation for SearchContext {
     const NAME: &'static str = "searchContext";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -164,7 +170,9 @@ impl WaitingOperation for SearchContext {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for SearchContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::tokens;
@@ -33,7 +33,7 @@ pub struct RenderedPrompt {
     tokens_estimate: i64,
 }
 
-impl WaitingOperation for RenderPrompt {
+impl Operation for RenderPrompt {
     const NAME: &'static str = "renderPrompt";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -44,7 +44,9 @@ impl WaitingOperation for RenderPrompt {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for RenderPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let blocks = read_view(&agent.memory(), scope).await?;
@@ -65,7 +67,7 @@ pub struct FreezePrompt {
     session_id: Option<Id>,
 }
 
-impl WaitingOperation for FreezePrompt {
+impl Operation for FreezePrompt {
     const NAME: &'static str = "freezePrompt";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -75,7 +77,9 @@ impl WaitingOperation for FreezePrompt {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for FreezePrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         Reply::json(&freeze(&agent.memory(), scope).await?)
@@ -91,7 +95,7 @@ pub struct RefreshPrompt {
     session_id: Option<Id>,
 }
 
-impl WaitingOperation for RefreshPrompt {
+impl Operation for RefreshPrompt {
     const NAME: &'static str = "refreshPrompt";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -101,7 +105,9 @@ impl WaitingOperation for RefreshPrompt {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for RefreshPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         Reply::json(&refresh(&agent.memory(), scope).await?)
@@ -124,7 +130,7 @@ pub struct Reminder {
     text: Option<String>,
 }
 
-impl WaitingOperation for GetReminder {
+impl Operation for GetReminder {
     const NAME: &'static str = "getReminder";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -134,7 +140,9 @@ impl WaitingOperation for GetReminder {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for GetReminder {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let text = find_reminder(&agent.memory(), scope).await?;

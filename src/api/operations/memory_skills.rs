@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
 use crate::api::limits::body_with_text;
-use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
@@ -32,7 +32,7 @@ pub struct PutSkill {
     description: Option<String>,
 }
 
-impl WaitingOperation for PutSkill {
+impl Operation for PutSkill {
     const NAME: &'static str = "putSkill";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -43,7 +43,9 @@ impl WaitingOperation for PutSkill {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for PutSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -71,7 +73,7 @@ pub struct SkillDeleted {
     deleted: bool,
 }
 
-impl WaitingOperation for DeleteSkill {
+impl Operation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -81,7 +83,9 @@ impl WaitingOperation for DeleteSkill {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for DeleteSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -114,7 +118,7 @@ pub struct SkillPage {
     cursor: Option<String>,
 }
 
-impl WaitingOperation for ListSkills {
+impl Operation for ListSkills {
     const NAME: &'static str = "listSkills";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Nothing;
@@ -125,7 +129,9 @@ impl WaitingOperation for ListSkills {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for ListSkills {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -170,7 +176,7 @@ pub struct LoadedDocument {
     loaded: bool,
 }
 
-impl WaitingOperation for LoadSkill {
+impl Operation for LoadSkill {
     const NAME: &'static str = "loadSkill";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -180,7 +186,9 @@ impl WaitingOperation for LoadSkill {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for LoadSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = Scope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
@@ -238,7 +246,9 @@ impl Operation for UnloadSkill {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for UnloadSkill {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Scope::get(agent.db, Some(&self.session_id))?;
         let unloaded = loaded::unload(agent.db, &self.session_id, &self.label, &self.key)?;

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::access::{Needs, Touches};
 use crate::api::limits::body_with_text;
-use crate::api::operation::{Agent, Operation, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 #[cfg(test)]
@@ -70,7 +70,9 @@ impl Operation for GetTools {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunAtOnce for GetTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Scope::get(agent.db, self.session_id.as_ref())?;
         let config = load_config(agent.db)?;
@@ -95,7 +97,7 @@ pub struct CallTool {
     arguments: Option<Box<RawValue>>,
 }
 
-impl WaitingOperation for CallTool {
+impl Operation for CallTool {
     const NAME: &'static str = "callTool";
     const NEEDS: Needs = Needs::Session;
     const TOUCHES: Touches = Touches::Prompts;
@@ -106,7 +108,9 @@ impl WaitingOperation for CallTool {
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
     }
+}
 
+impl RunWaiting for CallTool {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Scope::get(agent.db, self.session_id.as_ref())?;
         let config = load_config(agent.db)?;

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches, permit, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::route::parse_session_id;
 use crate::api::shown::load_shown;
 use crate::base::budget::MAX_ANSWER_BYTES;
@@ -182,7 +182,9 @@ impl Operation for AppendMessage {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for AppendMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let (place, message) = self.split(agent)?;
         append(agent, place, message)
@@ -206,7 +208,9 @@ impl Operation for UpsertMessage {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.0.session_id)
     }
+}
 
+impl RunAtOnce for UpsertMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let (place, message) = self.0.split(agent)?;
         permit_replacing(agent, &place.session_id, &message)?;
@@ -243,7 +247,9 @@ impl Operation for UpdateMessage {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for UpdateMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let message = parse(agent, &self.message, self.source)?;
         drop(self.message);
@@ -280,7 +286,9 @@ impl Operation for GetMessage {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetMessage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         require_session(agent, &self.session_id)?;
         Ok(or_null(find_message(
@@ -339,7 +347,9 @@ impl Operation for GetHistory {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetHistory {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let start = match &self.before {
@@ -405,7 +415,9 @@ impl Operation for GetBranches {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetBranches {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         require_session(agent, &self.session_id)?;
         let messages = load_branches(agent.db, &self.session_id, &self.message_id)?;
@@ -436,7 +448,9 @@ impl Operation for GetLatestLeaf {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetLatestLeaf {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         match resolve_leaf(agent.db, &self.session_id, "leafId", None)? {
             Some(seq) => Ok(or_null(message_at_leaf(agent.db, &self.session_id, seq)?)),
@@ -470,7 +484,9 @@ impl Operation for GetPathLength {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetPathLength {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let segments = load_segments(agent.db, &self.session_id, leaf.unwrap_or(0))?;
@@ -508,7 +524,9 @@ impl Operation for DeleteMessages {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for DeleteMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let deleted = delete_messages(agent.db, agent.host, &self.session_id, &self.message_ids)?;
         Reply::json(&DeletedMessages {
@@ -535,7 +553,9 @@ impl Operation for ClearMessages {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for ClearMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         // What it is answering goes.
         agent.desk.cancel(&self.session_id);

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Reply, WaitingOperation};
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
@@ -55,14 +55,16 @@ pub struct Results {
     vectors: Option<Report>,
 }
 
-impl WaitingOperation for Search {
+impl Operation for Search {
     const NAME: &'static str = "search";
     const NEEDS: Needs = Needs::Narrowed;
     const TOUCHES: Touches = Touches::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Results;
+}
 
+impl RunWaiting for Search {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let only = agent.caller.only_session();
         if only.is_some() && self.session_id.is_some() && self.session_id.as_ref() != only {

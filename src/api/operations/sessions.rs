@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit, nullable};
@@ -40,7 +40,9 @@ impl Operation for CreateSession {
     fn session_id(&self) -> Option<&Id> {
         self.id.as_ref()
     }
+}
 
+impl RunAtOnce for CreateSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_name(self.name.as_deref())?;
         if agent.caller.only_session().is_some() && self.parent_session_id.is_some() {
@@ -77,7 +79,9 @@ impl Operation for GetSession {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let session = find_session(agent.db, &self.session_id)?;
         Ok(session.map_or_else(|| Reply::text("null".to_owned()), Reply::text))
@@ -112,7 +116,9 @@ impl Operation for ListSessions {
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = SessionPage;
+}
 
+impl RunAtOnce for ListSessions {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let before = match &self.cursor {
             None => None,
@@ -153,7 +159,9 @@ impl Operation for UpdateSession {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for UpdateSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_name(self.name.as_ref().and_then(Option::as_deref))?;
         let change = SessionChange {
@@ -189,7 +197,9 @@ impl Operation for DeleteSession {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         agent.desk.cancel(&self.session_id);
         let deleted = delete_session(agent.db, &self.session_id)?;
@@ -226,7 +236,9 @@ impl Operation for AddUsage {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for AddUsage {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let cost = self.cost.unwrap_or(0.0);
         if !(0.0..=1e15).contains(&cost) {

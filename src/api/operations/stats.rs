@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
 use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::allocator::usage;
 use crate::base::budget::{Budget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
 use crate::base::database::Database;
@@ -109,7 +109,9 @@ impl Operation for GetStats {
     const TOUCHES: Touches = Touches::Nothing;
     #[cfg(test)]
     type Output = Stats;
+}
 
+impl RunAtOnce for GetStats {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let usage = usage();
         let turns = held(&TURNS);

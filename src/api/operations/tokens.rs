@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use crate::access::{Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches};
-use crate::api::operation::{Agent, Entry, Operation, Reply, names_one};
+use crate::api::operation::{Agent, Entry, Operation, Reply, RunAtOnce, names_one};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Limit, optional_list};
+use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
 
 /// Names of operations in one request: more than there are operations.
@@ -93,14 +94,16 @@ impl Operation for MintToken {
     const TOUCHES: Touches = Touches::Agent;
     #[cfg(test)]
     type Output = Minted;
+}
 
+impl RunAtOnce for MintToken {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let secret = agent.policy.secret().ok_or_else(|| {
             Error::new(
                 Code::NotConfigured,
                 "A token is signed with the secret, and this Worker has none. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
             )
-            .with("binding", "SESSION_AGENT_TOKEN")
+            .with("binding", Setting::SessionAgentToken.name())
         })?;
         if self.preset == Some(Preset::Chat) && self.session_id.is_none() {
             return Err(Error::invalid(

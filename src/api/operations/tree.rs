@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;
 use crate::access::{Needs, Touches};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, Limit};
@@ -34,7 +34,9 @@ impl Operation for ForkSession {
     const TOUCHES: Touches = Touches::Session;
     #[cfg(test)]
     type Output = Session;
+}
 
+impl RunAtOnce for ForkSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_name(self.name.as_deref())?;
         let fork = Fork {
@@ -75,7 +77,9 @@ impl Operation for SetLeaf {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for SetLeaf {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         set_leaf(agent.db, agent.host, &self.session_id, &self.id)?;
         Reply::json(&ChosenLeaf { leaf_id: self.id })
@@ -130,7 +134,9 @@ impl Operation for GetChanges {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for GetChanges {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let since = self.since.map_or(0, |since| since.0);
         load_page(agent.db, &self.session_id, since, self.limit.0).map(Reply::text)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::access::{Needs, Touches, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
-use crate::api::operation::{Agent, Operation, Reply};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, Limit, list, nullable};
@@ -58,7 +58,9 @@ impl Operation for BuildWorkingContext {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for BuildWorkingContext {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         check_instructions(&self.system_instructions)?;
@@ -119,7 +121,9 @@ impl Operation for PersistWorkingContext {
     fn session_id(&self) -> Option<&Id> {
         Some(&self.session_id)
     }
+}
 
+impl RunAtOnce for PersistWorkingContext {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         for (index, message) in self.messages.iter().enumerate() {
             let is_users = message.role == Role::User;

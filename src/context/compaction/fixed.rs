@@ -11,7 +11,6 @@ use crate::context::tools::{Toolbox, load_tools};
 use crate::memory::block::{Block, hold_here};
 use crate::memory::frozen::find_frozen;
 use crate::memory::prompt::{Format, render};
-use crate::memory::source::Home;
 use crate::memory::view::{load_view, read_view};
 use crate::memory::{Memory, Scope};
 use crate::models::ToolDefinition;
@@ -45,7 +44,7 @@ pub fn load_fixed(
         None => {
             let mut blocks = Vec::new();
             for block in load_view(memory, scope)? {
-                if block.home() == Home::Object {
+                if block.home().is_this_object() {
                     blocks.push(Block::new(&block, hold_here(memory, &block)?));
                 }
             }

@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
 use crate::base::outside::Place;
+use crate::base::settings::Setting;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::label::Label;
@@ -85,7 +86,7 @@ async fn send(
         VIA_HEADER.to_owned(),
         URL_SAFE_NO_PAD.encode(Value::from(via).to_string()),
     )];
-    if let Some(secret) = memory.outside.find_setting("SESSION_AGENT_TOKEN") {
+    if let Some(secret) = memory.outside.find_setting(Setting::SessionAgentToken) {
         headers.push(("authorization".to_owned(), format!("Bearer {secret}")));
     }
     let place = Place::Agent {

@@ -253,7 +253,7 @@ fn a_damaged_answer_ends_once_and_says_nothing_after() {
                 }
             }
         }
-        for provider in [Provider::WorkersAi, Provider::OpenAi, Provider::Anthropic] {
+        for provider in Provider::ALL {
             let heard = heard(provider, &[&bytes]);
             let is_end =
                 |line: &&String| line.starts_with("finish ") || line.starts_with("failed ");
@@ -263,5 +263,13 @@ fn a_damaged_answer_ends_once_and_says_nothing_after() {
                 "{name}: {heard:?}"
             );
         }
+    }
+}
+
+#[test]
+fn each_provider_has_a_recorded_answer() {
+    for provider in Provider::ALL {
+        let is_recorded = RECORDED.iter().any(|(_, of, ..)| *of == provider);
+        assert!(is_recorded, "{}: models/recorded/", provider.name());
     }
 }

@@ -13,6 +13,7 @@ use crate::base::error::Error;
 use crate::base::outside::{
     Answer, Call, Expected, Failure, Later, Limits, Listing, Outside, Place, Stored, Writers,
 };
+use crate::base::settings::Setting;
 use crate::chat::live::Desk;
 use crate::context::compaction::auto::Watch;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
@@ -85,8 +86,8 @@ impl Outside for Town {
         self.script.writers()
     }
 
-    fn find_setting(&self, name: &str) -> Option<String> {
-        self.script.find_setting(name)
+    fn find_setting(&self, setting: Setting) -> Option<String> {
+        self.script.find_setting(setting)
     }
 
     fn is_bound(&self, binding: &str) -> bool {
