@@ -4,6 +4,7 @@
 //! dies in between loses none and takes none twice.
 
 use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::columns::{load, load_values};
 use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -78,7 +79,8 @@ pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<(
 
 /// The answer that came first of those that wait.
 pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<Early>> {
-    let rows = db.rows(
+    let parts: Vec<(i64, String)> = load(
+        db,
         "SELECT number, text
            FROM cf_agents_early_answers
           WHERE session_id = ?1
@@ -88,16 +90,13 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<Early>> 
           ORDER BY part",
         &[session_id.as_str().into()],
     )?;
-    let Some(first) = rows.first() else {
+    let Some((number, _)) = parts.first() else {
         return Ok(None);
     };
-    let parts = rows
-        .iter()
-        .map(|row| row.text(1))
-        .collect::<Result<Vec<_>>>()?;
+    let reply: String = parts.iter().map(|(_, text)| text.as_str()).collect();
     Ok(Some(Early {
-        number: first.integer(0)?,
-        reply: serde_json::from_str(&parts.concat()).ok(),
+        number: *number,
+        reply: serde_json::from_str(&reply).ok(),
     }))
 }
 
@@ -110,7 +109,8 @@ pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
 /// Sessions whose answers were left over when the object died after their turn's
 /// end, at most a few.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
-    let rows = db.rows(
+    let ids: Vec<String> = load_values(
+        db,
         "SELECT DISTINCT early.session_id
            FROM cf_agents_early_answers AS early
           WHERE NOT EXISTS (SELECT 1
@@ -120,7 +120,7 @@ pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
           LIMIT ?1",
         &[MAX_FOUND.into()],
     )?;
-    rows.iter()
-        .map(|row| Id::parse(row.text(0)?.to_owned()).map_err(Error::storage))
+    ids.into_iter()
+        .map(|id| Id::parse(id).map_err(Error::storage))
         .collect()
 }

@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
 use super::turn::CallState;
-use crate::base::database::{Database, Row, atomically, find_row};
+use crate::base::columns::{FromRow, find_value, load};
+use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -82,26 +83,6 @@ impl RegisteredTool {
             url,
             needs_approval: self.needs_approval,
         }
-    }
-
-    fn from_row(row: &Row) -> Result<Self> {
-        let name = row.text(0)?;
-        let damaged = || Error::corrupt_row(name, "tool");
-        let at = match (row.find_text(3), row.find_text(4)) {
-            (Some(binding), _) => At::Service(binding.to_owned()),
-            (None, Some(url)) => At::Url(url.to_owned()),
-            (None, None) => return Err(damaged()),
-        };
-        Ok(Self {
-            definition: ToolDefinition {
-                name: name.to_owned(),
-                description: row.text(1)?.to_owned(),
-                parameters: RawValue::from_string(row.text(2)?.to_owned())
-                    .map_err(|_| damaged())?,
-            },
-            at,
-            needs_approval: row.integer(5)? == 1,
-        })
     }
 
     /// Tells where it is from any other place, and shows nobody where.
@@ -255,12 +236,36 @@ fn origin_of(url: &str) -> Option<String> {
     Some(format!("{scheme}://{authority}"))
 }
 
-const COLUMNS: &str = "name, description, parameters, service, url, needs_approval";
+impl RegisteredTool {
+    const COLUMNS: &str = "name, description, parameters, service, url, needs_approval";
+}
+
+impl FromRow<'_> for RegisteredTool {
+    fn from_row(row: &Row) -> Result<Self> {
+        let name = row.text(0)?;
+        let damaged = || Error::corrupt_row(name, "tool");
+        let at = match (row.find_text(3), row.find_text(4)) {
+            (Some(binding), _) => At::Service(binding.to_owned()),
+            (None, Some(url)) => At::Url(url.to_owned()),
+            (None, None) => return Err(damaged()),
+        };
+        Ok(Self {
+            definition: ToolDefinition {
+                name: name.to_owned(),
+                description: row.text(1)?.to_owned(),
+                parameters: RawValue::from_string(row.text(2)?.to_owned())
+                    .map_err(|_| damaged())?,
+            },
+            at,
+            needs_approval: row.integer(5)? == 1,
+        })
+    }
+}
 
 pub fn load_tools(db: &dyn Database) -> Result<Vec<RegisteredTool>> {
-    let sql = format!("SELECT {COLUMNS} FROM cf_agents_tools ORDER BY name LIMIT {MAX_TOOLS}");
-    let rows = db.rows(&sql, &[])?;
-    rows.iter().map(RegisteredTool::from_row).collect()
+    let columns = RegisteredTool::COLUMNS;
+    let sql = format!("SELECT {columns} FROM cf_agents_tools ORDER BY name LIMIT {MAX_TOOLS}");
+    load(db, &sql, &[])
 }
 
 /// Defines a tool, or defines it anew.
@@ -271,8 +276,8 @@ pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) ->
     };
     atomically(db, || {
         let sql = "SELECT count(*) FROM cf_agents_tools WHERE name <> ?1";
-        let others = find_row(db, sql, &[tool.definition.name.as_str().into()])?;
-        if others.map_or(Ok(0), |row| row.integer(0))? >= MAX_TOOLS {
+        let others = find_value(db, sql, &[tool.definition.name.as_str().into()])?;
+        if others.unwrap_or(0) >= MAX_TOOLS {
             return Err(Error::invalid(
                 "name",
                 format!("An agent has at most {MAX_TOOLS} tools. `removeTool` removes one."),

@@ -1,6 +1,7 @@
 //! The rows of a running turn.
 
 use super::turn::Turn;
+use crate::base::columns::{find_value, load_values};
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -53,18 +54,17 @@ pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>>
                   SET recoveries = recoveries + 1
                 WHERE session_id = ?1
             RETURNING recoveries";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?;
-    row.map(|row| row.integer(0)).transpose()
+    find_value(db, sql, &[session_id.as_str().into()])
 }
 
 pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
     let sql = "SELECT state FROM cf_agents_turns WHERE session_id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?;
-    row.map(|row| {
-        serde_json::from_str(row.text(0)?)
-            .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
-    })
-    .transpose()
+    find_value::<String>(db, sql, &[session_id.as_str().into()])?
+        .map(|state| {
+            serde_json::from_str(&state)
+                .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
+        })
+        .transpose()
 }
 
 /// Sessions whose turn was cut off, those that were taken up least often first.
@@ -75,7 +75,8 @@ pub fn load_sessions_cut_off(
     limit: usize,
 ) -> Result<Vec<Id>> {
     let running = serde_json::json!(running).to_string();
-    let rows = db.rows(
+    let ids: Vec<String> = load_values(
+        db,
         "SELECT session_id
            FROM cf_agents_turns
           WHERE session_id NOT IN (SELECT value FROM json_each(?1))
@@ -83,8 +84,8 @@ pub fn load_sessions_cut_off(
           LIMIT ?2",
         &[running.into(), (limit as i64).into()],
     )?;
-    rows.iter()
-        .map(|row| Id::parse(row.text(0)?.to_owned()).map_err(Error::storage))
+    ids.into_iter()
+        .map(|id| Id::parse(id).map_err(Error::storage))
         .collect()
 }
 

@@ -1,6 +1,7 @@
 //! Clearing a session: what was said goes, the session stays.
 
-use crate::base::database::{Database, atomically, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -24,8 +25,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
               WHERE e.session_id = ?1
                 AND {STARTS_MESSAGE}"
         );
-        let row = find_row(db, &sql, &[session_id.as_str().into()])?;
-        let deleted = row.map_or(Ok(0), |row| row.integer(0))?;
+        let deleted = find_value(db, &sql, &[session_id.as_str().into()])?.unwrap_or(0);
         if deleted == 0 {
             if has_unloaded {
                 touch(db, host, session_id)?;

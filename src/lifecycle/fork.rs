@@ -1,18 +1,19 @@
 //! Forking: a new session that holds the path up to an event, ids and times
 //! kept, so that a client can go on from there without touching the original.
 
-use crate::base::database::{Database, Text, Value, atomically, find_row};
+use crate::base::database::{Database, Text, atomically, find_row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
+use crate::log::copy::Stretch;
 use crate::log::media;
 use crate::log::sessions::{NewSession, create_session, get_session};
 use crate::log::tip::get_tip;
 use crate::memory::copy::copy_session;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
-use crate::messages::tree::path::{Segment, load_segments};
+use crate::messages::tree::path::load_segments;
 use crate::search::build::add_session;
 use crate::store::changes::{self, ChangeType};
 
@@ -48,33 +49,16 @@ pub fn fork_session(
         let has_slices = find_row(db, sql, &[fork.session_id.as_str().into()])?.is_some();
         let segments = load_segments(db, fork.session_id, leaf.unwrap_or(0))?;
         for segment in &segments {
-            // Numbered anew from 1, each after the one before. An id that led to
-            // its row by its number and doesn't any more goes into the index.
-            db.run(
-                "INSERT INTO cf_agents_events
-                        (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch,
-                         action, content, tool, metadata, message, message_dated, sliced_bytes, media, note, created_at, written_at)
-                 SELECT ?2, place, id,
-                        NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
-                             AND octet_length(id) = length(place) + 18),
-                        place - 1,
-                        parent_id,
-                        0, action, content, tool, metadata, message, message_dated, sliced_bytes, media, note, created_at, ?6
-                   FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
-                           FROM cf_agents_events AS e
-                          WHERE e.session_id = ?1
-                            AND e.seq BETWEEN ?3 AND ?4)",
-                &[
-                    fork.session_id.as_str().into(),
-                    id.as_str().into(),
-                    segment.from_seq.into(),
-                    segment.to_seq.into(),
-                    copied.into(),
-                    host.now_ms().into(),
-                ],
-            )?;
+            let stretch = Stretch {
+                original_id: fork.session_id,
+                from_seq: segment.from_seq,
+                to_seq: segment.to_seq,
+                id: &id,
+                after_seq: copied,
+            };
+            stretch.copy_rows(db, host.now_ms())?;
             if has_slices {
-                copy_slices(db, fork.session_id, &id, segment, copied)?;
+                stretch.copy_slices(db)?;
             }
             copied = get_tip(db, &id)?.newest_seq;
         }
@@ -108,36 +92,5 @@ fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
                     AND compaction ->> '$.settings' <> '{}') AS original
           WHERE id = ?2",
         &[original_id.as_str().into(), id.as_str().into()],
-    )
-}
-
-/// Slices follow their rows, whose places in the copy are counted the same way.
-fn copy_slices(
-    db: &dyn Database,
-    original_id: &Id,
-    id: &Id,
-    segment: &Segment,
-    copied: i64,
-) -> Result<()> {
-    let params: [Value; 5] = [
-        original_id.as_str().into(),
-        id.as_str().into(),
-        segment.from_seq.into(),
-        segment.to_seq.into(),
-        copied.into(),
-    ];
-    db.run(
-        "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
-         SELECT ?2, placed.place, slice.field, slice.part, slice.text
-           FROM (SELECT e.seq, e.sliced_bytes,
-                        CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
-                   FROM cf_agents_events AS e
-                  WHERE e.session_id = ?1
-                    AND e.seq BETWEEN ?3 AND ?4) AS placed
-          CROSS JOIN cf_agents_slices AS slice
-             ON slice.session_id = ?1
-            AND slice.seq = placed.seq
-          WHERE placed.sliced_bytes > 0",
-        &params,
     )
 }

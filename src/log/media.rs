@@ -157,6 +157,9 @@ fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
+const INSERT: &str = "INSERT INTO cf_agents_media (session_id, hash, part, text)";
+const INSERT_USE: &str = "INSERT INTO cf_agents_media_uses (session_id, hash, seq)";
+
 /// Keeps what was cut out of the event at `seq`. Part of the transaction that
 /// writes the event.
 pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'_>]) -> Result<()> {
@@ -167,17 +170,14 @@ pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'
             for (part, piece) in slices::cut(text).into_iter().enumerate() {
                 let [session_id, hash] = here.clone();
                 db.run(
-                    "INSERT INTO cf_agents_media (session_id, hash, part, text)
-                     VALUES (?1, ?2, ?3, ?4)",
+                    &format!("{INSERT} VALUES (?1, ?2, ?3, ?4)"),
                     &[session_id, hash, (part as i64).into(), piece.into()],
                 )?;
             }
         }
         let [session_id, hash] = here;
         db.run(
-            "INSERT INTO cf_agents_media_uses (session_id, hash, seq)
-             VALUES (?1, ?2, ?3)
-                 ON CONFLICT DO NOTHING",
+            &format!("{INSERT_USE} VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING"),
             &[session_id, hash, seq.into()],
         )?;
     }
@@ -234,20 +234,24 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
         return Ok(());
     }
     db.run(
-        "INSERT INTO cf_agents_media_uses (session_id, hash, seq)
-         SELECT DISTINCT e.session_id, place.value ->> 1, e.seq
-           FROM cf_agents_events AS e, json_each(e.media) AS place
-          WHERE e.session_id = ?1
-            AND e.media IS NOT NULL",
+        &format!(
+            "{INSERT_USE}
+             SELECT DISTINCT e.session_id, place.value ->> 1, e.seq
+               FROM cf_agents_events AS e, json_each(e.media) AS place
+              WHERE e.session_id = ?1
+                AND e.media IS NOT NULL"
+        ),
         &[id.as_str().into()],
     )?;
     db.run(
-        "INSERT INTO cf_agents_media (session_id, hash, part, text)
-         SELECT ?2, original.hash, original.part, original.text
-           FROM (SELECT DISTINCT hash FROM cf_agents_media_uses WHERE session_id = ?2) AS used
-          CROSS JOIN cf_agents_media AS original
-             ON original.session_id = ?1
-            AND original.hash = used.hash",
+        &format!(
+            "{INSERT}
+             SELECT ?2, original.hash, original.part, original.text
+               FROM (SELECT DISTINCT hash FROM cf_agents_media_uses WHERE session_id = ?2) AS used
+              CROSS JOIN cf_agents_media AS original
+                 ON original.session_id = ?1
+                AND original.hash = used.hash"
+        ),
         &[original_id.as_str().into(), id.as_str().into()],
     )
 }

@@ -5,6 +5,7 @@
 //! an id is written once; a parent exists, in this session, before its child.
 
 pub mod append;
+pub mod copy;
 pub mod event;
 pub mod find;
 pub mod load;

@@ -137,33 +137,81 @@ pub fn create_session(
             }
             None => Id::mint_session(host),
         };
-        let sql = format!(
-            "INSERT INTO cf_agents_sessions
-                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
-                     feed_base)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?6, {NEXT_BASE})
-          RETURNING number"
-        );
-        let number = find_value(
-            db,
-            &sql,
-            &[
-                id.as_str().into(),
-                agent.into(),
-                new.name.as_deref().into(),
-                new.parent_session_id.as_ref().map(Id::as_str).into(),
-                new.metadata.as_ref().map(JsonObject::as_str).into(),
-                host.now_ms().into(),
-            ],
-        )?;
-        check_number(number.unwrap_or(0))?;
+        let now_ms = host.now_ms();
+        let row = NewSessionRow {
+            id: id.as_str(),
+            agent,
+            name: new.name.as_deref(),
+            parent_session_id: new.parent_session_id.as_ref().map(Id::as_str),
+            metadata: new.metadata.as_ref().map(JsonObject::as_str),
+            created_at: now_ms,
+            updated_at: now_ms,
+            ..NewSessionRow::default()
+        };
+        row.insert(db)?;
         get_session(db, &id)
     })
 }
 
+/// A session's row on its way in; what an import knows beside a new session's is 0
+/// or nothing.
+#[derive(Default)]
+pub struct NewSessionRow<'a> {
+    pub id: &'a str,
+    pub agent: &'a str,
+    pub name: Option<&'a str>,
+    pub parent_session_id: Option<&'a str>,
+    pub metadata: Option<&'a str>,
+    pub created_at: i64,
+    pub updated_at: i64,
+    pub seq_floor: i64,
+    pub leaf_seq: Option<i64>,
+    pub leaf_chosen_at: Option<i64>,
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    pub cost: f64,
+    pub cached_input_tokens: i64,
+    pub compaction: Option<String>,
+    pub copied_seq: i64,
+}
+
+impl NewSessionRow<'_> {
+    /// Part of a transaction.
+    pub fn insert(self, db: &dyn Database) -> Result<()> {
+        let sql = format!(
+            "INSERT INTO cf_agents_sessions
+                    (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
+                     seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
+                     cached_input_tokens, compaction, copied_seq, feed_base)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+                     {NEXT_BASE})
+          RETURNING number"
+        );
+        let params: [Value; 16] = [
+            self.id.into(),
+            self.agent.into(),
+            self.name.into(),
+            self.parent_session_id.into(),
+            self.metadata.into(),
+            self.created_at.into(),
+            self.updated_at.into(),
+            self.seq_floor.into(),
+            self.leaf_seq.into(),
+            self.leaf_chosen_at.into(),
+            self.input_tokens.into(),
+            self.output_tokens.into(),
+            self.cost.into(),
+            self.cached_input_tokens.into(),
+            self.compaction.into(),
+            self.copied_seq.into(),
+        ];
+        check_number(find_value(db, &sql, &params)?.unwrap_or(0))
+    }
+}
+
 /// Refuses the number of a session that was just written, where there is none left
 /// that the numbers of its events have room for. Part of the transaction.
-pub fn check_number(number: i64) -> Result<()> {
+fn check_number(number: i64) -> Result<()> {
     if number <= MAX_SESSION_NUMBER {
         return Ok(());
     }

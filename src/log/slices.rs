@@ -52,6 +52,8 @@ fn cut_at(text: &str, bytes: usize) -> Vec<&str> {
     pieces
 }
 
+pub(super) const INSERT: &str = "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)";
+
 /// Part of the transaction that writes the row.
 pub fn write_slices(
     db: &dyn Database,
@@ -62,8 +64,7 @@ pub fn write_slices(
     for Sliced { field, text } in sliced {
         for (part, piece) in cut(text).into_iter().enumerate() {
             db.run(
-                "INSERT INTO cf_agents_slices (session_id, seq, field, part, text)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                &format!("{INSERT} VALUES (?1, ?2, ?3, ?4, ?5)"),
                 &[
                     session_id.as_str().into(),
                     seq.into(),

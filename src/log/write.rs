@@ -45,7 +45,7 @@ pub struct NewRow<'a> {
     pub text: &'a str,
 }
 
-const INSERT: &str = "
+pub(super) const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
             tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note)";

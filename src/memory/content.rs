@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use super::Writer;
 use super::definition::Definition;
 use super::label::Label;
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::columns::{FromRow, find, load};
+use crate::base::database::{Database, Row, Value};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::tokens;
@@ -69,21 +70,25 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
     }
 }
 
-const COLUMNS: &str = "version, content, written_by, session_id, turn_id, reason, written_at";
+impl Version {
+    const COLUMNS: &str = "version, content, written_by, session_id, turn_id, reason, written_at";
+}
 
-fn to_version(row: &Row) -> Result<Version> {
-    let text = |column| row.find_text(column).map(str::to_owned);
-    let content = row.text(1)?.to_owned();
-    Ok(Version {
-        version: row.integer(0)?,
-        tokens: tokens::estimate(&content),
-        content,
-        written_by: row.text(2)?.to_owned(),
-        session_id: text(3),
-        turn_id: text(4),
-        reason: text(5),
-        written_at: row.integer(6)?,
-    })
+impl FromRow<'_> for Version {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column| row.find_text(column).map(str::to_owned);
+        let content = row.text(1)?.to_owned();
+        Ok(Self {
+            version: row.integer(0)?,
+            tokens: tokens::estimate(&content),
+            content,
+            written_by: row.text(2)?.to_owned(),
+            session_id: text(3),
+            turn_id: text(4),
+            reason: text(5),
+            written_at: row.integer(6)?,
+        })
+    }
 }
 
 fn place(block: &Definition) -> [Value; 2] {
@@ -93,15 +98,15 @@ fn place(block: &Definition) -> [Value; 2] {
 /// The newest version; `None`: it was never written.
 pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Version>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_block_versions
           WHERE scope = ?1
             AND key = ?2
           ORDER BY version DESC
-          LIMIT 1"
+          LIMIT 1",
+        Version::COLUMNS
     );
-    let row = find_row(db, &sql, &place(block))?;
-    row.as_ref().map(to_version).transpose()
+    find(db, &sql, &place(block))
 }
 
 pub fn find_version(
@@ -110,30 +115,30 @@ pub fn find_version(
     version: i64,
 ) -> Result<Option<Version>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_block_versions
           WHERE scope = ?1
             AND key = ?2
-            AND version = ?3"
+            AND version = ?3",
+        Version::COLUMNS
     );
     let [scope, key] = place(block);
-    let row = find_row(db, &sql, &[scope, key, version.into()])?;
-    row.as_ref().map(to_version).transpose()
+    find(db, &sql, &[scope, key, version.into()])
 }
 
 /// The newest versions, newest first.
 pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_block_versions
           WHERE scope = ?1
             AND key = ?2
           ORDER BY version DESC
-          LIMIT ?3"
+          LIMIT ?3",
+        Version::COLUMNS
     );
     let [scope, key] = place(block);
-    let rows = db.rows(&sql, &[scope, key, limit.into()])?;
-    rows.iter().map(to_version).collect()
+    load(db, &sql, &[scope, key, limit.into()])
 }
 
 /// Writes a version's row as it is given. Part of a transaction.

@@ -3,6 +3,7 @@
 
 use super::entries::find_by_number;
 use super::entry_search::index_entry;
+use crate::base::columns::load_values;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -15,15 +16,15 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
 
 /// An entry at a time: their texts together may be long.
 fn index_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let numbers = db.rows(
+    let numbers: Vec<i64> = load_values(
+        db,
         "SELECT number
            FROM cf_agents_entries
           WHERE scope = ?1
           ORDER BY block, key",
         &[session_id.as_str().into()],
     )?;
-    for row in &numbers {
-        let number = row.integer(0)?;
+    for number in numbers {
         if let Some(entry) = find_by_number(db, number)? {
             index_entry(db, number, &entry)?;
         }

@@ -8,6 +8,7 @@ use super::definition::{Definition, WhenChanged};
 use super::label::Label;
 use super::source::{Home, Source};
 use super::{Memory, Scope};
+use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, Value, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -17,31 +18,60 @@ use crate::store::tables;
 /// Blocks of an agent, and of a session.
 pub const MAX_BLOCKS: i64 = 100;
 
-const COLUMNS: &str = "scope, label, kind, description, max_tokens, default_content, source,
-                when_changed, defined_at, is_removed, model_writes";
+/// A block's row.
+struct DefinitionRow<'r> {
+    row: &'r Row,
+    number: i64,
+    /// The label, in the case by which it is found.
+    key: &'r str,
+    /// Whether a block of the deployed configuration was removed.
+    is_removed: bool,
+}
 
-fn to_definition(row: &Row) -> Result<Definition> {
-    let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
-    let source = row
-        .find_text(6)
-        .map(serde_json::from_str::<Source>)
-        .transpose()
-        .map_err(|_| damaged())?;
-    Ok(Definition {
-        scope: row.text(0)?.to_owned(),
-        label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
-        kind: Kind::parse(row.text(2)?).ok_or_else(damaged)?,
-        description: row.find_text(3).map(str::to_owned),
-        max_tokens: row.find_integer(4),
-        default_content: row.find_text(5).map(str::to_owned),
-        source,
-        when_changed: match row.text(7)? {
-            "remind" => WhenChanged::Remind,
-            _ => WhenChanged::Wait,
-        },
-        model_writes: row.find_integer(10).map(|writes| writes == 1),
-        defined_at: Some(row.integer(8)?),
-    })
+impl DefinitionRow<'_> {
+    const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key";
+
+    fn definition(&self) -> Result<Definition> {
+        self.row.read()
+    }
+}
+
+impl<'r> FromRow<'r> for DefinitionRow<'r> {
+    fn from_row(row: &'r Row) -> Result<Self> {
+        Ok(Self {
+            row,
+            number: row.integer(11)?,
+            key: row.text(12)?,
+            is_removed: row.find_integer(9) == Some(1),
+        })
+    }
+}
+
+impl FromRow<'_> for Definition {
+    /// From the columns of [`DefinitionRow`].
+    fn from_row(row: &Row) -> Result<Self> {
+        let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
+        let source = row
+            .find_text(6)
+            .map(serde_json::from_str::<Source>)
+            .transpose()
+            .map_err(|_| damaged())?;
+        Ok(Definition {
+            scope: row.text(0)?.to_owned(),
+            label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
+            kind: Kind::parse(row.text(2)?).ok_or_else(damaged)?,
+            description: row.find_text(3).map(str::to_owned),
+            max_tokens: row.find_integer(4),
+            default_content: row.find_text(5).map(str::to_owned),
+            source,
+            when_changed: match row.text(7)? {
+                "remind" => WhenChanged::Remind,
+                _ => WhenChanged::Wait,
+            },
+            model_writes: row.find_integer(10).map(|writes| writes == 1),
+            defined_at: Some(row.integer(8)?),
+        })
+    }
 }
 
 /// Up to `limit` of a session's own definitions after the one of this number, in
@@ -53,12 +83,13 @@ pub fn load_sessions_after(
     limit: i64,
 ) -> Result<Vec<(i64, Definition)>> {
     let sql = format!(
-        "SELECT {COLUMNS}, number
+        "SELECT {}
            FROM cf_agents_blocks
           WHERE scope = ?1
             AND number > ?2
           ORDER BY number
-          LIMIT ?3"
+          LIMIT ?3",
+        DefinitionRow::COLUMNS
     );
     let params = [
         session_id.as_str().into(),
@@ -67,44 +98,45 @@ pub fn load_sessions_after(
     ];
     let rows = db.rows(&sql, &params)?;
     rows.iter()
-        .map(|row| Ok((row.integer(11)?, to_definition(row)?)))
+        .map(|row| {
+            let row: DefinitionRow = row.read()?;
+            Ok((row.number, row.definition()?))
+        })
         .collect()
-}
-
-fn is_removed(row: &Row) -> bool {
-    row.find_integer(9) == Some(1)
 }
 
 /// All blocks of a scope: the deployed ones in their order, then the others in
 /// the order of their definition.
 pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition>> {
     let sql = format!(
-        "SELECT {COLUMNS}, key
+        "SELECT {}
            FROM cf_agents_blocks
           WHERE scope = ?1
           ORDER BY number
-          LIMIT ?2"
+          LIMIT ?2",
+        DefinitionRow::COLUMNS
     );
-    let mut rows = memory
+    let rows = memory
         .db
         .rows(&sql, &[scope.column().into(), (2 * MAX_BLOCKS).into()])?;
+    let mut rows: Vec<DefinitionRow> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut blocks = Vec::new();
     if scope == Scope::Agent {
         for block in configured::load(memory).blocks {
             let key = block.label.key();
-            match rows.iter().position(|row| row.find_text(11) == Some(&key)) {
+            match rows.iter().position(|row| row.key == key) {
                 None => blocks.push(block),
                 Some(index) => {
                     let row = rows.remove(index);
-                    if !is_removed(&row) {
-                        blocks.push(to_definition(&row)?);
+                    if !row.is_removed {
+                        blocks.push(row.definition()?);
                     }
                 }
             }
         }
     }
-    for row in rows.iter().filter(|row| !is_removed(row)) {
-        blocks.push(to_definition(row)?);
+    for row in rows.iter().filter(|row| !row.is_removed) {
+        blocks.push(row.definition()?);
     }
     Ok(blocks)
 }
@@ -119,8 +151,10 @@ pub fn find_definition(
 
 fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Definition>> {
     match find_row_of(memory.db, scope, label)? {
-        Some(row) if is_removed(&row) => Ok(None),
-        Some(row) => to_definition(&row).map(Some),
+        Some(row) => match row.read::<DefinitionRow>()? {
+            row if row.is_removed => Ok(None),
+            row => row.definition().map(Some),
+        },
         None => Ok(find_configured(memory, scope, label)),
     }
 }
@@ -141,10 +175,11 @@ pub fn block_not_found(label: &Label) -> Error {
 
 fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<Row>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_blocks
           WHERE scope = ?1
-            AND key = ?2"
+            AND key = ?2",
+        DefinitionRow::COLUMNS
     );
     find_row(db, &sql, &[scope.into(), label.key().into()])
 }
@@ -221,7 +256,7 @@ fn reaches_out(label: &Label) -> Error {
 
 fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_blocks WHERE scope = ?1";
-    let count = find_row(db, sql, &[scope.into()])?.map_or(Ok(0), |row| row.integer(0))?;
+    let count: i64 = find_value(db, sql, &[scope.into()])?.unwrap_or(0);
     if count >= MAX_BLOCKS {
         return Err(Error::invalid(
             "label",

@@ -11,7 +11,8 @@ use super::entry_search::{index_entry, unindex_entry};
 use super::homes::agent::{self, Elsewhere};
 use super::homes::service;
 use super::source::{Home, check_key};
-use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::columns::{FromRow, find, find_value};
+use crate::base::database::{Database, Row, Value, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::memory::kind::Kind;
@@ -164,8 +165,9 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
 }
 
 fn next_number(db: &dyn Database) -> Result<i64> {
-    let newest = find_row(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
-    Ok(newest.and_then(|row| row.find_integer(0)).unwrap_or(0) + 1)
+    let newest: Option<Option<i64>> =
+        find_value(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
+    Ok(newest.flatten().unwrap_or(0) + 1)
 }
 
 fn insert_row(
@@ -201,7 +203,7 @@ pub fn restore(db: &dyn Database, scope: &str, block: &str, entry: &Entry) -> Re
 }
 
 pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
-    let row = find_row(
+    let count = find_value(
         db,
         "SELECT count(*)
            FROM cf_agents_entries
@@ -209,44 +211,56 @@ pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
             AND block = ?2",
         &[block.scope.as_str().into(), block.label.key().into()],
     )?;
-    row.map_or(Ok(0), |row| row.integer(0))
+    Ok(count.unwrap_or(0))
 }
 
-const COLUMNS: &str = "number, key, title, content, created_at, updated_at";
+struct EntryRow {
+    number: i64,
+    entry: Entry,
+}
 
-fn to_entry(row: &Row) -> Result<Entry> {
-    Ok(Entry {
-        key: row.text(1)?.to_owned(),
-        title: row.find_text(2).map(str::to_owned),
-        content: row.text(3)?.to_owned(),
-        created_at: row.integer(4)?,
-        updated_at: row.integer(5)?,
-    })
+impl EntryRow {
+    const COLUMNS: &str = "number, key, title, content, created_at, updated_at";
+}
+
+impl FromRow<'_> for EntryRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            entry: Entry {
+                key: row.text(1)?.to_owned(),
+                title: row.find_text(2).map(str::to_owned),
+                content: row.text(3)?.to_owned(),
+                created_at: row.integer(4)?,
+                updated_at: row.integer(5)?,
+            },
+        })
+    }
 }
 
 fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<(i64, Entry)>> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_entries
           WHERE scope = ?1
             AND block = ?2
-            AND key = ?3"
+            AND key = ?3",
+        EntryRow::COLUMNS
     );
     let params = [
         block.scope.as_str().into(),
         block.label.key().into(),
         key.into(),
     ];
-    find_row(db, &sql, &params)?
-        .map(|row| Ok((row.integer(0)?, to_entry(&row)?)))
-        .transpose()
+    let row = find(db, &sql, &params)?;
+    Ok(row.map(|EntryRow { number, entry }| (number, entry)))
 }
 
 pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
-    let sql = format!("SELECT {COLUMNS} FROM cf_agents_entries WHERE number = ?1");
-    find_row(db, &sql, &[number.into()])?
-        .map(|row| to_entry(&row))
-        .transpose()
+    let columns = EntryRow::COLUMNS;
+    let sql = format!("SELECT {columns} FROM cf_agents_entries WHERE number = ?1");
+    let row = find(db, &sql, &[number.into()])?;
+    Ok(row.map(|row: EntryRow| row.entry))
 }
 
 /// The entry's own text, where it lives in this object.
@@ -325,13 +339,14 @@ fn load_page(
     after: Option<&str>,
 ) -> Result<EntryPage> {
     let sql = format!(
-        "SELECT {COLUMNS}
+        "SELECT {}
            FROM cf_agents_entries
           WHERE scope = ?1
             AND block = ?2
             AND key > ?3
           ORDER BY key
-          LIMIT ?4"
+          LIMIT ?4",
+        EntryRow::COLUMNS
     );
     let params: [Value; 4] = [
         block.scope.as_str().into(),
@@ -343,7 +358,7 @@ fn load_page(
     let mut entries = Vec::new();
     let mut bytes = 0;
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
-        let entry = to_entry(row)?;
+        let entry = row.read::<EntryRow>()?.entry;
         bytes += entry.content.len();
         if bytes > MAX_PAGE_BYTES {
             break;

@@ -11,6 +11,7 @@ use super::definition::Definition;
 use super::homes::agent::{self, Elsewhere};
 use super::homes::service;
 use super::source::Home;
+use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, Value};
 use crate::base::error::Result;
 use crate::memory::entry::Entry;
@@ -172,8 +173,8 @@ pub fn find(
         block.label.key().into(),
         MAX_CANDIDATES.into(),
     ];
-    let rows = db.rows(
-        "SELECT e.number, e.key, e.title, e.content, e.updated_at,
+    let sql = format!(
+        "SELECT {},
                 -bm25(cf_agents_entries_search, 1.0, 0.4, 0.7)
            FROM cf_agents_entries_search AS found
           CROSS JOIN cf_agents_entries AS e
@@ -183,22 +184,23 @@ pub fn find(
             AND e.block = ?3
           ORDER BY 6 DESC
           LIMIT ?4",
-        &params,
-    )?;
+        FoundRow::COLUMNS
+    );
+    let rows: Vec<FoundRow> = load(db, &sql, &params)?;
     let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
     let candidates = rows
         .iter()
         .map(|row| to_candidate(row, &query, &terms))
-        .collect::<Result<Vec<_>>>()?;
+        .collect::<Vec<_>>();
     let scores = scores(&candidates, &terms);
-    let mut ranked: Vec<(f64, &Row)> = scores.into_iter().zip(&rows).collect();
+    let mut ranked: Vec<(f64, &FoundRow)> = scores.into_iter().zip(&rows).collect();
     ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let strangers;
     if !nearest.items.is_empty() {
         let by_words = ranked
             .iter()
-            .map(|(score, row)| Ok((row.integer(0)?, *score)))
-            .collect::<Result<Vec<_>>>()?;
+            .map(|(score, row)| (row.number, *score))
+            .collect::<Vec<_>>();
         let known: HashSet<i64> = by_words.iter().map(|(number, _)| *number).collect();
         let numbers = nearest
             .items
@@ -208,36 +210,68 @@ pub fn find(
         let unknown: Vec<i64> = numbers.filter(|number| !known.contains(number)).collect();
         strangers = load_entries(db, block, &unknown)?;
         let fused = fuse(&by_words, nearest);
-        ranked = with_rows(&fused, &ranked, &strangers)?;
+        ranked = with_rows(&fused, &ranked, &strangers);
     }
     let stems = query.terms();
-    ranked
-        .into_iter()
-        .take(most)
-        .map(|(score, row)| {
-            let content = row.text(3)?.to_owned();
-            let snippet = snippet(&content, &stems, &query.prefixes);
-            Ok(FoundEntry {
-                key: row.find_text(1).map(str::to_owned),
-                title: row.find_text(2).map(str::to_owned),
-                content,
-                snippet: snippet.text,
-                highlights: snippet.highlights,
-                score: (score * 10_000.0).round() / 10_000.0,
-            })
+    let found = ranked.into_iter().take(most).map(|(score, row)| {
+        let snippet = snippet(&row.content, &stems, &query.prefixes);
+        FoundEntry {
+            key: Some(row.key.clone()),
+            title: row.title.clone(),
+            content: row.content.clone(),
+            snippet: snippet.text,
+            highlights: snippet.highlights,
+            score: (score * 10_000.0).round() / 10_000.0,
+        }
+    });
+    Ok(found.collect())
+}
+
+/// An entry that words or meanings find.
+struct FoundRow {
+    number: i64,
+    key: String,
+    title: Option<String>,
+    content: String,
+    updated_at: i64,
+    score: f64,
+}
+
+impl FoundRow {
+    /// Of an entry `e`; the score follows.
+    const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at";
+}
+
+impl FromRow<'_> for FoundRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            key: row.text(1)?.to_owned(),
+            title: row.find_text(2).map(str::to_owned),
+            content: row.text(3)?.to_owned(),
+            updated_at: row.integer(4)?,
+            score: match row.0.get(5) {
+                Some(Value::Real(score)) => *score,
+                _ => 0.0,
+            },
         })
-        .collect()
+    }
 }
 
 /// The block's entries of these numbers.
-fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<Row>> {
-    db.rows(
-        "SELECT e.number, e.key, e.title, e.content, e.updated_at, 0.0
+fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<FoundRow>> {
+    let sql = format!(
+        "SELECT {}, 0.0
            FROM json_each(?1) AS wanted
           CROSS JOIN cf_agents_entries AS e
              ON e.number = wanted.value
           WHERE e.scope = ?2
             AND e.block = ?3",
+        FoundRow::COLUMNS
+    );
+    load(
+        db,
+        &sql,
         &[
             Json::from(numbers).to_string().into(),
             block.scope.as_str().into(),
@@ -249,38 +283,36 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
 /// A number whose entry is gone is passed over.
 fn with_rows<'a>(
     fused: &[(i64, f64)],
-    ranked: &[(f64, &'a Row)],
-    strangers: &'a [Row],
-) -> Result<Vec<(f64, &'a Row)>> {
-    let mut rows: HashMap<i64, &Row> = HashMap::new();
-    for row in ranked.iter().map(|(_, row)| *row).chain(strangers) {
-        rows.insert(row.integer(0)?, row);
-    }
-    Ok(fused
+    ranked: &[(f64, &'a FoundRow)],
+    strangers: &'a [FoundRow],
+) -> Vec<(f64, &'a FoundRow)> {
+    let rows: HashMap<i64, &FoundRow> = ranked
+        .iter()
+        .map(|(_, row)| *row)
+        .chain(strangers)
+        .map(|row| (row.number, row))
+        .collect();
+    fused
         .iter()
         .filter_map(|(number, score)| Some((*score, *rows.get(number)?)))
-        .collect())
+        .collect()
 }
 
-fn to_candidate(row: &Row, query: &Query, terms: &[Term]) -> Result<Candidate> {
-    let title = row.find_text(2);
+fn to_candidate(row: &FoundRow, query: &Query, terms: &[Term]) -> Candidate {
+    let title = row.title.as_deref();
     let mut reading = Reading::new(terms);
     let mut is_begun = vec![false; query.prefixes.len()];
-    each_word(&text_of(title, row.text(3)?), &mut |word| {
+    each_word(&text_of(title, &row.content), &mut |word| {
         reading.take(&stem(word));
         for (prefix, is_begun) in query.prefixes.iter().zip(&mut is_begun) {
             *is_begun |= word.starts_with(prefix.as_str());
         }
     });
-    for stem in about(row.text(1)?, title) {
+    for stem in about(&row.key, title) {
         reading.take_about(&stem);
     }
-    let index_score = match row.0.get(5) {
-        Some(Value::Real(score)) => *score,
-        _ => 0.0,
-    };
     // Entries are no dialogue: each stands alone, and none lends to another.
-    let mut candidate = reading.end(row.integer(0)?, 0, row.integer(4)?, index_score);
+    let mut candidate = reading.end(row.number, 0, row.updated_at, row.score);
     candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
-    Ok(candidate)
+    candidate
 }

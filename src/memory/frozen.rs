@@ -12,7 +12,8 @@ use super::definition::WhenChanged;
 use super::prompt::{Format, render, render_section};
 use super::view::{load_view, read_blocks, read_view};
 use super::{Memory, Scope};
-use crate::base::database::{Database, atomically, find_row};
+use crate::base::columns::{self, FromRow};
+use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 
@@ -66,19 +67,39 @@ fn find(
     db: &dyn Database,
     scope: Scope<'_>,
 ) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
-    let sql = "SELECT prompt, hash, sections, frozen_at
-                 FROM cf_agents_prompts
-                WHERE scope = ?1";
-    let Some(row) = find_row(db, sql, &[scope.column().into()])? else {
-        return Ok(None);
-    };
-    let frozen = FrozenPrompt {
-        prompt: row.text(0)?.to_owned(),
-        hash: row.text(1)?.to_owned(),
-        frozen_at: row.integer(3)?,
-    };
-    let sections = serde_json::from_str(row.text(2)?).unwrap_or_default();
-    Ok(Some((frozen, sections)))
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_prompts
+          WHERE scope = ?1",
+        PromptRow::COLUMNS
+    );
+    let row: Option<PromptRow> = columns::find(db, &sql, &[scope.column().into()])?;
+    Ok(row.map(|PromptRow { frozen, sections }| {
+        (frozen, serde_json::from_str(&sections).unwrap_or_default())
+    }))
+}
+
+struct PromptRow {
+    frozen: FrozenPrompt,
+    /// JSON.
+    sections: String,
+}
+
+impl PromptRow {
+    const COLUMNS: &str = "prompt, hash, sections, frozen_at";
+}
+
+impl FromRow<'_> for PromptRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            frozen: FrozenPrompt {
+                prompt: row.text(0)?.to_owned(),
+                hash: row.text(1)?.to_owned(),
+                frozen_at: row.integer(3)?,
+            },
+            sections: row.text(2)?.to_owned(),
+        })
+    }
 }
 
 fn keep(

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, Value};
 use crate::base::error::{Error, Result};
+use crate::store::stored::{find_stored, write_stored};
 
 const KEY: &str = "search";
 
@@ -44,8 +45,7 @@ pub const ASKED: State = State::Asked { asked: true };
 
 /// `None`: the agent has never searched, and pays nothing. One row read.
 pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
-    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
-    find_value::<String>(db, sql, &[KEY.into()])?
+    find_stored(db, KEY)?
         .map(|state| {
             serde_json::from_str(&state)
                 .map_err(|_| Error::storage("the index's state can't be read"))
@@ -54,14 +54,7 @@ pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
 }
 
 pub fn set_state(db: &dyn Database, state: State) -> Result<()> {
-    let value = serde_json::to_string(&state).map_err(|error| Error::storage(error.to_string()))?;
-    db.run(
-        "INSERT INTO cf_agents_config (key, value)
-         VALUES (?1, ?2)
-             ON CONFLICT (key) DO UPDATE
-            SET value = excluded.value",
-        &[KEY.into(), value.into()],
-    )
+    write_stored(db, KEY, &state)
 }
 
 impl State {

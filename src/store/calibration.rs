@@ -7,8 +7,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::database::{Database, atomically, find_row};
-use crate::base::error::{Error, Result};
+use crate::base::database::{Database, atomically};
+use crate::base::error::Result;
+use crate::store::stored::{find_stored, write_stored};
 
 /// What older reports count for with each new one. A new one counts for about a
 /// third, so what moves the factor by less than [`MIN_MOVE`] is off by less than 7 %.
@@ -66,12 +67,11 @@ impl Calibration {
 const KEY: &str = "calibration";
 
 pub fn load_calibration(db: &dyn Database) -> Result<Calibration> {
-    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
-    match find_row(db, sql, &[KEY.into()])? {
-        // What can't be read is learnt anew.
-        Some(row) => Ok(serde_json::from_str(row.text(0)?).unwrap_or_default()),
-        None => Ok(Calibration::default()),
-    }
+    let stored = find_stored(db, KEY)?;
+    // What can't be read is learnt anew.
+    Ok(stored
+        .and_then(|json| serde_json::from_str(&json).ok())
+        .unwrap_or_default())
 }
 
 /// Learns from a call to a model: `estimated` is what was estimated for its input
@@ -86,13 +86,7 @@ pub fn record(db: &dyn Database, estimated: i64, reported: i64) -> Result<()> {
         if (after.factor() / before.factor() - 1.0).abs() <= MIN_MOVE {
             return Ok(());
         }
-        let value =
-            serde_json::to_string(&after).map_err(|error| Error::storage(error.to_string()))?;
-        db.run(
-            "INSERT INTO cf_agents_config (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            &[KEY.into(), value.into()],
-        )
+        write_stored(db, KEY, &after)
     })
 }
 

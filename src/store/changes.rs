@@ -5,11 +5,13 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::base::database::{Database, Value, find_row};
+use crate::base::columns::{find, load};
+use crate::base::database::{Database, Value};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::numbers::CURSORS_A_SEQ;
+use crate::store::stored::INSERT_VALUE;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {
@@ -50,6 +52,9 @@ pub fn record(
     Ok(())
 }
 
+const INSERT: &str =
+    "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)";
+
 fn record_some(
     db: &dyn Database,
     host: &dyn Host,
@@ -61,10 +66,13 @@ fn record_some(
     let (newest, number) = find_newest(db, session_id)?.unwrap_or_default();
     let start = newest.max(last_seq * CURSORS_A_SEQ);
     let count = ids.len() as i64;
-    db.run(
-        "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)
+    let sql = format!(
+        "{INSERT}
          SELECT ?1, CAST(?2 AS INTEGER) + 1 + key, ?3, value, ?5, CAST(?6 AS INTEGER) + 1 + key
-           FROM json_each(?4)",
+           FROM json_each(?4)"
+    );
+    db.run(
+        &sql,
         &[
             session_id.as_str().into(),
             start.into(),
@@ -89,9 +97,7 @@ fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64)>>
                 WHERE session_id = ?1
                 ORDER BY cursor DESC
                 LIMIT 1";
-    find_row(db, sql, &[session_id.as_str().into()])?
-        .map(|row| Ok((row.integer(0)?, row.integer(1)?)))
-        .transpose()
+    find(db, sql, &[session_id.as_str().into()])
 }
 
 /// The last `seq` whose cursors an entry may use, the one right before an
@@ -171,11 +177,14 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
         return Ok(());
     }
     let (_, number) = find_newest(db, session_id)?.unwrap_or_default();
-    db.run(
-        "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)
+    let sql = format!(
+        "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3,
                 CAST(?3 AS INTEGER) + 1 + key
-           FROM json_each(?2)",
+           FROM json_each(?2)"
+    );
+    db.run(
+        &sql,
         &[
             session_id.as_str().into(),
             serde_json::Value::from(rows).to_string().into(),
@@ -226,14 +235,8 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<Life>> {
            FROM cf_agents_sessions
           WHERE id = ?1"
     );
-    find_row(db, &sql, &[session_id.as_str().into()])?
-        .map(|row| {
-            Ok(Life {
-                base: row.integer(0)?,
-                newest: row.integer(1)?,
-            })
-        })
-        .transpose()
+    let life = find(db, &sql, &[session_id.as_str().into()])?;
+    Ok(life.map(|(base, newest)| Life { base, newest }))
 }
 
 /// Ends a session's feed, before the session is deleted: later sessions' cursors
@@ -254,11 +257,13 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
         false => (0, true),
     };
     db.run(
-        "INSERT INTO cf_agents_config (key, value)
-         VALUES (?1, CAST(CAST(?2 AS INTEGER) AS TEXT))
-             ON CONFLICT (key) DO UPDATE
-            SET value = iif(?3 OR CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER),
-                            excluded.value, value)",
+        &format!(
+            "{INSERT_VALUE}
+             VALUES (?1, CAST(CAST(?2 AS INTEGER) AS TEXT))
+                 ON CONFLICT (key) DO UPDATE
+                SET value = iif(?3 OR CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER),
+                                excluded.value, value)"
+        ),
         &[KEY.into(), next.into(), begins_anew.into()],
     )
 }
@@ -294,7 +299,8 @@ pub fn load_recorded(
     position: i64,
     limit: i64,
 ) -> Result<Vec<Change>> {
-    let rows = db.rows(
+    let changes = load(
+        db,
         "SELECT cursor, type, id
            FROM cf_agents_changes
           WHERE session_id = ?1
@@ -303,13 +309,12 @@ pub fn load_recorded(
           LIMIT ?3",
         &[session_id.as_str().into(), position.into(), limit.into()],
     )?;
-    rows.iter()
-        .map(|row| {
-            Ok(Change {
-                cursor: row.integer(0)?,
-                kind: row.text(1)?.to_owned().into(),
-                id: row.find_text(2).map(str::to_owned),
-            })
+    Ok(changes
+        .into_iter()
+        .map(|(cursor, kind, id): (i64, String, Option<String>)| Change {
+            cursor,
+            kind: kind.into(),
+            id,
         })
-        .collect()
+        .collect())
 }

@@ -7,10 +7,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::database::{Database, atomically, find_row};
+use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Limit, nullable, nullable_list};
+use crate::store::stored::{find_stored, write_stored};
 
 /// Steps of one turn when nothing else is said.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
@@ -141,24 +142,19 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
 const KEY: &str = "agent";
 
 pub fn load_config(db: &dyn Database) -> Result<Config> {
-    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
-    let Some(row) = find_row(db, sql, &[KEY.into()])? else {
-        return Ok(Config::default());
-    };
-    serde_json::from_str(row.text(0)?).map_err(|_| Error::corrupt_row(KEY, "configuration"))
+    match find_stored(db, KEY)? {
+        Some(json) => {
+            serde_json::from_str(&json).map_err(|_| Error::corrupt_row(KEY, "configuration"))
+        }
+        None => Ok(Config::default()),
+    }
 }
 
 /// Loads, changes and stores in one transaction.
 pub fn change_config(db: &dyn Database, change: impl FnOnce(Config) -> Config) -> Result<Config> {
     atomically(db, || {
         let config = change(load_config(db)?);
-        let value =
-            serde_json::to_string(&config).map_err(|error| Error::storage(error.to_string()))?;
-        db.run(
-            "INSERT INTO cf_agents_config (key, value) VALUES (?1, ?2)
-                 ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-            &[KEY.into(), value.into()],
-        )?;
+        write_stored(db, KEY, &config)?;
         Ok(config)
     })
 }

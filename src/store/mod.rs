@@ -8,5 +8,6 @@ pub mod changes;
 pub mod config;
 pub mod schema;
 pub mod staging;
+pub mod stored;
 pub mod tables;
 pub mod usage;

@@ -3,6 +3,7 @@
 //! sees them, since every read begins with that row. A note says whose they are,
 //! so that what a dead import left is found and thrown away.
 
+use crate::base::columns::load_values;
 use crate::base::database::{Database, Value, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
@@ -21,7 +22,8 @@ const SWEPT_AT_ONCE: i64 = 4;
 pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     forget(db, session_id)?;
     let now_ms = host.now_ms();
-    let dead = db.rows(
+    let dead: Vec<String> = load_values(
+        db,
         "SELECT session_id
            FROM cf_agents_imports
           WHERE touched_at < ?1
@@ -29,8 +31,8 @@ pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
           LIMIT ?2",
         &[(now_ms - DEAD_AFTER_MS).into(), SWEPT_AT_ONCE.into()],
     )?;
-    for row in &dead {
-        delete_rows(db, row.text(0)?)?;
+    for session_id in &dead {
+        delete_rows(db, session_id)?;
     }
     db.run(
         "INSERT INTO cf_agents_imports (session_id, token, touched_at)

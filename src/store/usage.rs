@@ -1,7 +1,8 @@
 //! What a session has used of its models. A call that is reported under an id
 //! counts once, however often it is sent.
 
-use crate::base::database::{Database, Value, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, Value};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -51,7 +52,7 @@ pub fn count_usage(
 /// Whether the session hears of this call for the first time. Part of a
 /// transaction, as is what follows from it.
 pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
-    let noted = find_row(
+    let noted: Option<i64> = find_value(
         db,
         "INSERT INTO cf_agents_usage_calls (session_id, id, number)
          SELECT s.id, ?2, s.usage_calls + 1
@@ -61,10 +62,9 @@ pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
       RETURNING number",
         &[id.as_str().into(), call_id.as_str().into()],
     )?;
-    let Some(noted) = noted else {
+    let Some(number) = noted else {
         return Ok(false);
     };
-    let number = noted.integer(0)?;
     db.run(
         "UPDATE cf_agents_sessions SET usage_calls = ?2 WHERE id = ?1",
         &[id.as_str().into(), number.into()],

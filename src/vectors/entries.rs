@@ -6,6 +6,7 @@ use serde_json::Value as Json;
 use super::nearest::{
     Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, embed_missing, find_nearest,
 };
+use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, find_row};
 use crate::base::error::Result;
 use crate::memory::Memory;
@@ -107,7 +108,7 @@ struct Entries<'a> {
 impl Entries<'_> {
     /// The entry of this key, if it has no vector of this model.
     fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
-        let row = find_row(
+        find_value(
             self.db,
             "SELECT e.number
                FROM cf_agents_entries AS e
@@ -124,8 +125,7 @@ impl Entries<'_> {
                 key.into(),
                 model.into(),
             ],
-        )?;
-        row.map(|row| row.integer(0)).transpose()
+        )
     }
 }
 
@@ -168,9 +168,7 @@ impl Shelf for Entries<'_> {
             ],
         )?
         .unwrap_or_default();
-        let is_full = row.find_integer(1).unwrap_or(0) >= wanted.bite;
-        let last = row.find_text(0).map(|key| Cursor::Key(key.to_owned()));
-        Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
+        Ok(Bite::from_row(&row, wanted.bite))
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
@@ -180,18 +178,15 @@ impl Shelf for Entries<'_> {
               CROSS JOIN cf_agents_entries AS e
                  ON e.number = wanted.value"
         );
-        let rows = self
-            .db
-            .rows(&sql, &[Json::from(numbers).to_string().into()])?;
-        rows.iter()
-            .map(|row| {
-                Ok(Text {
-                    number: row.integer(0)?,
-                    stored: row.text(1)?.to_owned(),
-                    speaker: None,
-                })
+        let texts = load(self.db, &sql, &[Json::from(numbers).to_string().into()])?;
+        Ok(texts
+            .into_iter()
+            .map(|(number, stored)| Text {
+                number,
+                stored,
+                speaker: None,
             })
-            .collect()
+            .collect())
     }
 
     fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {

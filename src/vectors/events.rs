@@ -5,7 +5,8 @@
 use serde_json::Value as Json;
 
 use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, find_nearest};
-use crate::base::database::{Database, Value, find_row};
+use crate::base::columns::{FromRow, load};
+use crate::base::database::{Database, Row, Value, find_row};
 use crate::base::error::Result;
 use crate::base::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
 use crate::base::outside::Outside;
@@ -69,6 +70,30 @@ struct Events<'a> {
     search: &'a Search<'a>,
 }
 
+/// What an event says, to make a vector of.
+struct SaidRow(Text);
+
+impl SaidRow {
+    /// Of an event `e` in a session `s`.
+    fn columns() -> String {
+        format!(
+            "s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
+             iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
+             iif(octet_length(e.message) <= 8192, e.message, NULL)"
+        )
+    }
+}
+
+impl FromRow<'_> for SaidRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self(Text {
+            number: numbers::place(row.integer(0)?, row.integer(1)?),
+            stored: row.text(2)?.to_owned(),
+            speaker: find_speaker(row.find_text(3), row.find_text(4)),
+        }))
+    }
+}
+
 impl Shelf for Events<'_> {
     fn db(&self) -> &dyn Database {
         self.db
@@ -122,16 +147,12 @@ impl Shelf for Events<'_> {
             wanted.dimensions.into(),
         ]);
         let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
-        let is_full = row.find_integer(1).unwrap_or(0) >= wanted.bite;
-        let last = row.find_integer(0).map(Cursor::Number);
-        Ok(Bite::from_row(&row, 2, last.filter(|_| is_full)))
+        Ok(Bite::from_row(&row, wanted.bite))
     }
 
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
         let sql = format!(
-            "SELECT s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
-                    iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
-                    iif(octet_length(e.message) <= 8192, e.message, NULL)
+            "SELECT {columns}
                FROM json_each(?1) AS wanted
               CROSS JOIN cf_agents_sessions AS s
                  ON s.number = {number}
@@ -139,21 +160,12 @@ impl Shelf for Events<'_> {
                  ON e.session_id = s.id
                 AND e.seq = {seq}
               WHERE e.content IS NOT NULL",
+            columns = SaidRow::columns(),
             number = numbers::session_number_sql("wanted.value"),
             seq = numbers::seq_sql("wanted.value")
         );
-        let rows = self
-            .db
-            .rows(&sql, &[Json::from(numbers).to_string().into()])?;
-        rows.iter()
-            .map(|row| {
-                Ok(Text {
-                    number: numbers::place(row.integer(0)?, row.integer(1)?),
-                    stored: row.text(2)?.to_owned(),
-                    speaker: find_speaker(row.find_text(3), row.find_text(4)),
-                })
-            })
-            .collect()
+        let said: Vec<SaidRow> = load(self.db, &sql, &[Json::from(numbers).to_string().into()])?;
+        Ok(said.into_iter().map(|SaidRow(text)| text).collect())
     }
 
     fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {

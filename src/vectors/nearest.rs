@@ -122,18 +122,22 @@ pub struct Bite {
 }
 
 impl Bite {
-    /// From columns `from..from + 3`: the numbers of what has a vector, the
-    /// vectors, the numbers of what has none.
-    pub fn from_row(row: &Row, from: usize, next: Option<Cursor>) -> Self {
+    /// From a row that says where the bite ends, how many rows it looked at, the
+    /// numbers of what has a vector, the vectors, and the numbers of what has none.
+    /// `most`: a bite of fewer is the last.
+    pub fn from_row(row: &Row, most: i64) -> Self {
         let numbers = |column| {
             let list = row.find_text(column).unwrap_or_default();
             list.split(',').filter_map(|n| n.parse().ok()).collect()
         };
+        let key = || row.find_text(0).map(|key| Cursor::Key(key.to_owned()));
+        let last = row.find_integer(0).map(Cursor::Number).or_else(key);
+        let is_full = row.find_integer(1).unwrap_or(0) >= most;
         Self {
-            numbers: numbers(from),
-            vectors: row.find_text(from + 1).unwrap_or_default().to_owned(),
-            missing: numbers(from + 2),
-            next,
+            numbers: numbers(2),
+            vectors: row.find_text(3).unwrap_or_default().to_owned(),
+            missing: numbers(4),
+            next: last.filter(|_| is_full),
         }
     }
 }

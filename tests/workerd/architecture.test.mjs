@@ -70,6 +70,30 @@ test("nothing_that_ships_panics", () => {
   assert.deepEqual(panics, []);
 });
 
+test("a_column_is_read_by_its_number_in_a_row_type_alone", () => {
+  const read = /\.(integer|text|find_integer|find_text|0\.get)\(\d+\)/;
+  const reads = sources
+    .filter(({ district, code }) => district !== "base" && /\bRow\b/.test(code))
+    .flatMap(({ file, code }) => {
+      let within = "";
+      return code.split("\n").flatMap((line) => {
+        within = line.match(/\bfn (\w+)/)?.[1] ?? within;
+        return read.test(line) ? [{ file, within, line: line.trim() }] : [];
+      });
+    });
+  assert.ok(reads.length > 100);
+  assert.deepEqual(reads.filter(({ within }) => within !== "from_row"), []);
+});
+
+test("the_insert_of_each_table_is_written_once", () => {
+  const files = new Map();
+  for (const { file, code } of sources) {
+    for (const [, table] of code.matchAll(/INSERT (?:OR \w+ )?INTO (\w+)/g)) files.set(table, [...(files.get(table) ?? []), file]);
+  }
+  assert.ok(files.size > 15);
+  assert.deepEqual([...files].filter(([, named]) => named.length > 1), []);
+});
+
 test("no_source_file_is_long", () => {
   const long = sources.filter(({ code }) => code.split("\n").length > 550).map(({ file }) => file);
   assert.deepEqual(long, []);

@@ -7,6 +7,7 @@ use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::allocator::usage;
 use crate::base::budget::{Budget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
+use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json::MAX_INTEGER;
@@ -159,16 +160,15 @@ fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
                 ORDER BY name
                 LIMIT ?1";
     let mut tables = Vec::new();
-    for row in db.rows(sql, &[MAX_TABLES.into()])? {
-        let name = row.text(0)?;
+    for name in load_values::<String>(db, sql, &[MAX_TABLES.into()])? {
         // Ours are; a name is no value that could be bound.
         if name
             .bytes()
             .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())
         {
-            let rows = count_up_to(db, name)?;
+            let rows = count_up_to(db, &name)?;
             tables.push(Table {
-                name: name.to_owned(),
+                name,
                 rows: rows.min(MAX_COUNTED_ROWS),
                 is_at_least: rows > MAX_COUNTED_ROWS,
             });
@@ -179,8 +179,8 @@ fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
 
 fn count_up_to(db: &dyn Database, table: &str) -> Result<i64> {
     let sql = format!("SELECT count(*) FROM (SELECT 1 FROM {table} LIMIT ?1)");
-    let rows = db.rows(&sql, &[(MAX_COUNTED_ROWS + 1).into()])?;
-    rows.first().map_or(Ok(0), |row| row.integer(0))
+    let rows = find_value(db, &sql, &[(MAX_COUNTED_ROWS + 1).into()])?;
+    Ok(rows.unwrap_or(0))
 }
 
 fn count_events_at_most(db: &dyn Database) -> Result<i64> {
@@ -190,10 +190,7 @@ fn count_events_at_most(db: &dyn Database) -> Result<i64> {
                  FROM (SELECT id
                          FROM cf_agents_sessions
                         LIMIT ?1) AS s";
-    let rows = db.rows(sql, &[MAX_COUNTED_ROWS.into()])?;
-    let sum = rows
-        .first()
-        .and_then(|row| row.find_integer(0))
-        .unwrap_or(0);
+    let sum = find_value::<Option<i64>>(db, sql, &[MAX_COUNTED_ROWS.into()])?;
+    let sum = sum.flatten().unwrap_or(0);
     Ok(sum.min(MAX_INTEGER))
 }

@@ -10,7 +10,8 @@ use super::estimate::{Fixed, load_units};
 use super::journal::{Decision, change_journal, record_failure};
 use super::settings::Settings;
 use super::summary::{accept, render_conversation, render_prompt, summary_tokens};
-use crate::base::database::{Database, Text, atomically, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, Text, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -344,8 +345,7 @@ impl Compactor<'_> {
     fn find_edges(&self, session_id: &Id, range: Range) -> Result<Option<(String, String)>> {
         let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
         let find = |seq: i64| -> Result<Option<String>> {
-            let row = find_row(self.db, sql, &[session_id.as_str().into(), seq.into()])?;
-            row.map(|row| row.text(0).map(str::to_owned)).transpose()
+            find_value(self.db, sql, &[session_id.as_str().into(), seq.into()])
         };
         Ok(find(range.from_seq)?.zip(find(range.to_seq)?))
     }

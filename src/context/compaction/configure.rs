@@ -1,16 +1,16 @@
 //! The settings as they are stored: the agent's in its configuration, a session's in its journal.
 
 use super::settings::{Own, Settings};
-use crate::base::database::{Database, atomically, find_row};
+use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::journal::{change_journal, load_journal};
+use crate::store::stored::{find_stored, write_stored};
 
 pub fn load_agents(db: &dyn Database) -> Result<Own> {
-    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
-    match find_row(db, sql, &[KEY.into()])? {
-        Some(row) => {
-            serde_json::from_str(row.text(0)?).map_err(|_| Error::corrupt_row(KEY, "configuration"))
+    match find_stored(db, KEY)? {
+        Some(json) => {
+            serde_json::from_str(&json).map_err(|_| Error::corrupt_row(KEY, "configuration"))
         }
         None => Ok(Own::default()),
     }
@@ -38,13 +38,7 @@ pub fn change_settings(
             })?,
             None => {
                 let own = load_agents(db)?.with(change);
-                let value = serde_json::to_string(&own)
-                    .map_err(|error| Error::storage(error.to_string()))?;
-                db.run(
-                    "INSERT INTO cf_agents_config (key, value) VALUES (?1, ?2)
-                         ON CONFLICT (key) DO UPDATE SET value = excluded.value",
-                    &[KEY.into(), value.into()],
-                )?;
+                write_stored(db, KEY, &own)?;
             }
         }
         load_settings(db, session_id)

@@ -4,7 +4,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::settings::Own;
-use crate::base::database::{Database, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -37,10 +38,10 @@ pub struct Decision {
 
 pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
     let sql = "SELECT compaction FROM cf_agents_sessions WHERE id = ?1";
-    let row = find_row(db, sql, &[session_id.as_str().into()])?
+    let journal: Option<String> = find_value(db, sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    match row.find_text(0) {
-        Some(json) => serde_json::from_str(json)
+    match journal {
+        Some(json) => serde_json::from_str(&json)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "compaction settings")),
         None => Ok(Journal::default()),
     }

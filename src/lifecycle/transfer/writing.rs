@@ -13,8 +13,8 @@ use super::memory::import::MemoryImport;
 use super::pending::{Pending, Reading};
 use super::rights::Sender;
 use crate::access::Rule;
-use crate::base::columns::find_value;
-use crate::base::database::{Database, MAX_LIST_BYTES, Value, atomically};
+
+use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -28,11 +28,11 @@ use crate::lifecycle::transfer::rules::{
 use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
 use crate::log::find::find_seqs;
 use crate::log::media::{self, Cut};
-use crate::log::sessions::{MAX_NAME_CHARS, check_number, session_exists};
+use crate::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
 use crate::log::write::write_rows;
 use crate::messages::tree::overlays;
 use crate::search::build::add_session;
-use crate::store::changes::{self, NEXT_BASE};
+use crate::store::changes;
 use crate::store::config::load_config;
 use crate::store::staging;
 
@@ -389,39 +389,25 @@ impl Writing {
                 return Err(Error::storage("a session was created over an import"));
             }
             let time = |given_ms| self.sender.time(given_ms, host.now_ms());
-            let params: [Value; 16] = [
-                self.session_id.as_str().into(),
-                self.agent.as_str().into(),
-                session.name.as_deref().into(),
-                session.parent_session_id.as_ref().map(Id::as_str).into(),
-                session.metadata.as_ref().map(JsonObject::as_str).into(),
-                time(session.created_at.0).into(),
-                time(session.updated_at.0).into(),
-                session.seq_floor.0.into(),
-                leaf.into(),
-                leaf.map(|_| self.last_seq).into(),
-                session.usage.input_tokens.0.into(),
-                session.usage.output_tokens.0.into(),
-                cost.into(),
-                compaction.into(),
-                self.last_seq.into(),
-                session
-                    .usage
-                    .cached_input_tokens
-                    .map_or(0, |count| count.0)
-                    .into(),
-            ];
-            let sql = format!(
-                "INSERT INTO cf_agents_sessions
-                        (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
-                         seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
-                         compaction, copied_seq, cached_input_tokens, feed_base)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15,
-                         ?16, {NEXT_BASE})
-              RETURNING number"
-            );
-            let number = find_value(db, &sql, &params)?;
-            check_number(number.unwrap_or(0))?;
+            let row = NewSessionRow {
+                id: self.session_id.as_str(),
+                agent: self.agent.as_str(),
+                name: session.name.as_deref(),
+                parent_session_id: session.parent_session_id.as_ref().map(Id::as_str),
+                metadata: session.metadata.as_ref().map(JsonObject::as_str),
+                created_at: time(session.created_at.0),
+                updated_at: time(session.updated_at.0),
+                seq_floor: session.seq_floor.0,
+                leaf_seq: leaf,
+                leaf_chosen_at: leaf.map(|_| self.last_seq),
+                input_tokens: session.usage.input_tokens.0,
+                output_tokens: session.usage.output_tokens.0,
+                cost,
+                cached_input_tokens: session.usage.cached_input_tokens.map_or(0, |count| count.0),
+                compaction,
+                copied_seq: self.last_seq,
+            };
+            row.insert(db)?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

@@ -1,7 +1,8 @@
 //! Which documents are in a session's context. Kept as they were when they were
 //! loaded: a document that changes meanwhile changes no conversation.
 
-use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::columns;
+use crate::base::database::{Database, Value, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -32,7 +33,8 @@ fn place(session_id: &Id, label: &Label, key: &str) -> [Value; 3] {
 /// All documents that a session has loaded or unloaded, the longest there first.
 /// Of more than a session may have, those loaded last count as unloaded.
 pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<LoadedSkill>> {
-    let rows = db.rows(
+    let skills = columns::load(
+        db,
         "SELECT skill.label, skill.key, iif(size.total <= ?2, skill.content, NULL)
            FROM (SELECT block, key, loaded_at,
                         sum(octet_length(content)) OVER (ORDER BY loaded_at, block, key) AS total
@@ -50,15 +52,19 @@ pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<
             MAX_KNOWN.into(),
         ],
     )?;
-    let to_skill = |row: &Row| {
-        Ok(LoadedSkill {
-            label: row.text(0)?.to_owned(),
-            key: row.text(1)?.to_owned(),
-            content: row.find_text(2).map(str::to_owned),
+    Ok(skills
+        .into_iter()
+        .map(|(label, key, content)| LoadedSkill {
+            label,
+            key,
+            content,
         })
-    };
-    rows.iter().map(to_skill).collect()
+        .collect())
 }
+
+/// The start of the statement that writes a document's row.
+const INSERT: &str =
+    "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)";
 
 /// Puts a document into a session's context; `false`: it is there, as it is.
 pub fn load(
@@ -71,7 +77,7 @@ pub fn load(
 ) -> Result<bool> {
     atomically(db, || {
         let [session, block, skill] = place(session_id, label, key);
-        let row = find_row(
+        let counts: Option<(i64, Option<i64>, Option<i64>)> = columns::find(
             db,
             "SELECT count(content),
                     sum(block = ?2 AND key = ?3 AND content = ?4),
@@ -80,15 +86,11 @@ pub fn load(
               WHERE session_id = ?1",
             &[session, block, skill, content.into()],
         )?;
-        let count = |column| {
-            row.as_ref()
-                .and_then(|row| row.find_integer(column))
-                .unwrap_or(0)
-        };
-        if count(1) > 0 {
+        let (count, same, others_bytes) = counts.unwrap_or_default();
+        if same > Some(0) {
             return Ok(false);
         }
-        if count(0) >= MAX_LOADED {
+        if count >= MAX_LOADED {
             return Err(Error::invalid(
                 "key",
                 format!(
@@ -96,7 +98,7 @@ pub fn load(
                 ),
             ));
         }
-        let bytes = count(2) + content.len() as i64;
+        let bytes = others_bytes.unwrap_or(0) + content.len() as i64;
         if bytes > MAX_LOADED_BYTES {
             return Err(Error::invalid(
                 "key",
@@ -107,12 +109,14 @@ pub fn load(
         }
         let [session, block, skill] = place(session_id, label, key);
         db.run(
-            "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (session_id, block, key) DO UPDATE
-                SET label = excluded.label,
-                    content = excluded.content,
-                    loaded_at = excluded.loaded_at",
+            &format!(
+                "{INSERT}
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                     ON CONFLICT (session_id, block, key) DO UPDATE
+                    SET label = excluded.label,
+                        content = excluded.content,
+                        loaded_at = excluded.loaded_at"
+            ),
             &[
                 session,
                 block,
@@ -135,8 +139,7 @@ pub fn restore(
     loaded_at: i64,
 ) -> Result<()> {
     db.run(
-        "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        &format!("{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6)"),
         &[
             session_id.as_str().into(),
             skill.label.to_lowercase().into(),

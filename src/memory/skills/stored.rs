@@ -2,7 +2,8 @@
 //! hold.
 
 use super::Document;
-use crate::base::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically, find_row};
+use crate::base::columns::{FromRow, find, find_value, load};
+use crate::base::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically};
 use crate::base::error::{Error, Result};
 use crate::memory::definition::Definition;
 use crate::memory::skills::skill::Skill;
@@ -16,24 +17,31 @@ fn place(block: &Definition) -> [Value; 2] {
 
 pub fn load_skills(db: &dyn Database, block: &Definition) -> Result<Vec<Skill>> {
     let [scope, key] = place(block);
-    let rows = db.rows(
-        "SELECT key, description, octet_length(content), updated_at
+    let sql = format!(
+        "SELECT {}
            FROM cf_agents_skills
           WHERE scope = ?1
             AND block = ?2
           ORDER BY key
           LIMIT ?3",
-        &[scope, key, (MAX_SKILLS as i64).into()],
-    )?;
-    let to_skill = |row: &Row| {
-        Ok(Skill {
+        Skill::COLUMNS
+    );
+    load(db, &sql, &[scope, key, (MAX_SKILLS as i64).into()])
+}
+
+impl Skill {
+    const COLUMNS: &str = "key, description, octet_length(content), updated_at";
+}
+
+impl FromRow<'_> for Skill {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
             key: row.text(0)?.to_owned(),
             description: row.find_text(1).map(str::to_owned),
             bytes: row.find_integer(2),
             updated_at: row.find_integer(3),
         })
-    };
-    rows.iter().map(to_skill).collect()
+    }
 }
 
 /// Content and description.
@@ -43,7 +51,7 @@ pub fn find_skill(
     key: &str,
 ) -> Result<Option<(String, Option<String>)>> {
     let [scope, label] = place(block);
-    let row = find_row(
+    find(
         db,
         "SELECT content, description
            FROM cf_agents_skills
@@ -51,10 +59,12 @@ pub fn find_skill(
             AND block = ?2
             AND key = ?3",
         &[scope, label, key.into()],
-    )?;
-    row.map(|row| Ok((row.text(0)?.to_owned(), row.find_text(1).map(str::to_owned))))
-        .transpose()
+    )
 }
+
+const INSERT: &str = "
+    INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
 
 pub fn write_skill(
     db: &dyn Database,
@@ -64,7 +74,7 @@ pub fn write_skill(
 ) -> Result<()> {
     atomically(db, || {
         let [scope, label] = place(block);
-        let row = find_row(
+        let counts: Option<(i64, Option<i64>, Option<i64>)> = find(
             db,
             "SELECT count(*),
                     sum(key = ?3 AND content = ?4 AND description IS ?5),
@@ -80,15 +90,11 @@ pub fn write_skill(
                 skill.description.as_deref().into(),
             ],
         )?;
-        let count = |column| {
-            row.as_ref()
-                .and_then(|row| row.find_integer(column))
-                .unwrap_or(0)
-        };
-        if count(1) > 0 {
+        let (count, same, of_key) = counts.unwrap_or_default();
+        if same > Some(0) {
             return Ok(());
         }
-        if count(2) == 0 && count(0) >= MAX_SKILLS as i64 {
+        if of_key.unwrap_or(0) == 0 && count >= MAX_SKILLS as i64 {
             return Err(Error::invalid(
                 "key",
                 format!(
@@ -99,12 +105,13 @@ pub fn write_skill(
         }
         let [scope, label] = place(block);
         db.run(
-            "INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-                 ON CONFLICT (scope, block, key) DO UPDATE
-                SET description = excluded.description,
-                    content = excluded.content,
-                    updated_at = excluded.updated_at",
+            &format!(
+                "{INSERT}
+                     ON CONFLICT (scope, block, key) DO UPDATE
+                    SET description = excluded.description,
+                        content = excluded.content,
+                        updated_at = excluded.updated_at"
+            ),
             &[
                 scope,
                 label,
@@ -127,8 +134,7 @@ pub fn restore(
     updated_at: i64,
 ) -> Result<()> {
     db.run(
-        "INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+        INSERT,
         &[
             scope.into(),
             block.into(),
@@ -163,7 +169,7 @@ pub fn find_listing(
     since_ms: i64,
 ) -> Result<Option<Vec<Skill>>> {
     let [scope, label] = place(block);
-    let row = find_row(
+    let skills: Option<String> = find_value(
         db,
         "SELECT skills
            FROM cf_agents_skill_listings
@@ -174,7 +180,7 @@ pub fn find_listing(
         &[scope, label, prefix.into(), since_ms.into()],
     )?;
     // One that can't be read is listed again.
-    Ok(row.and_then(|row| serde_json::from_str(row.find_text(0)?).ok()))
+    Ok(skills.and_then(|skills| serde_json::from_str(&skills).ok()))
 }
 
 pub fn write_listing(

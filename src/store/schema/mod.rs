@@ -3,6 +3,7 @@
 //!
 //! Only this module creates or drops tables.
 
+use crate::base::columns::{find_value, load_values};
 use crate::base::database::{Database, Value, atomically, find_row};
 use crate::base::error::Result;
 use crate::base::host::Host;
@@ -43,8 +44,10 @@ pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
 }
 
 fn find_version(db: &dyn Database) -> Result<i64> {
-    let row = find_row(db, "SELECT max(number) FROM cf_agents_migrations", &[])?;
-    Ok(row.and_then(|row| row.find_integer(0)).unwrap_or(0))
+    let sql = "SELECT max(number) FROM cf_agents_migrations";
+    Ok(find_value::<Option<i64>>(db, sql, &[])?
+        .flatten()
+        .unwrap_or(0))
 }
 
 fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
@@ -88,8 +91,8 @@ pub fn drop_all(db: &dyn Database) -> Result<()> {
                     WHERE type = 'table'
                       AND name GLOB 'cf_agents_*'
                     ORDER BY sql LIKE 'CREATE VIRTUAL TABLE%' DESC, name";
-        for row in db.rows(sql, &[])? {
-            let name = row.text(0)?.replace('"', "\"\"");
+        for name in load_values::<String>(db, sql, &[])? {
+            let name = name.replace('"', "\"\"");
             db.run(&format!("DROP TABLE IF EXISTS \"{name}\""), &[])?;
         }
         Ok(())

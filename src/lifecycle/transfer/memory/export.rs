@@ -6,12 +6,15 @@
 
 use std::collections::HashMap;
 
+use serde::Serialize;
+
 use super::super::lines::{Kind, count, render};
 use super::lines::{
     BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
 };
 use super::{Tally, can_hold};
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::columns::{FromRow, find};
+use crate::base::database::{Database, Row, Value};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::PAGE_BYTES;
@@ -147,34 +150,21 @@ impl MemoryExport {
             version.into(),
             LONG_BITE.into(),
         ];
-        let rows = db.rows(
-            "SELECT key, version, content, written_by, session_id, turn_id, reason, written_at
+        let sql = format!(
+            "SELECT {}
                FROM cf_agents_block_versions
               WHERE scope = ?1
                 AND (key, version) > (?2, ?3)
               ORDER BY key, version
               LIMIT ?4",
-            &params,
-        )?;
-        let last = add_rows(&rows, LONG_BITE, page, |row| {
-            if !self.can_show(row.text(0)?, Kind::Version, row.text(2)?.len()) {
-                return Ok(None);
-            }
-            render(&VersionLine {
-                line: Kind::Version,
-                block: Key(row.text(0)?.to_owned()),
-                version: count(row.integer(1)?),
-                content: row.text(2)?.to_owned(),
-                written_by: WrittenBy::parse(row.text(3)?),
-                session_id: find_id(row, 4),
-                turn_id: find_id(row, 5),
-                reason: find_text(row, 6),
-                written_at: count(row.integer(7)?),
-            })
-            .map(Some)
-        })?;
-        last.map(|row| Ok((row.text(0)?.to_owned(), row.integer(1)?)))
-            .transpose()
+            ExportedVersion::COLUMNS
+        );
+        let rows = db.rows(&sql, &params)?;
+        add_rows(&rows, LONG_BITE, page, |ExportedVersion { line, after }| {
+            let bytes = line.content.len();
+            let is_shown = self.can_show(&line.block.0, Kind::Version, bytes);
+            Ok((shown(is_shown, &line)?, after))
+        })
     }
 
     fn add_entries(
@@ -184,31 +174,25 @@ impl MemoryExport {
         after: &After,
         page: &mut String,
     ) -> Result<Option<After>> {
-        let rows = db.rows(
-            "SELECT block, key, title, content, created_at, updated_at
+        let sql = format!(
+            "SELECT {}
                FROM cf_agents_entries
               WHERE scope = ?1
                 AND (block, key) > (?2, ?3)
               ORDER BY block, key
               LIMIT ?4",
-            &place(session_id, after, ENTRIES_BITE),
-        )?;
-        let last = add_rows(&rows, ENTRIES_BITE, page, |row| {
-            if !self.can_show(row.text(0)?, Kind::Entry, 0) {
-                return Ok(None);
-            }
-            render(&EntryLine {
-                line: Kind::Entry,
-                block: Key(row.text(0)?.to_owned()),
-                key: row.text(1)?.to_owned(),
-                title: find_text(row, 2),
-                content: row.text(3)?.to_owned(),
-                created_at: count(row.integer(4)?),
-                updated_at: count(row.integer(5)?),
-            })
-            .map(Some)
-        })?;
-        last.map(to_after).transpose()
+            ExportedEntry::COLUMNS
+        );
+        let rows = db.rows(&sql, &place(session_id, after, ENTRIES_BITE))?;
+        add_rows(
+            &rows,
+            ENTRIES_BITE,
+            page,
+            |ExportedEntry { line, after }| {
+                let is_shown = self.can_show(&line.block.0, Kind::Entry, 0);
+                Ok((shown(is_shown, &line)?, after))
+            },
+        )
     }
 
     fn add_skills(
@@ -218,30 +202,20 @@ impl MemoryExport {
         after: &After,
         page: &mut String,
     ) -> Result<Option<After>> {
-        let rows = db.rows(
-            "SELECT block, key, description, content, updated_at
+        let sql = format!(
+            "SELECT {}
                FROM cf_agents_skills
               WHERE scope = ?1
                 AND (block, key) > (?2, ?3)
               ORDER BY block, key
               LIMIT ?4",
-            &place(session_id, after, LONG_BITE),
-        )?;
-        let last = add_rows(&rows, LONG_BITE, page, |row| {
-            if !self.can_show(row.text(0)?, Kind::Skill, 0) {
-                return Ok(None);
-            }
-            render(&SkillLine {
-                line: Kind::Skill,
-                block: Key(row.text(0)?.to_owned()),
-                key: row.text(1)?.to_owned(),
-                description: find_text(row, 2),
-                content: row.text(3)?.to_owned(),
-                updated_at: count(row.integer(4)?),
-            })
-            .map(Some)
-        })?;
-        last.map(to_after).transpose()
+            ExportedSkill::COLUMNS
+        );
+        let rows = db.rows(&sql, &place(session_id, after, LONG_BITE))?;
+        add_rows(&rows, LONG_BITE, page, |ExportedSkill { line, after }| {
+            let is_shown = self.can_show(&line.block.0, Kind::Skill, 0);
+            Ok((shown(is_shown, &line)?, after))
+        })
     }
 
     fn add_loaded(
@@ -251,30 +225,30 @@ impl MemoryExport {
         after: &After,
         page: &mut String,
     ) -> Result<Option<After>> {
-        let rows = db.rows(
-            "SELECT block, key, label, content, loaded_at
+        let sql = format!(
+            "SELECT {}
                FROM cf_agents_loaded_skills
               WHERE session_id = ?1
                 AND (block, key) > (?2, ?3)
               ORDER BY block, key
               LIMIT ?4",
-            &place(session_id, after, LONG_BITE),
-        )?;
-        let last = add_rows(&rows, LONG_BITE, page, |row| {
-            if row.find_text(3).is_some() && !self.tally.fits(Kind::Loaded, "", 0) {
-                return Ok(None);
+            ExportedDocument::COLUMNS
+        );
+        let rows = db.rows(&sql, &place(session_id, after, LONG_BITE))?;
+        add_rows(&rows, LONG_BITE, page, |row: ExportedDocument| {
+            if row.content.is_some() && !self.tally.fits(Kind::Loaded, "", 0) {
+                return Ok((None, row.after));
             }
             let damaged = |_| Error::corrupt_row(session_id.as_str(), "loaded documents");
-            render(&LoadedLine {
+            let line = LoadedLine {
                 line: Kind::Loaded,
-                label: Label::parse(row.text(2)?).map_err(damaged)?,
-                key: row.text(1)?.to_owned(),
-                content: find_text(row, 3),
-                loaded_at: count(row.integer(4)?),
-            })
-            .map(Some)
-        })?;
-        last.map(to_after).transpose()
+                label: Label::parse(&row.label).map_err(damaged)?,
+                key: row.after.1.clone(),
+                content: row.content,
+                loaded_at: count(row.loaded_at),
+            };
+            Ok((Some(render(&line)?), row.after))
+        })
     }
 
     fn can_show(&mut self, block: &str, kind: Kind, bytes: usize) -> bool {
@@ -287,41 +261,157 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
     let sql = "SELECT prompt, sections, frozen_at
                  FROM cf_agents_prompts
                 WHERE scope = ?1";
-    let Some(row) = find_row(db, sql, &[session_id.as_str().into()])? else {
+    let row: Option<(String, String, i64)> = find(db, sql, &[session_id.as_str().into()])?;
+    let Some((prompt, sections, frozen_at)) = row else {
         return Ok(());
     };
     page.push_str(&render(&PromptLine {
         line: Kind::Prompt,
-        prompt: row.text(0)?.to_owned(),
-        sections: serde_json::from_str(row.text(1)?)
+        prompt,
+        sections: serde_json::from_str(&sections)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "frozen prompt"))?,
-        frozen_at: count(row.integer(2)?),
+        frozen_at: count(frozen_at),
     })?);
     Ok(())
 }
 
+struct ExportedVersion {
+    line: VersionLine,
+    after: (String, i64),
+}
+
+impl ExportedVersion {
+    const COLUMNS: &str =
+        "key, version, content, written_by, session_id, turn_id, reason, written_at";
+}
+
+impl FromRow<'_> for ExportedVersion {
+    fn from_row(row: &Row) -> Result<Self> {
+        let id = |column| Id::parse(row.find_text(column)?.to_owned()).ok();
+        let (block, version) = (row.text(0)?.to_owned(), row.integer(1)?);
+        Ok(Self {
+            after: (block.clone(), version),
+            line: VersionLine {
+                line: Kind::Version,
+                block: Key(block),
+                version: count(version),
+                content: row.text(2)?.to_owned(),
+                written_by: WrittenBy::parse(row.text(3)?),
+                session_id: id(4),
+                turn_id: id(5),
+                reason: row.find_text(6).map(str::to_owned),
+                written_at: count(row.integer(7)?),
+            },
+        })
+    }
+}
+
+struct ExportedEntry {
+    line: EntryLine,
+    after: After,
+}
+
+impl ExportedEntry {
+    const COLUMNS: &str = "block, key, title, content, created_at, updated_at";
+}
+
+impl FromRow<'_> for ExportedEntry {
+    fn from_row(row: &Row) -> Result<Self> {
+        let after: After = row.read()?;
+        Ok(Self {
+            line: EntryLine {
+                line: Kind::Entry,
+                block: Key(after.0.clone()),
+                key: after.1.clone(),
+                title: row.find_text(2).map(str::to_owned),
+                content: row.text(3)?.to_owned(),
+                created_at: count(row.integer(4)?),
+                updated_at: count(row.integer(5)?),
+            },
+            after,
+        })
+    }
+}
+
+struct ExportedSkill {
+    line: SkillLine,
+    after: After,
+}
+
+impl ExportedSkill {
+    const COLUMNS: &str = "block, key, description, content, updated_at";
+}
+
+impl FromRow<'_> for ExportedSkill {
+    fn from_row(row: &Row) -> Result<Self> {
+        let after: After = row.read()?;
+        Ok(Self {
+            line: SkillLine {
+                line: Kind::Skill,
+                block: Key(after.0.clone()),
+                key: after.1.clone(),
+                description: row.find_text(2).map(str::to_owned),
+                content: row.text(3)?.to_owned(),
+                updated_at: count(row.integer(4)?),
+            },
+            after,
+        })
+    }
+}
+
+struct ExportedDocument {
+    after: After,
+    label: String,
+    content: Option<String>,
+    loaded_at: i64,
+}
+
+impl ExportedDocument {
+    const COLUMNS: &str = "block, key, label, content, loaded_at";
+}
+
+impl FromRow<'_> for ExportedDocument {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            after: row.read()?,
+            label: row.text(2)?.to_owned(),
+            content: row.find_text(3).map(str::to_owned),
+            loaded_at: row.integer(4)?,
+        })
+    }
+}
+
+impl FromRow<'_> for After {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self(row.text(0)?.to_owned(), row.text(1)?.to_owned()))
+    }
+}
+
+fn shown(is_shown: bool, line: &impl Serialize) -> Result<Option<String>> {
+    is_shown.then(|| render(line)).transpose()
+}
+
 /// Adds lines until the page is full; gives the row to go on after. `None`: these
-/// were the last.
-fn add_rows<'a>(
-    rows: &'a [Row],
+/// were the last. `line` gives a row's line, if it has one, and its place.
+fn add_rows<'r, T: FromRow<'r>, P>(
+    rows: &'r [Row],
     bite: i64,
     page: &mut String,
-    mut line: impl FnMut(&Row) -> Result<Option<String>>,
-) -> Result<Option<&'a Row>> {
+    mut line: impl FnMut(T) -> Result<(Option<String>, P)>,
+) -> Result<Option<P>> {
     let mut added = 0;
+    let mut last = None;
     for row in rows {
-        if let Some(line) = line(row)? {
-            page.push_str(&line);
-        }
+        let (line, place) = line(row.read()?)?;
+        page.push_str(&line.unwrap_or_default());
+        last = Some(place);
         added += 1;
         if page.len() >= PAGE_BYTES {
             break;
         }
     }
     let has_more = added < rows.len() || rows.len() as i64 == bite;
-    Ok(rows
-        .get(added.saturating_sub(1))
-        .filter(|_| has_more && added > 0))
+    Ok(last.filter(|_| has_more))
 }
 
 fn place(session_id: &Id, after: &After, bite: i64) -> [Value; 4] {
@@ -332,16 +422,4 @@ fn place(session_id: &Id, after: &After, bite: i64) -> [Value; 4] {
         key.as_str().into(),
         bite.into(),
     ]
-}
-
-fn to_after(row: &Row) -> Result<After> {
-    Ok(After(row.text(0)?.to_owned(), row.text(1)?.to_owned()))
-}
-
-fn find_text(row: &Row, column: usize) -> Option<String> {
-    row.find_text(column).map(str::to_owned)
-}
-
-fn find_id(row: &Row, column: usize) -> Option<Id> {
-    Id::parse(find_text(row, column)?).ok()
 }

@@ -1,0 +1,70 @@
+//! A stretch of a session's log, copied into another session: its events, numbered
+//! anew, and what of them stands in slices.
+
+use super::{slices, write};
+use crate::base::database::{Database, Value};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+
+/// Events that are copied, and where to.
+pub struct Stretch<'a> {
+    pub original_id: &'a Id,
+    /// Both ends are included.
+    pub from_seq: i64,
+    pub to_seq: i64,
+    pub id: &'a Id,
+    /// The number in the copy that the first one comes after.
+    pub after_seq: i64,
+}
+
+impl Stretch<'_> {
+    fn params(&self) -> [Value; 5] {
+        [
+            self.original_id.as_str().into(),
+            self.id.as_str().into(),
+            self.from_seq.into(),
+            self.to_seq.into(),
+            self.after_seq.into(),
+        ]
+    }
+
+    /// Copies the events, each after the one before. An id that led to its row by its
+    /// number and doesn't any more goes into the index. Part of a transaction.
+    pub fn copy_rows(&self, db: &dyn Database, now_ms: i64) -> Result<()> {
+        let sql = format!(
+            "{INSERT}
+             SELECT ?2, place, id,
+                    NOT (substr(id, 1, length(place) + 2) = 'e' || place || '-'
+                         AND octet_length(id) = length(place) + 18),
+                    place - 1, parent_id, 0, action, content, tool, metadata, message,
+                    message_dated, sliced_bytes, created_at, ?6, media, note
+               FROM (SELECT e.*, CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                       FROM cf_agents_events AS e
+                      WHERE e.session_id = ?1
+                        AND e.seq BETWEEN ?3 AND ?4)",
+            INSERT = write::INSERT
+        );
+        let mut params = self.params().to_vec();
+        params.push(now_ms.into());
+        db.run(&sql, &params)
+    }
+
+    /// Copies the slices, which follow their rows. Part of the same transaction.
+    pub fn copy_slices(&self, db: &dyn Database) -> Result<()> {
+        let sql = format!(
+            "{INSERT}
+             SELECT ?2, placed.place, slice.field, slice.part, slice.text
+               FROM (SELECT e.seq, e.sliced_bytes,
+                            CAST(?5 AS INTEGER) + row_number() OVER (ORDER BY e.seq) AS place
+                       FROM cf_agents_events AS e
+                      WHERE e.session_id = ?1
+                        AND e.seq BETWEEN ?3 AND ?4) AS placed
+              CROSS JOIN cf_agents_slices AS slice
+                 ON slice.session_id = ?1
+                AND slice.seq = placed.seq
+              WHERE placed.sliced_bytes > 0",
+            INSERT = slices::INSERT
+        );
+        db.run(&sql, &self.params())
+    }
+}

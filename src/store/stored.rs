@@ -1,0 +1,27 @@
+//! One agent's small values, each read and set as a whole: `cf_agents_config`.
+
+use serde::Serialize;
+
+use crate::base::columns::find_value;
+use crate::base::database::Database;
+use crate::base::error::{Error, Result};
+
+/// The start of the statement that writes a value.
+pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
+
+/// The value's JSON.
+pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
+    let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
+    find_value(db, sql, &[key.into()])
+}
+
+pub fn write_stored(db: &dyn Database, key: &str, value: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_string(value).map_err(|error| Error::storage(error.to_string()))?;
+    let sql = format!(
+        "{INSERT_VALUE}
+         VALUES (?1, ?2)
+             ON CONFLICT (key) DO UPDATE
+            SET value = excluded.value"
+    );
+    db.run(&sql, &[key.into(), json.into()])
+}
