@@ -80,16 +80,36 @@ impl EventQuery<'_> {
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
-    let (inner, params) = query.build(&format!(
-        "e.seq AS seq,
-         e.sliced_bytes > 0 OR {BYTES} > {max_bytes} AS is_long,
-         iif(e.sliced_bytes > 0 OR {BYTES} > {max_bytes}, NULL, {EVENT_JSON}) AS event"
-    ));
+    let (page, params) = query.build("e.seq AS seq");
+    // A page of the newest is a range of rows, which SQLite reads in order. What filters
+    // chose is put in order by its numbers.
+    let end = match query.before_seq {
+        Some(before_seq) => format!(" AND e.seq < {before_seq}"),
+        None => String::new(),
+    };
+    let rows = if query.newest && query.since_ms.is_none() && query.actions.is_none() {
+        format!(
+            "cf_agents_events AS e
+                  WHERE e.session_id = ?1
+                    AND e.seq >= (SELECT min(seq) FROM ({page})){end}
+                  ORDER BY e.seq"
+        )
+    } else {
+        format!(
+            "({page}) AS page
+                  CROSS JOIN cf_agents_events AS e
+                     ON e.session_id = ?1
+                    AND e.seq = page.seq
+                  ORDER BY page.seq"
+        )
+    };
     let sql = format!(
         "SELECT iif(coalesce(max(is_long), 0) = 0,
-                    '[' || coalesce(group_concat(event, ',' ORDER BY seq), '') || ']',
+                    '[' || coalesce(group_concat(event, ','), '') || ']',
                     NULL)
-           FROM ({inner})"
+           FROM (SELECT e.sliced_bytes > 0 OR {BYTES} > {max_bytes} AS is_long,
+                        iif(e.sliced_bytes > 0 OR {BYTES} > {max_bytes}, NULL, {EVENT_JSON}) AS event
+                   FROM {rows})"
     );
     match db.find_text(&sql, &params) {
         Ok(Some(text)) => Ok(text),
