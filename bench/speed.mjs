@@ -1,88 +1,119 @@
-// Requests a second against the Worker in the local runtime, one after another
-// and sixteen at a time. A figure of the machine it ran on, client included:
-// compare it with another of the same run, not with another day's.
+// Requests per second: this Worker, the floor and the peer side by side in one runtime.
+// Written to results/speed.md and results/speed.svg.
 //
 //   npm run bench -- speed
 
-import { once } from "node:events";
-import { writeFile } from "node:fs/promises";
-import { Agent, request } from "node:http";
-import { availableParallelism } from "node:os";
-import { startServer } from "../tests/workerd/harness.mjs";
+import { CASES, compareAnswers, fill, measure, SLICE_MS } from "./side_by_side.mjs";
+import { pathOf, startFrame } from "./frame/frame.mjs";
+import { bars, machine, ratio, report, table, whole, withSpread } from "./frame/report.mjs";
+import { median, spread } from "./frame/stats.mjs";
 
-const ROUND_MS = 1_000;
-/** A figure is the best of so many: the one that was disturbed least. */
-const ROUNDS = 3;
-const CROWD = 16;
+const ROUNDS = 15;
 
-const user = () => ({ action: "user_message", content: "What is the weather like in Oslo today?".repeat(10) });
-const batch = (length) => Array.from({ length }, user);
+const frame = await startFrame();
+await fill(frame);
+await compareAnswers(frame);
 
-// The build as it is deployed.
-const server = await startServer({ inspect: false });
-const connections = new Agent({ keepAlive: true, maxSockets: CROWD });
+const hasCall = await frame
+  .ask({ target: "AGENT", door: "call", agent: "written", path: pathOf("written", "getSession"), body: '{"sessionId":"s"}' })
+  .then(() => true, () => false);
+/** Workers RPC is measured as soon as this Worker has it. */
+const DOORS = { floor: ["service", "object"], rows: ["service"], agent: ["service", "object", ...(hasCall ? ["call", "object-call"] : [])], peer: ["service", "object"] };
+const TARGETS = { floor: "FLOOR", rows: "FLOOR", agent: "AGENT", peer: "PEER" };
 
-/** A request whose answer is read and thrown away: as little of a client as can be. */
-async function send(path, body) {
-  const sent = request(new URL(path, server.url), { method: body ? "POST" : "GET", agent: connections });
-  sent.end(body);
-  const [response] = await once(sent, "response");
-  response.resume();
-  await once(response, "end");
-  if (response.statusCode !== 200) throw new Error(`${path}: ${response.statusCode}`);
-}
-
-const rpc = (operation, input) => {
-  const body = JSON.stringify(input);
-  return () => send(`/agents/session-agent/speed/rpc/${operation}`, body);
-};
-
-for (const id of ["read", "written"]) await rpc("createSession", { id })();
-for (let n = 0; n < 10; n += 1) await rpc("appendEvents", { sessionId: "read", events: batch(100) })();
-
-const cases = {
-  "a constant reply (/health)": () => send("/health"),
-  "append one event": rpc("appendEvents", { sessionId: "written", events: batch(1) }),
-  "append ten events": rpc("appendEvents", { sessionId: "written", events: batch(10) }),
-  "load the newest 50 events": rpc("loadEvents", { sessionId: "read", limit: 50, tail: true }),
-  "load the newest 500 events": rpc("loadEvents", { sessionId: "read", limit: 500, tail: true }),
-  "read the newest 50 messages": rpc("getHistory", { sessionId: "read", limit: 50 }),
-};
-
-const best = new Map(Object.keys(cases).map((name) => [name, { one: 0, crowd: 0 }]));
-// Round by round, so that a busy moment falls on one round of each and not on one case.
-for (let round = 0; round < ROUNDS; round += 1) {
-  for (const [name, ask] of Object.entries(cases)) {
-    const figures = best.get(name);
-    figures.one = Math.max(figures.one, await rate(ask, 1));
-    figures.crowd = Math.max(figures.crowd, await rate(ask, CROWD));
+const lanes = [];
+for (const [name, { path, ...asks }] of Object.entries(CASES)) {
+  for (const who of ["floor", "rows", "agent", "peer"]) {
+    for (const [at, ask] of [asks[who] ?? []].flat().entries()) {
+      for (const door of DOORS[who]) {
+        if (path !== undefined && door.endsWith("call")) continue;
+        lanes.push({ key: `${name}/${who}/${door}/${at}`, target: TARGETS[who], door, ask, path });
+      }
+    }
   }
 }
-connections.destroy();
-await server.stop();
+const rates = await measure(frame, lanes, ROUNDS);
+await frame.stop();
 
-async function rate(ask, lanes) {
-  const start = performance.now();
-  let done = 0;
-  const lane = async () => {
-    while (performance.now() < start + ROUND_MS) {
-      await ask();
-      done += 1;
-    }
-  };
-  await Promise.all(Array.from({ length: lanes }, lane));
-  return Math.round((done * 1000) / (performance.now() - start));
+/** All rounds of the quickest way to ask. */
+function roundsOf(name, who, door) {
+  const ways = [0, 1].map((at) => rates.get(`${name}/${who}/${door}/${at}`)).filter(Boolean);
+  return ways.sort((a, b) => median(b) - median(a))[0];
 }
 
-const lines = [
-  "# Requests a second",
-  "",
-  `By \`npm run bench -- speed\`: the best of ${ROUNDS} rounds of ${ROUND_MS / 1000} s, client and Worker on one machine of ${availableParallelism()} cores.`,
-  "",
-  `| request | one at a time | ${CROWD} at a time |`,
-  "|---|---|---|",
-  ...[...best].map(([name, { one, crowd }]) => `| ${name} | ${one} | ${crowd} |`),
-  "",
-];
-await writeFile(new URL("speed.md", import.meta.url), lines.join("\n"));
-console.log(lines.join("\n"));
+const figure = (rounds) => (rounds ? whole(median(rounds)) : "–");
+const compared = (ours, theirs) => (ours && theirs ? spread(ours.map((rate, at) => rate / theirs[at])) : undefined);
+const shown = (comparison) => (comparison ? withSpread(comparison) : "–");
+
+const waysOfPeer = ["newest 50 messages", "newest 500 messages"].map(
+  (name) => `${name} ${[0, 1].map((at) => whole(median(rates.get(`${name}/peer/service/${at}`)))).join(" and ")}`,
+);
+
+const rows = [];
+const ratios = [];
+const groups = [];
+const ratioGroups = [];
+for (const [name, { aim }] of Object.entries(CASES)) {
+  const of = (who, door) => roundsOf(name, who, door);
+  const service = of("agent", "service");
+  const object = of("agent", "object");
+  const all = [of("floor", "service"), service, of("peer", "service"), of("floor", "object"), object, of("peer", "object")];
+  const calls = hasCall ? [of("agent", "call"), of("agent", "object-call")] : [];
+  rows.push([name, ...all.map(figure), figure(of("rows", "service")), ...calls.map(figure)]);
+  const [toFloor, toPeer] = [compared(service, of("floor", "service")), compared(service, of("peer", "service"))];
+  const aims = [aim.floor && `${aim.floor} of the floor`, aim.peer && `${aim.peer} of the peer`].filter(Boolean);
+  ratios.push([
+    name,
+    shown(toFloor),
+    shown(compared(object, of("floor", "object"))),
+    shown(compared(service, of("rows", "service"))),
+    shown(toPeer),
+    shown(compared(object, of("peer", "object"))),
+    aims.join(", ") || "–",
+  ]);
+  groups.push({ name, bars: all.map((rounds) => rounds && median(rounds)) });
+  if (toFloor) ratioGroups.push({ name, bars: [toFloor.median, compared(object, of("floor", "object")).median], aim: aim.floor });
+}
+
+await report(
+  "speed",
+  [
+    "# Requests per second, side by side",
+    "",
+    `By \`npm run bench -- speed\`: medians of ${ROUNDS} rounds. In each round everybody has a slice of ${SLICE_MS} ms, in another order. Texts have 400 bytes; pages are read from sessions of 1,000.`,
+    "",
+    "A figure is requests per second of the runtime's CPU time, the caller's share included.",
+    machine(),
+    "",
+    "Through the Worker, over a service binding; then straight on the object:",
+    "",
+    ...table(
+      ["work", "floor", "this Worker", "peer", "floor, object", "this Worker, object", "peer, object", "floor by rows", ...(hasCall ? ["call", "call, object"] : [])],
+      rows,
+    ),
+    ...(hasCall ? [] : ["", "Workers RPC (`call`) has no column: this build does not offer it."]),
+    "",
+    `Of the peer's two ways to read a page, the newest first and by a budget of bytes, the faster one counts: ${waysOfPeer.join("; ")}.`,
+    "",
+    "Ratios round by round: the median, and the quarters around it. *By rows* is the floor that makes a page of messages in JavaScript, row by row:",
+    "",
+    ...table(["work", "of the floor", "object, of the floor", "of the floor by rows", "of the peer", "object, of the peer", "aim"], ratios),
+  ],
+  {
+    "": bars({
+      title: "Requests per second of CPU time",
+      unit: "more is better; logarithmic",
+      series: ["floor", "this Worker", "peer", "floor, object", "this Worker, object", "peer, object"],
+      groups,
+      scale: "log",
+    }),
+    "-ratios": bars({
+      title: "This Worker as a share of the floor",
+      unit: "1 is a bare Durable Object doing the same SQL; the dashed line is the aim",
+      series: ["through the Worker", "on the object"],
+      groups: ratioGroups,
+      aims: ratioGroups.map(({ aim }) => aim),
+      show: ratio,
+    }),
+  },
+);

@@ -1,20 +1,29 @@
-// `npm run bench`: what operations cost in rows. `npm run bench -- speed`: how
-// many a second; `-- vectors`: what meanings find. Each prints a table and writes
-// it beside its program.
+// `npm run bench`: every benchmark, one after another; `npm run bench -- NAME …` some
+// of them. docs/benchmarks.md says what each measures. Each prints its tables and
+// writes them, with plots, to bench/results/; `rows` and `vectors` beside their program.
 
 import { join } from "node:path";
 import { build } from "./build.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
+import { benchPackages, testPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
-const BENCHES = ["rows", "speed", "vectors"];
+export const BENCHES = ["size", "speed", "rows", "search", "first_token", "memory", "crowd", "cold"];
+/** Only by name: one needs a real model, the other writes nothing. */
+export const BY_NAME = ["vectors", "check"];
 
-export async function main([name = "rows"]) {
-  if (!BENCHES.includes(name)) throw new Stop(`There is no bench \`${name}\`: ${BENCHES.join(", ")}.`);
-  await setUp();
+export async function main(names) {
+  const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));
+  if (unknown !== undefined) throw new Stop(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
+  await setUp(benchPackages, testPackages);
   await build();
-  return await run(NODE, [join(ROOT, "bench", `${name}.mjs`)], { cwd: ROOT, env: withPackages() });
+  let worst = 0;
+  for (const name of names.length > 0 ? names : BENCHES) {
+    console.error(`── ${name}`);
+    worst = Math.max(worst, await run(NODE, [join(ROOT, "bench", `${name}.mjs`)], { cwd: ROOT, env: withPackages() }));
+  }
+  return worst;
 }

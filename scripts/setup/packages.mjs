@@ -13,6 +13,9 @@ export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler,
 /** What the tests in workerd need besides: the clients that people speak to the Worker with. */
 export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)");
 
+/** What the benchmarks need besides: the peers that the Worker is measured beside. */
+export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
+
 function packagesIn(folder, title) {
   const lock = join(relative(ROOT, folder), "package-lock.json");
   const modules = join(folder, "node_modules");

@@ -1,0 +1,66 @@
+// Who asks: a Worker that binds all others, and asks one of them again and again in
+// the same process. So a figure holds no network and no client in another process.
+//
+// `POST /run` takes `{ target, door, agent, path, body, lanes }` and either `ms` or
+// `times`, how long or how often; it gives `{ done, ms }`.
+// `POST /ask` asks once and gives the answer. `$ID` in a body is a fresh id per
+// request, the caller's own.
+
+const ID = '"$ID"';
+
+/**
+ * How to reach a target, by the name of the door. `service` goes through the target's
+ * Worker, `object` straight to its object. `call` and `object-call` are the same two
+ * by Workers RPC: a text in, a text out, without HTTP.
+ */
+const DOORS = {
+  service: (env, { target, path }) => {
+    const worker = env[target];
+    return (body) => overHttp(worker, path, body);
+  },
+  object: (env, { target, agent, path }) => {
+    const stub = env[`${target}_OBJECT`].getByName(agent);
+    return (body) => overHttp(stub, path, body);
+  },
+  call: (env, { target, agent, path }) => {
+    const worker = env[target];
+    return (body) => worker.call(agent, operationOf(path), body);
+  },
+  "object-call": (env, { target, agent, path }) => {
+    const stub = env[`${target}_OBJECT`].getByName(agent);
+    return (body) => stub.call(operationOf(path), body);
+  },
+};
+
+async function overHttp(fetcher, path, body) {
+  const response = await fetcher.fetch(`http://bench${path}`, body === undefined ? {} : { method: "POST", body });
+  const bytes = await response.arrayBuffer();
+  if (!response.ok) throw new Error(`${path}: ${response.status} ${new TextDecoder().decode(bytes).slice(0, 300)}`);
+  return bytes;
+}
+
+const operationOf = (path) => path.slice(path.lastIndexOf("/") + 1);
+
+export default {
+  async fetch(request, env) {
+    const order = await request.json();
+    const ask = DOORS[order.door](env, order);
+    const fill = (body) => (body?.includes(ID) ? body.replace(ID, `"${crypto.randomUUID()}"`) : body);
+    try {
+      if (new URL(request.url).pathname === "/ask") return new Response(await ask(fill(order.body)));
+      const start = Date.now();
+      let [asked, done] = [0, 0];
+      const lane = async () => {
+        while (order.times === undefined ? Date.now() < start + order.ms : asked < order.times) {
+          asked += 1;
+          await ask(fill(order.body));
+          done += 1;
+        }
+      };
+      await Promise.all(Array.from({ length: order.lanes }, lane));
+      return Response.json({ done, ms: Date.now() - start });
+    } catch (error) {
+      return new Response(String(error.stack ?? error), { status: 500 });
+    }
+  },
+};

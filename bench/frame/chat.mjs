@@ -1,0 +1,65 @@
+// Chat turns, as a client sees them: this Worker's over HTTP, the chat peer's over its
+// own socket, and the model's own stream without either.
+
+const USER = "What is the weather like?";
+const message = () => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: USER }] });
+
+/** The milliseconds to the first piece of text, and to the end. */
+export async function turnOfAgent(url, agent, sessionId) {
+  const body = JSON.stringify({ id: sessionId, message: message() });
+  return await timed((heard) => streamed(new URL(`/agents/session-agent/${agent}/chat`, url), body, '"text-delta"', heard));
+}
+
+export async function turnOfModel(url) {
+  const body = JSON.stringify({ model: "test", stream: true, messages: [{ role: "user", content: USER }] });
+  return await timed((heard) => streamed(`${url}/chat/completions`, body, '"content"', heard));
+}
+
+/** A socket to the chat peer; `turn()` as above. */
+export async function openChatPeer(url, name) {
+  const address = new URL(`/agents/chat-peer/${name}`, url);
+  address.protocol = "ws:";
+  const socket = new WebSocket(address);
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", reject);
+  });
+  const turn = () =>
+    timed(
+      (heard) =>
+        new Promise((resolve, reject) => {
+          const id = crypto.randomUUID();
+          const listen = ({ data }) => {
+            const part = JSON.parse(data);
+            if (part.type !== "cf_agent_use_chat_response" || part.id !== id) return;
+            if (part.error) reject(new Error(part.body));
+            if (part.body?.includes('"text-delta"')) heard();
+            if (!part.done) return;
+            socket.removeEventListener("message", listen);
+            resolve();
+          };
+          socket.addEventListener("message", listen);
+          const body = JSON.stringify({ messages: [message()], trigger: "submit-message" });
+          socket.send(JSON.stringify({ type: "cf_agent_use_chat_request", id, init: { method: "POST", body } }));
+        }),
+    );
+  return { turn, close: () => socket.close() };
+}
+
+async function timed(work) {
+  const start = performance.now();
+  let first;
+  await work(() => (first ??= performance.now() - start));
+  if (first === undefined) throw new Error("an answer without a text");
+  return { first, whole: performance.now() - start };
+}
+
+async function streamed(url, body, sign, heard) {
+  const response = await fetch(url, { method: "POST", headers: { "content-type": "application/json", authorization: "Bearer a bench's key" }, body });
+  if (!response.ok) throw new Error(`${response.status} ${await response.text()}`);
+  let said = "";
+  for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+    said += text;
+    if (said.includes(sign)) heard();
+  }
+}

@@ -1,0 +1,178 @@
+// The frame that this Worker, the floor and the peers stand in: one workerd, one
+// thread, the same settings, the same kind of storage, and one caller that binds all of them.
+//
+//   const frame = await startFrame();
+//   await frame.ask({ target: "FLOOR", door: "service", agent: "a", path: pathOf("a", "createSession"), body: "{}" });
+//   const { done, ms } = await frame.run({ …, ms: 300, lanes: 8 });
+//   await frame.stop();
+
+import { AsyncLocalStorage } from "node:async_hooks";
+import diagnostics from "node:diagnostics_channel";
+import { once } from "node:events";
+import { builtinModules } from "node:module";
+import { access, constants, mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { build } from "esbuild";
+import { Log, LogLevel, Miniflare } from "miniflare";
+import { ROOT } from "../../scripts/places.mjs";
+
+const HOST = "127.0.0.1";
+const FRAME = join(ROOT, "bench/frame");
+
+/** The Workers of the frame by their bindings' names: where they begin, and their object's class. */
+export const TARGETS = {
+  AGENT: { source: "agent.mjs", className: "SessionAgent", objectBinding: "SESSION_AGENT" },
+  FLOOR: { source: "floor.mjs", className: "FloorObject", objectBinding: "OBJECT" },
+  PEER: { source: "peer.mjs", className: "PeerObject", objectBinding: "OBJECT" },
+  CHAT_PEER: { source: "chat_peer.mjs", className: "ChatPeer", objectBinding: "ChatPeer" },
+};
+
+/** The path of an operation, the same for every target. */
+export const pathOf = (agent, operation) => `/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`;
+
+/** `targets`: which Workers; `meter`: counts rows, which costs time; `vars`: more settings for all. */
+export async function startFrame({ targets = ["AGENT", "FLOOR", "PEER"], meter = false, vars = {} } = {}) {
+  const frame = new Frame(await makeStorage());
+  await frame.start(targets, { AUTH: "open", ...(meter && { METER: "on" }), ...vars });
+  return frame;
+}
+
+class Frame {
+  #storage;
+  #miniflare;
+  #workerd;
+  #callerUrl;
+  /** Where each target listens itself, by its name. */
+  urls = {};
+
+  constructor(storage) {
+    this.#storage = storage;
+  }
+
+  async start(targets, vars) {
+    const workers = await Promise.all([describeCaller(targets), ...targets.map((name) => describe(name, vars))]);
+    const children = [];
+    this.#miniflare = starting.run(
+      children,
+      () =>
+        new Miniflare({
+          workers,
+          resourcePersistencePath: this.#storage,
+          host: HOST,
+          cf: false,
+          telemetry: { enabled: false },
+          log: new Log(LogLevel.ERROR),
+        }),
+    );
+    await this.#miniflare.ready;
+    this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    this.#callerUrl = await this.#miniflare.unsafeGetDirectURL("caller");
+    for (const name of targets) this.urls[name] = await this.#miniflare.unsafeGetDirectURL(workerName(name));
+  }
+
+  get pid() {
+    return this.#workerd.pid;
+  }
+
+  /** One request; its answer as text. */
+  async ask(order) {
+    return await this.#order("/ask", order);
+  }
+
+  /** The same request for `order.ms` in `order.lanes` lanes: `{ done, ms }`. */
+  async run(order) {
+    return JSON.parse(await this.#order("/run", order));
+  }
+
+  async #order(path, order) {
+    const response = await fetch(new URL(path, this.#callerUrl), { method: "POST", body: JSON.stringify(order) });
+    const text = await response.text();
+    if (!response.ok) throw new Error(`${order.target} ${order.door}: ${text}`);
+    return text;
+  }
+
+  async stop() {
+    const gone = once(this.#workerd, "exit");
+    await this.#miniflare.dispose();
+    await gone;
+    await rm(this.#storage, { recursive: true, force: true });
+  }
+}
+
+// miniflare does not tell which process its workerd is; Node tells whoever listens.
+const starting = new AsyncLocalStorage();
+diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
+
+/**
+ * A folder for storage, in memory where the system has one: else an append measures how
+ * long a disk takes to make a write durable, the same for all and a hundred times the rest.
+ */
+export async function makeStorage() {
+  const memory = "/dev/shm";
+  const parent = await access(memory, constants.W_OK).then(() => memory, () => tmpdir());
+  return await mkdtemp(join(parent, "session-agent-bench-"));
+}
+
+const workerName = (target) => target.toLowerCase().replaceAll("_", "-");
+
+async function describe(target, vars) {
+  const { source, className, objectBinding } = TARGETS[target];
+  return worker(workerName(target), await modulesOf(source), await compatibilityDate(), {
+    [objectBinding]: { type: "durable-object", worker: workerName(target), exportName: className },
+    ...Object.fromEntries(Object.entries(vars).map(([key, value]) => [key, { type: "text", value }])),
+  }, { [className]: { type: "durable-object", storage: "sqlite" } });
+}
+
+async function describeCaller(targets) {
+  const bindings = targets.flatMap((name) => [
+    [name, { type: "worker", worker: workerName(name) }],
+    [`${name}_OBJECT`, { type: "durable-object", worker: workerName(name), exportName: TARGETS[name].className }],
+  ]);
+  return worker("caller", await modulesOf("caller.mjs"), await compatibilityDate(), Object.fromEntries(bindings), {});
+}
+
+function worker(name, modules, compatibilityDate, env, exports) {
+  return {
+    config: { name, compatibilityDate, manifest: { mainModule: "main.mjs", modulesRoot: ROOT, modules }, env, exports },
+    dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
+  };
+}
+
+/** `require("path")` of a package that is no ES module yet, as wrangler reads it. */
+const builtins = {
+  name: "builtins",
+  setup(build) {
+    build.onResolve({ filter: new RegExp(`^(${builtinModules.join("|")})$`) }, ({ path }) => ({ path, namespace: "builtin" }));
+    build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+      contents: `export * from "node:${path}"; export { default } from "node:${path}";`,
+    }));
+  },
+};
+
+/** A Worker's modules, bundled as a deployment bundles them; wasm stays a module of its own. */
+export async function modulesOf(source, { minify = false } = {}) {
+  const { outputFiles } = await build({
+    entryPoints: [join(FRAME, source)],
+    bundle: true,
+    minify,
+    write: false,
+    format: "esm",
+    target: "es2024",
+    conditions: ["workerd", "worker", "browser"],
+    external: ["cloudflare:*", "node:*", "*.wasm"],
+    plugins: [builtins],
+    logLevel: "error",
+  });
+  const text = outputFiles[0].text;
+  return {
+    "main.mjs": { type: "esm", contents: text },
+    ...(text.includes("index_bg.wasm") && {
+      "index_bg.wasm": { type: "wasm", contents: new Uint8Array(await readFile(join(ROOT, "build/index_bg.wasm"))) },
+    }),
+  };
+}
+
+export async function compatibilityDate() {
+  return (await readFile(join(ROOT, "wrangler.toml"), "utf8")).match(/^compatibility_date = "(.+)"/m)[1];
+}

@@ -1,0 +1,152 @@
+// The requests that speed.mjs and check.mjs measure side by side: who is asked what,
+// and how rounds are taken.
+//
+// A figure is requests per second of CPU time of the runtime's process, in which the
+// caller and all that it asks run. On a machine that has nothing else to do that is
+// requests per second; on a busy one it stays what it was. Where the system doesn't
+// tell CPU time it is the clock's.
+
+import { readdir, readFile } from "node:fs/promises";
+import { pathOf } from "./frame/frame.mjs";
+import { shuffled } from "./frame/stats.mjs";
+
+export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
+/** What a message of this text takes in the peer's tables, and what lies around it. */
+const PEER_ROW_BYTES = 500;
+
+export const SLICE_MS = 150;
+const LANES = 8;
+const READ_FROM = 1_000;
+
+const event = { action: "user_message", content: TEXT };
+const message = (id) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text: TEXT }] });
+const ten = (thing) => Array.from({ length: 10 }, () => thing);
+
+const written = (operation, input) => ({ agent: "written", operation, body: { sessionId: "s", ...input } });
+const read = (agent, operation, input) => ({ agent, operation, body: { sessionId: "s", ...input } });
+const page = (limit) => {
+  const peer = [read("messages", "getHistory", { limit }), read("messages", "getRecentHistory", { limit, maxBytes: limit * PEER_ROW_BYTES })];
+  return { agent: read("messages", "getHistory", { limit }), peer };
+};
+
+/**
+ * By name: what this Worker, the floor and the peer are asked. Several of a peer's: the
+ * quickest counts. `aim`: the ratios that this Worker is to reach.
+ */
+export const CASES = {
+  "a request that does nothing": { path: "/health", floor: {}, agent: {}, peer: [{}], aim: { floor: 0.7 } },
+  "append 1 event": {
+    agent: written("appendEvents", { events: [event] }),
+    floor: written("appendEvents", { events: [event] }),
+    peer: [written("appendMessages", { messages: [message()] })],
+    aim: { floor: 0.9, peer: 1.1 },
+  },
+  "append 1 message with an id": {
+    agent: written("appendMessage", { message: message("$ID") }),
+    floor: written("appendMessage", { message: message("$ID") }),
+    peer: [written("appendMessage", { message: message("$ID") })],
+    aim: { peer: 1.1 },
+  },
+  "append 10 events": {
+    agent: written("appendEvents", { events: ten(event) }),
+    floor: written("appendEvents", { events: ten(event) }),
+    peer: [written("appendMessages", { messages: ten(message()) })],
+    aim: { floor: 1.0, peer: 2.0 },
+  },
+  "newest 50 events": {
+    agent: read("events", "loadEvents", { limit: 50, tail: true }),
+    floor: read("events", "loadEvents", { limit: 50 }),
+    aim: { floor: 0.9 },
+  },
+  "newest 500 events": {
+    agent: read("events", "loadEvents", { limit: 500, tail: true }),
+    floor: read("events", "loadEvents", { limit: 500 }),
+    aim: { floor: 0.9 },
+  },
+  "newest 50 messages": { ...page(50), floor: read("messages", "getHistory", { limit: 50 }), rows: read("messages", "getHistoryByRows", { limit: 50 }), aim: { floor: 0.8, peer: 12 } },
+  "newest 500 messages": { ...page(500), floor: read("messages", "getHistory", { limit: 500 }), rows: read("messages", "getHistoryByRows", { limit: 500 }), aim: { floor: 1.3, peer: 4 } },
+  "working context of 50": { agent: read("events", "buildWorkingContext", { limit: 50 }), aim: {} },
+};
+
+/** Sessions to write to, and sessions of a thousand events and messages to read from. */
+export async function fill(frame, { withPeer = true } = {}) {
+  const ask = (target, agent, operation, input) =>
+    frame.ask({ target, door: "object", agent, path: pathOf(agent, operation), body: JSON.stringify({ sessionId: "s", ...input }) });
+  for (const target of ["AGENT", "FLOOR"]) {
+    for (const agent of ["written", "events", "messages"]) {
+      const body = JSON.stringify({ id: "s" });
+      await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
+    }
+    for (let n = 0; n < READ_FROM; n += 100) await ask(target, "events", "appendEvents", { events: Array.from({ length: 100 }, () => event) });
+    for (let n = 0; n < READ_FROM; n += 1) await ask(target, "messages", "appendMessage", { message: message(`m${n}`) });
+  }
+  if (!withPeer) return;
+  for (let n = 0; n < READ_FROM; n += 100) {
+    const messages = Array.from({ length: 100 }, (_, at) => message(`m${n + at}`));
+    await ask("PEER", "messages", "appendMessages", { messages });
+  }
+}
+
+/** The floor and the peer answer what this Worker answers: else a ratio says nothing. */
+export async function compareAnswers(frame, { withPeer = true } = {}) {
+  const answer = async (target, { agent, operation, body }) =>
+    JSON.parse(await frame.ask({ target, door: "service", agent, path: pathOf(agent, operation), body: JSON.stringify(body) }));
+  for (const [name, { agent, floor, rows, peer = [] }] of Object.entries(CASES)) {
+    if (floor === undefined || !/^newest/.test(name)) continue;
+    const ours = pageOf(await answer("AGENT", agent));
+    const others = [["FLOOR", floor], ["FLOOR", rows], ...(withPeer ? peer.map((one) => ["PEER", one]) : [])].filter(([, one]) => one);
+    for (const [target, one] of others) {
+      const theirs = pageOf(await answer(target, one));
+      if (JSON.stringify(theirs) !== JSON.stringify(ours)) {
+        throw new Error(`${name}: ${target} (${one.operation}) answers something else:\n${JSON.stringify(theirs).slice(0, 400)}\n${JSON.stringify(ours).slice(0, 400)}`);
+      }
+    }
+  }
+}
+
+/** What an answer says beside ids and times, which are everybody's own. */
+function pageOf(answer) {
+  const list = answer.messages ?? answer;
+  return list.map(({ seq, id, action, content, role, parts }) => (seq === undefined ? { id, role, parts } : { seq, action, content }));
+}
+
+/**
+ * Rounds of slices: in each, every lane of `lanes` (`{ key, target, door, ask, path }`) has a turn,
+ * in another order. Gives by key the rates of all rounds, so that the same round's stand together.
+ */
+export async function measure(frame, lanes, rounds) {
+  const rates = new Map(lanes.map(({ key }) => [key, []]));
+  for (let round = -1; round < rounds; round += 1) {
+    for (const lane of shuffled(lanes, round)) {
+      const { agent = "written", operation, body } = lane.ask;
+      const order = {
+        target: lane.target,
+        door: lane.door,
+        agent,
+        path: lane.path ?? pathOf(agent, operation),
+        body: body === undefined ? undefined : JSON.stringify(body),
+        ms: SLICE_MS,
+        lanes: LANES,
+      };
+      const before = await cpuMs(frame.pid);
+      const { done, ms } = await frame.run(order);
+      const spent = before === null ? ms : (await cpuMs(frame.pid)) - before;
+      // The first round warms up: code is compiled, caches fill.
+      if (round >= 0) rates.get(lane.key).push((done * 1_000) / spent);
+    }
+  }
+  return rates;
+}
+
+/** What all threads of a process have run for, in milliseconds; `null` where the system doesn't tell. */
+async function cpuMs(pid) {
+  try {
+    const threads = await readdir(`/proc/${pid}/task`);
+    const times = await Promise.all(
+      threads.map(async (thread) => Number((await readFile(`/proc/${pid}/task/${thread}/schedstat`, "utf8")).split(" ")[0])),
+    );
+    return times.reduce((sum, time) => sum + time, 0) / 1e6;
+  } catch {
+    return null;
+  }
+}
