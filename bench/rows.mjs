@@ -1,29 +1,33 @@
 // What each operation costs in rows, as the platform bills them, written to
 // bench/rows.md. docs/costs.md quotes the file, and tests/workerd/tables.test.mjs
-// measures the short columns again.
+// measures the short columns again. results/rows.md has the peers' rows beside ours.
 //
-//   npm run bench
+//   npm run bench -- rows
 
 import { readFile, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { startServer } from "../tests/workerd/harness.mjs";
 import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "./costs.mjs";
+import { bars, report, table } from "./frame/report.mjs";
+import { costsOfPeer, costsOfPeersTurns } from "./peer_costs.mjs";
 
 const EVENTS = [10, 1_000, 100_000];
 const SESSIONS = [1, 1_000];
 
 const server = await startServer();
-const sessions = await tableOf(EVENTS, (length) => costsInASessionOf(server, length));
-const agents = await tableOf(SESSIONS, (length) => costsInAnAgentOf(server, length));
+const ours = await columnsOf(EVENTS, (length) => costsInASessionOf(server, length));
+const sessions = tableOf(EVENTS, ours);
+const agents = tableOf(SESSIONS, await columnsOf(SESSIONS, (length) => costsInAnAgentOf(server, length)));
 await server.stop();
-const turns = [...(await costsOfTurns())].map(([name, costs]) => `| ${name} | ${costs.join(" | ")} |`);
+const ourTurns = await costsOfTurns();
+const turns = [...ourTurns].map(([name, costs]) => `| ${name} | ${costs.join(" | ")} |`);
 
 const wasm = await readFile(new URL("../build/index_bg.wasm", import.meta.url));
 const kib = (bytes) => `${Math.round(bytes / 1024)} KiB`;
 const lines = [
   "# Rows read / rows written",
   "",
-  "By `npm run bench`, from the `x-rows-*` headers: the same on every machine.",
+  "By `npm run bench -- rows`, from the `x-rows-*` headers: the same on every machine.",
   "",
   "In a session of so many events:",
   "",
@@ -45,10 +49,47 @@ const lines = [
 await writeFile(new URL("rows.md", import.meta.url), lines.join("\n"));
 console.log(lines.join("\n"));
 
-/** One column a length. */
-async function tableOf(lengths, measure) {
+const peers = await columnsOf(EVENTS, costsOfPeer);
+const peersTurns = await costsOfPeersTurns();
+const beside = [...peers[0].keys()].map((name) => [name, ...ours.flatMap((column, at) => [column.get(name), peers[at].get(name)])]);
+const turnsBeside = [...peersTurns].map(([name, costs]) => [name, ...costs.flatMap((cost, at) => [ourTurns.get(name)[at], cost])]);
+const rowsWritten = (cost) => Number(cost.split(" / ")[1]);
+await report(
+  "rows",
+  [
+    "# Rows read / rows written, beside the peers",
+    "",
+    "By `npm run bench -- rows`: the same on every machine. [rows.md](../rows.md) has all operations of this Worker.",
+    "",
+    "In a session of so many events, of the peer so many messages:",
+    "",
+    ...table(["operation", ...EVENTS.flatMap((length) => [`${length.toLocaleString("en")}`, "peer"])], beside),
+    "",
+    "All that a turn costs, from the request to the end of its answer, beside the chat peer:",
+    "",
+    ...table(["turn", "first of its session", "chat peer", "later", "chat peer"], turnsBeside),
+  ],
+  {
+    "": bars({
+      title: "Rows written",
+      unit: "in a session of 1,000; a later turn; less is better",
+      series: ["this Worker", "the peer"],
+      groups: [
+        ...beside.map(([name, , , cost, peers]) => ({ name, bars: [cost, peers].map(rowsWritten) })),
+        ...turnsBeside.map(([name, , , cost, peers]) => ({ name, bars: [cost, peers].map(rowsWritten) })),
+      ].filter(({ name }) => !name.startsWith("search")),
+    }),
+  },
+);
+
+async function columnsOf(lengths, measure) {
   const columns = [];
   for (const length of lengths) columns.push(await measure(length));
+  return columns;
+}
+
+/** One column per length. */
+function tableOf(lengths, columns) {
   const heads = lengths.map((length) => length.toLocaleString("en"));
   return [
     `| operation | ${heads.join(" | ")} |`,

@@ -32,7 +32,7 @@ const { url, stop: stopServing } = await serveEmbeddings();
 
 const read = async (path) => (await readFile(new URL(path, import.meta.url), "utf8")).split("\n");
 const meanings = (await read("meanings.txt")).filter((line) => line && !line.startsWith("#"));
-const friends = (await read("../src/api/tests/friends.txt")).filter(Boolean);
+const friends = (await read("../src/tests/search/friends.txt")).filter(Boolean);
 const asked = (lines, mark) =>
   lines
     .filter((line) => line.startsWith(mark))

@@ -1,0 +1,75 @@
+// Whether the Worker slipped: its ratios to the floor are above half of their aims, its
+// wasm is below its limit, and the rows of the usual requests are below theirs. Takes less
+// than a minute. The last line is `N passed, N failed`.
+//
+//   npm run bench -- check
+
+import { close, fromCheck } from "../scripts/counts.mjs";
+import { startServer } from "../tests/workerd/harness.mjs";
+import { costsInASessionOf, costsOfTurns } from "./costs.mjs";
+import { startFrame } from "./frame/frame.mjs";
+import { ratio, whole } from "./frame/report.mjs";
+import { spread } from "./frame/stats.mjs";
+import { CASES, compareAnswers, fill, measure } from "./side_by_side.mjs";
+import { wasmSize } from "./size.mjs";
+
+const ROUNDS = 11;
+const HELD = ["append 10 events", "newest 50 events", "newest 500 events"];
+const SHARE_OF_AIM = 0.5;
+
+const KIB = 1 << 10;
+const MAX_WASM = { raw: 3_072 * KIB, gzipped: 1_050 * KIB };
+
+/** Rows read and written at most, in a session of 1,000 events: the contract's. */
+const MAX_ROWS = {
+  "append an event": [10, 1],
+  "append an event with an id of the caller's": [10, 2],
+  "append ten events": [20, 10],
+  "append a message": [10, 1],
+  "append a message with an id of the caller's": [10, 2],
+  "update it, unchanged": [20, 0],
+  "load the newest 50 events": [120, 0],
+  "read the newest 50 messages": [120, 0],
+};
+const MAX_ROWS_OF_A_LATER_TURN = { "a chat turn": [60, 7], "a chat turn with a tool": [100, 12] };
+
+const counts = [];
+const holds = (is, text) => {
+  console.log(`${is ? "holds" : "FAILS"}: ${text}`);
+  counts.push(fromCheck(is ? 0 : 1));
+};
+
+const size = await wasmSize();
+for (const [kind, most] of Object.entries(MAX_WASM)) {
+  holds(size[kind] <= most, `wasm, ${kind}: ${whole(size[kind] / KIB)} KiB of at most ${whole(most / KIB)}`);
+}
+
+const server = await startServer();
+const costs = await costsInASessionOf(server, 1_000);
+await server.stop();
+for (const [name, most] of Object.entries(MAX_ROWS)) holdsRows(name, costs.get(name), most);
+const turns = await costsOfTurns();
+for (const [name, most] of Object.entries(MAX_ROWS_OF_A_LATER_TURN)) holdsRows(`${name}, later`, turns.get(name)[1], most);
+
+const frame = await startFrame({ targets: ["AGENT", "FLOOR"] });
+await fill(frame, { withPeer: false });
+await compareAnswers(frame, { withPeer: false });
+const lanes = HELD.flatMap((name) => [
+  { key: `${name}/agent`, target: "AGENT", door: "service", ask: CASES[name].agent },
+  { key: `${name}/floor`, target: "FLOOR", door: "service", ask: CASES[name].floor },
+]);
+const rates = await measure(frame, lanes, ROUNDS);
+await frame.stop();
+for (const name of HELD) {
+  const theirs = rates.get(`${name}/floor`);
+  const { median, low, high } = spread(rates.get(`${name}/agent`).map((rate, at) => rate / theirs[at]));
+  const least = CASES[name].aim.floor * SHARE_OF_AIM;
+  holds(median >= least, `${name}: ${ratio(median)} (${ratio(low)}–${ratio(high)}) of the floor, at least ${ratio(least)}`);
+}
+
+process.exit(close(counts));
+
+function holdsRows(name, cost, [read, written]) {
+  const [hasRead, hasWritten] = cost.split(" / ").map(Number);
+  holds(hasRead <= read && hasWritten <= written, `${name}: ${cost} rows of at most ${read} / ${written}`);
+}

@@ -1,0 +1,146 @@
+// Cold start: from the start of a fresh process to its first answer, which opens the
+// object and its tables. workerd is started directly, as little around it as can be.
+// Written to results/cold.md.
+//
+//   npm run bench -- cold
+
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdir, rm, writeFile } from "node:fs/promises";
+import { request } from "node:http";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { default as program } from "workerd";
+import { compatibilityDate, makeStorage, modulesOf, TARGETS } from "./frame/frame.mjs";
+import { bars, machine, ms, report, table } from "./frame/report.mjs";
+import { shuffled, spread } from "./frame/stats.mjs";
+
+const ROUNDS = 15;
+const PATIENCE_MS = 20_000;
+
+const create = { method: "POST", path: "/agents/session-agent/a/rpc/createSession", body: '{"id":"s"}' };
+const STARTERS = {
+  "the floor": { target: "FLOOR", first: create },
+  "this Worker": { target: "AGENT", first: create },
+  "the peer": { target: "PEER", first: create },
+  "the chat peer": { target: "CHAT_PEER", first: { method: "GET", path: "/agents/chat-peer/a/get-messages" } },
+};
+
+const folder = await makeStorage();
+const prepared = [];
+for (const [name, { target, first }] of Object.entries(STARTERS)) prepared.push({ name, first, config: await prepare(target), times: [] });
+for (let round = -1; round < ROUNDS; round += 1) {
+  for (const starter of shuffled(prepared, round)) {
+    const time = await coldStart(starter);
+    if (round >= 0) starter.times.push(time);
+  }
+}
+await rm(folder, { recursive: true, force: true });
+
+const rows = prepared.map(({ name, times }) => {
+  const { median, low, high } = spread(times);
+  return [name, ms(median), `${ms(low)}–${ms(high)}`, ms(Math.min(...times))];
+});
+await report(
+  "cold",
+  [
+    "# Cold start",
+    "",
+    `By \`npm run bench -- cold\`: from a fresh process to the first answer, in milliseconds; ${ROUNDS} starts each, in turn.`,
+    machine(),
+    "",
+    ...table(["who starts", "median", "quarters", "least"], rows),
+  ],
+  {
+    "": bars({
+      title: "Cold start",
+      unit: "milliseconds from a fresh process to the first answer; less is better",
+      series: ["median", "least"],
+      groups: prepared.map(({ name, times }) => ({ name, bars: [spread(times).median, Math.min(...times)] })),
+      show: ms,
+    }),
+  },
+);
+
+/** A folder with the Worker's modules and a configuration that names them; what is left open is the port. */
+async function prepare(target) {
+  const { source, className, objectBinding } = TARGETS[target];
+  const home = join(folder, target);
+  await mkdir(home);
+  const modules = await modulesOf(source);
+  for (const [name, { contents }] of Object.entries(modules)) await writeFile(join(home, name), contents);
+  const listed = Object.entries(modules).map(
+    ([name, { type }]) => `(name = "${name}", ${type === "wasm" ? "wasm" : "esModule"} = embed "${name}")`,
+  );
+  const date = await compatibilityDate();
+  return async (port, storage) => {
+    const file = join(home, `${port}.capnp`);
+    await writeFile(
+      file,
+      `using Workerd = import "/workerd/workerd.capnp";
+const config :Workerd.Config = (
+  services = [(name = "main", worker = .main), (name = "disk", disk = (path = "${storage}", writable = true))],
+  sockets = [(name = "http", address = "127.0.0.1:${port}", http = (), service = "main")],
+  # What the platform has inside itself and agents imports.
+  extensions = [(modules = [(name = "cloudflare-internal:email", internal = true, esModule = "export default { EmailMessage: class {} };")])],
+);
+const main :Workerd.Worker = (
+  modules = [${listed.join(", ")}],
+  compatibilityDate = "${date}",
+  durableObjectNamespaces = [(className = "${className}", uniqueKey = "bench", enableSql = true)],
+  durableObjectStorage = (localDisk = "disk"),
+  bindings = [
+    (name = "${objectBinding}", durableObjectNamespace = "${className}"),
+    (name = "AUTH", text = "open"),
+    (name = "OPENAI_BASE_URL", text = "http://127.0.0.1:1/v1"),
+  ],
+);
+`,
+    );
+    return file;
+  };
+}
+
+async function coldStart({ config, first }) {
+  const port = await freePort();
+  const storage = join(folder, `storage-${port}`);
+  await mkdir(storage, { recursive: true });
+  const file = await config(port, storage);
+  const start = performance.now();
+  const child = spawn(program.default ?? program, ["serve", "--experimental", file], { stdio: ["ignore", "ignore", "inherit"] });
+  const gone = once(child, "exit");
+  try {
+    for (;;) {
+      const status = await ask(port, first);
+      if (status === 200) return performance.now() - start;
+      if (status !== null) throw new Error(`the first answer has status ${status}`);
+      if (child.exitCode !== null || performance.now() - start > PATIENCE_MS) throw new Error("workerd does not answer");
+      await new Promise((resolve) => setTimeout(resolve, 1));
+    }
+  } finally {
+    child.kill("SIGKILL");
+    await gone;
+    await rm(storage, { recursive: true, force: true });
+  }
+}
+
+/** The status, or `null` while nobody listens. */
+function ask(port, { method, path, body }) {
+  return new Promise((resolve, reject) => {
+    const sent = request({ host: "127.0.0.1", port, method, path }, (response) => {
+      response.resume();
+      response.on("end", () => resolve(response.statusCode));
+    });
+    sent.on("error", (error) => (["ECONNREFUSED", "ECONNRESET"].includes(error.code) ? resolve(null) : reject(error)));
+    sent.end(body);
+  });
+}
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  await once(server, "close");
+  return port;
+}
