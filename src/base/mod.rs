@@ -3,6 +3,7 @@
 //!
 //! Nothing here knows a table, a session or a message.
 
+pub mod action;
 pub mod allocator;
 pub mod budget;
 pub mod columns;

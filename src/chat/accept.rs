@@ -11,12 +11,13 @@ use super::request::{ChatMessage, ChatRequest, Trigger};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Call, CallState, Step, Turn, result_event};
 use crate::access::Reach;
+use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::append::{Parent, append};
-use crate::log::event::{Action, NewEvent};
+use crate::log::event::NewEvent;
 use crate::log::find::find_seqs;
 use crate::log::note::{Approval, Note, get_note};
 use crate::log::sessions::{NewSession, create_session, session_exists};
@@ -198,7 +199,7 @@ impl Accepting<'_> {
         Ok(Some(Known {
             stored: Stored {
                 id: first.id.clone(),
-                is_users: first.action == "user_message",
+                is_users: first.action == Action::UserMessage,
                 open: open_calls(&rows, copied_seq)?,
             },
             rows,

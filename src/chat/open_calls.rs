@@ -12,8 +12,8 @@ use super::plan::{Awaits, OpenCall};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::log::event::ToolCall;
 use crate::log::row::get_event_text;
+use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::run::RunEvent;
 
 /// Those of a message's events that turns of this session wrote: `copied_seq` is
@@ -79,15 +79,10 @@ pub fn call_of(
     row: &RunEvent,
     call_id: &str,
 ) -> Result<ToolCall> {
-    #[derive(serde::Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Called {
-        tool_calls: Option<Vec<ToolCall>>,
-    }
     let Some(tool) = get_event_text(db, session_id, row.seq)?.tool else {
         return Err(missing());
     };
-    let called: Called =
+    let called: CheckedTool =
         serde_json::from_str(&tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
     let mut calls = called.tool_calls.into_iter().flatten();
     calls

@@ -9,12 +9,13 @@ use super::retell::retell;
 use super::speaker::Speaker;
 use super::store::{count_recovery, delete_turn, find_turn, state_bytes};
 use super::turn::Turn;
+use crate::base::action::Action;
 use crate::base::database::atomically;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
 use crate::chat::room::Room;
 use crate::log::append::{Parent, append};
-use crate::log::event::{Action, NewEvent};
+use crate::log::event::NewEvent;
 
 /// Times that a turn is taken up again before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;

@@ -14,12 +14,15 @@ use serde::{Deserialize, Serialize};
 
 use super::speaker::{BAD_ARGUMENTS, parse_arguments};
 use crate::access::Reach;
+use crate::base::action::Action;
+use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
-use crate::log::event::{Action, NewEvent, ToolCall};
+use crate::log::event::NewEvent;
 use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
-use crate::models::message::{ContextMessage, Role};
+use crate::log::tool::ToolCall;
+use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, ToolDefinition, Usage};
 
 /// Calls of one step that are made; what a model asks for beyond is refused.

@@ -292,7 +292,7 @@ impl Planned<'_> {
             parent_seq: self.parent.as_ref().map_or(0, |parent| parent.seq),
             parent_id: self.parent.as_ref().map(|parent| parent.id.as_str()),
             is_branch: u8::from(self.is_branch),
-            action: event.action.name(),
+            action: event.action,
             content: event.content.as_deref(),
             tool,
             metadata: event.metadata.as_ref().map(|metadata| metadata.as_str()),

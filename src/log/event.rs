@@ -6,6 +6,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::base::action::Action;
 use crate::base::columns::FromRow;
 use crate::base::database::Row;
 use crate::base::error::{Error, Result};
@@ -13,48 +14,12 @@ use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
-
-/// What an event records.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Action {
-    UserMessage,
-    AgentMessage,
-    ToolCallRequest,
-    ToolResult,
-    SystemInstruction,
-    Compaction,
-}
-
-impl Action {
-    pub fn name(self) -> &'static str {
-        match self {
-            Action::UserMessage => "user_message",
-            Action::AgentMessage => "agent_message",
-            Action::ToolCallRequest => "tool_call_request",
-            Action::ToolResult => "tool_result",
-            Action::SystemInstruction => "system_instruction",
-            Action::Compaction => "compaction",
-        }
-    }
-}
+use crate::log::tool::{StoredTool, ToolCall, ToolFields};
 
 /// Whether an event `e` is read together with its neighbours of the same kind, as
 /// one message, in SQL. `EventRow::is_run_member` says the same of a row at hand.
 pub const IS_RUN_MEMBER: &str = "(e.message IS NULL
     AND e.action IN ('agent_message', 'tool_call_request', 'tool_result'))";
-
-/// One call of a tool, as a model asked for it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ToolCall {
-    pub id: Id,
-    pub name: Id,
-    /// The arguments as an object, not as text.
-    pub arguments: JsonObject,
-}
 
 /// An event to append. `id`, `metadata` and `createdAt` may be brought along.
 #[derive(Debug, Deserialize)]
@@ -98,20 +63,6 @@ pub struct NewEvent {
     #[serde(rename = "sessionId")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub _session_id: Option<IgnoredAny>,
-}
-
-/// The part of an event that only tool events have, as it is stored and shown.
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a [ToolCall]>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a Id>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tool_name: Option<&'a Id>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    is_error: Option<bool>,
 }
 
 /// A message as it is stored beside its event.
@@ -207,7 +158,7 @@ impl NewEvent {
         if !matches!(self.action, Action::ToolCallRequest | Action::ToolResult) {
             return None;
         }
-        serde_json::to_string(&Tool {
+        serde_json::to_string(&ToolFields {
             tool_calls: self.tool_calls.as_deref(),
             tool_call_id: self.tool_call_id.as_ref(),
             tool_name: self.tool_name.as_ref(),
@@ -344,17 +295,4 @@ struct ShownEvent<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<&'a RawValue>,
     created_at: i64,
-}
-
-#[derive(Default, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct StoredTool<'a> {
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    tool_calls: Option<&'a RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    tool_call_id: Option<&'a RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    tool_name: Option<&'a RawValue>,
-    #[serde(borrow, skip_serializing_if = "Option::is_none")]
-    is_error: Option<&'a RawValue>,
 }

@@ -6,24 +6,26 @@
 
 use std::collections::HashMap;
 
+use crate::base::action::StoredAction;
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, Value};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// What the event of this id records, by its name; `None`: there is none.
-pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<String>> {
+/// What the event of this id records; `None`: there is none.
+pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<StoredAction>> {
     let Some(seq) = find_seqs(db, session_id, std::iter::once(id))?.remove(id.as_str()) else {
         return Ok(None);
     };
-    find_value(
+    let action: Option<String> = find_value(
         db,
         "SELECT action
            FROM cf_agents_events
           WHERE session_id = ?1
             AND seq = ?2",
         &[session_id.as_str().into(), seq.into()],
-    )
+    )?;
+    Ok(action.as_deref().map(StoredAction::parse))
 }
 
 /// The `seq` of each of `ids` that is in the session.

@@ -3,8 +3,9 @@
 
 use serde_json::json;
 
-use super::event::{Action, EVENT_JSON, StoredEvent};
+use super::event::{EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
+use crate::base::action::Action;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, Text, Value, find_row};

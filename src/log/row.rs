@@ -2,6 +2,7 @@
 //!
 //! A long body stands in slices, inline media in rows of its own: loading puts both back.
 
+use crate::base::action::{Action, StoredAction};
 use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
@@ -10,7 +11,7 @@ use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
 use crate::log::note::Note;
 use crate::log::slices::load_slices;
-use crate::log::tool::Tool;
+use crate::log::tool::ShownTool;
 
 /// One row of a path, bodies included.
 #[derive(Clone, Debug)]
@@ -18,7 +19,7 @@ pub struct EventRow {
     pub seq: i64,
     pub parent_seq: i64,
     pub id: String,
-    pub action: String,
+    pub action: StoredAction,
     pub tool: Option<String>,
     pub metadata: Option<String>,
     pub is_dated: bool,
@@ -91,7 +92,7 @@ impl FromRow<'_> for EventRow {
             seq: row.integer(0)?,
             parent_seq: row.integer(1)?,
             id: row.text(3)?.to_owned(),
-            action: row.text(4)?.to_owned(),
+            action: StoredAction::parse(row.text(4)?),
             tool: text(5),
             metadata: text(6),
             is_dated: row.integer(7)? == 1,
@@ -110,8 +111,10 @@ impl EventRow {
     pub fn is_run_member(&self) -> bool {
         self.message.is_none()
             && matches!(
-                self.action.as_str(),
-                "agent_message" | "tool_call_request" | "tool_result"
+                self.action,
+                StoredAction::Known(
+                    Action::AgentMessage | Action::ToolCallRequest | Action::ToolResult
+                )
             )
     }
 
@@ -136,9 +139,9 @@ impl EventRow {
         match self
             .tool
             .as_deref()
-            .filter(|_| self.action == "tool_result")
+            .filter(|_| self.action == Action::ToolResult)
         {
-            Some(tool) => serde_json::from_str::<Tool>(tool)
+            Some(tool) => serde_json::from_str::<ShownTool>(tool)
                 .map(|tool| tool.tool_call_id)
                 .map_err(|_| self.damaged()),
             None => Ok(None),

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::media::{self, Payload};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
+use crate::base::action::Action;
 use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -20,7 +21,7 @@ pub struct NewRow<'a> {
     pub parent_seq: i64,
     pub parent_id: Option<&'a str>,
     pub is_branch: u8,
-    pub action: &'static str,
+    pub action: Action,
     pub content: Option<&'a str>,
     pub tool: Option<&'a str>,
     pub metadata: Option<&'a str>,
@@ -91,7 +92,7 @@ impl<'a> NewRow<'a> {
                 .map(|sliced| sliced.text)
         };
         EventText {
-            action: self.action,
+            role: self.action.role(),
             content: sliced("content").or(self.content).unwrap_or(self.text),
             tool: sliced("tool").or(self.tool),
             metadata: sliced("metadata").or(self.metadata),
@@ -151,7 +152,7 @@ impl<'a> NewRow<'a> {
             self.parent_seq.into(),
             self.parent_id.into(),
             u32::from(self.is_branch).into(),
-            self.action.into(),
+            self.action.name().into(),
             self.content.into(),
             self.tool.into(),
             self.metadata.into(),
@@ -227,7 +228,7 @@ pub fn rewrite_bodies(
         &[
             session_id.as_str().into(),
             row.seq.into(),
-            row.action.into(),
+            row.action.name().into(),
             row.content.into(),
             row.tool.into(),
             row.metadata.into(),

@@ -49,7 +49,7 @@ pub fn append_message(
             seq: appended.seq,
             parent_seq: 0,
             id: appended.id,
-            action: event.action.name().to_owned(),
+            action: event.action.into(),
             tool: None,
             metadata: None,
             is_dated: text.as_ref().is_some_and(|text| text.is_dated),

@@ -7,10 +7,11 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, MAX_INTEGER, check_values};
-use crate::log::event::{Action, MessageText};
+use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
 /// Who sent a message. A client may not write what only a server knows.

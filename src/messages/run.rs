@@ -5,6 +5,7 @@
 use serde_json::Value as Json;
 
 use super::view::MAX_RUN_EVENTS;
+use crate::base::action::StoredAction;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row};
@@ -30,7 +31,7 @@ pub struct RunEvent {
     pub seq: i64,
     pub parent_seq: i64,
     pub id: String,
-    pub action: String,
+    pub action: StoredAction,
     /// Whether it is read together with its neighbours of the same kind.
     pub is_run_member: bool,
     /// Of all that it holds.
@@ -84,7 +85,7 @@ impl FromRow<'_> for RunRow {
                 seq: row.integer(0)?,
                 parent_seq: row.integer(1)?,
                 id: row.text(3)?.to_owned(),
-                action: row.text(4)?.to_owned(),
+                action: StoredAction::parse(row.text(4)?),
                 is_run_member: row.integer(5)? == 1,
                 bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
                 note: text(7).filter(|note| note != "{}"),

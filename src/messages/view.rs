@@ -6,10 +6,11 @@
 //! the calls become `tool-<name>` parts, the results go into them.
 
 use crate::log::row::EventRow;
-use crate::log::tool::Tool;
+use crate::log::tool::ShownTool;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::base::action::{Action, Role};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::json::JsonObject;
@@ -112,10 +113,9 @@ fn single(row: &EventRow) -> Result<Message> {
             json
         }
         None => {
-            let role = if row.action == "user_message" {
-                "user"
-            } else {
-                "system"
+            let role = match row.action.role() {
+                Role::User => Role::User,
+                _ => Role::System,
             };
             let parts = vec![Part::Text { text: &row.content }];
             render(row, role, &parts, row.metadata.as_deref())?
@@ -200,10 +200,10 @@ fn joined(run: &[EventRow]) -> Result<Message> {
     for row in run {
         let note = row.note()?;
         let tool = match &row.tool {
-            Some(tool) => Some(serde_json::from_str::<Tool>(tool).map_err(|_| row.damaged())?),
+            Some(tool) => Some(serde_json::from_str::<ShownTool>(tool).map_err(|_| row.damaged())?),
             None => None,
         };
-        if row.action == "tool_result" {
+        if row.action == Action::ToolResult {
             add_result(&mut parts, row, tool, note)?;
             continue;
         }
@@ -242,7 +242,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
     let metadata = run.iter().rev().find_map(|row| row.metadata.as_deref());
     Ok(Message {
         id: first.id.clone(),
-        json: render(first, "assistant", &parts, metadata)?,
+        json: render(first, Role::Assistant, &parts, metadata)?,
         first_seq: first.seq,
         parent_seq: first.parent_seq,
     })
@@ -259,10 +259,10 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
 fn add_result<'a>(
     parts: &mut Vec<Part<'a>>,
     row: &'a EventRow,
-    tool: Option<Tool>,
+    tool: Option<ShownTool>,
     note: Note,
 ) -> Result<()> {
-    let Some(Tool {
+    let Some(ShownTool {
         tool_call_id: Some(id),
         tool_name,
         is_error,
@@ -314,7 +314,7 @@ fn add_result<'a>(
 
 fn render(
     row: &EventRow,
-    role: &'static str,
+    role: Role,
     parts: &[Part<'_>],
     metadata: Option<&str>,
 ) -> Result<String> {
@@ -322,7 +322,7 @@ fn render(
     #[serde(rename_all = "camelCase")]
     struct Rendered<'a> {
         id: &'a str,
-        role: &'static str,
+        role: Role,
         parts: &'a [Part<'a>],
         #[serde(skip_serializing_if = "Option::is_none")]
         metadata: Option<JsonObject>,
@@ -349,6 +349,7 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::action::StoredAction;
     use serde_json::{Value, json};
 
     fn row(seq: i64, action: &str, content: &str, tool: Option<Value>) -> EventRow {
@@ -356,7 +357,7 @@ mod tests {
             seq,
             parent_seq: seq - 1,
             id: format!("e{seq}"),
-            action: action.to_owned(),
+            action: StoredAction::parse(action),
             tool: tool.map(|tool| tool.to_string()),
             metadata: None,
             is_dated: false,

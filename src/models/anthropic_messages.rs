@@ -8,7 +8,8 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::attachment::{ImageSource, Shown, show};
-use crate::models::message::{ContextMessage, Role};
+use crate::base::action::Role;
+use crate::models::message::ContextMessage;
 
 /// What the user is taken to have said where the window begins with the answer.
 const EARLIER: &str = "(The conversation began earlier.)";

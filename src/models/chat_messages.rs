@@ -6,7 +6,8 @@ use serde_json::value::RawValue;
 
 use super::attachment::{ImageSource, Shown, show};
 use super::{ModelRequest, ToolDefinition};
-use crate::models::message::{ContextMessage, Role};
+use crate::base::action::Role;
+use crate::models::message::ContextMessage;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]

@@ -1,23 +1,15 @@
 //! A message as models take it.
 
+use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{list, optional_list};
 use crate::log::MAX_CALLS;
-use crate::log::event::{Action, MessageText, NewEvent, ToolCall};
+use crate::log::event::{MessageText, NewEvent};
+use crate::log::tool::ToolCall;
 use crate::models::file::{File, MAX_FILES, check_files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "lowercase")]
-pub enum Role {
-    User,
-    Assistant,
-    Tool,
-    System,
-}
 
 /// A message as models take them.
 #[derive(Debug, Serialize, Deserialize)]
@@ -51,17 +43,6 @@ pub struct ContextMessage {
     )]
     #[cfg_attr(test, schemars(length(max = MAX_FILES)))]
     pub files: Vec<File>,
-}
-
-impl Role {
-    pub fn name(self) -> &'static str {
-        match self {
-            Role::User => "user",
-            Role::Assistant => "assistant",
-            Role::Tool => "tool",
-            Role::System => "system",
-        }
-    }
 }
 
 impl ContextMessage {

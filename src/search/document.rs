@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use super::skim::{decode, fields, items, scalars, text};
 use super::stem::stem;
 use super::words::words;
+use crate::base::action::Role;
 use crate::base::data_url::find_payload;
 
 /// Bytes of one event's text that are searched, and of each of its bodies that are
@@ -24,7 +25,7 @@ pub const EVERY_DOCUMENT: &str = "\u{E000}";
 /// An event as it is stored, whole.
 #[derive(Default)]
 pub struct EventText<'a> {
-    pub action: &'a str,
+    pub role: Role,
     pub content: &'a str,
     /// The stored JSON of a tool event.
     pub tool: Option<&'a str>,
@@ -34,15 +35,6 @@ pub struct EventText<'a> {
     pub created_at: i64,
     /// For the ranking alone: it may change, and the index would be behind.
     pub session_name: Option<&'a str>,
-}
-
-pub fn role_of(action: &str) -> &'static str {
-    match action {
-        "user_message" => "user",
-        "agent_message" | "tool_call_request" => "assistant",
-        "tool_result" => "tool",
-        _ => "system",
-    }
 }
 
 /// The text that a reader would see: what was said, what a tool was given, and
@@ -173,7 +165,7 @@ fn kind_of(part: &str) -> Option<Cow<'_, str>> {
 
 /// Who spoke, in which session, and when: words of the event too.
 pub fn about(event: &EventText<'_>) -> Vec<String> {
-    let mut about = vec![role_of(event.action).to_owned()];
+    let mut about = vec![event.role.name().to_owned()];
     let names = metadata_of(event.metadata, event.message)
         .filter_map(|(_, value)| text(value))
         .filter(|name| name.chars().count() <= MAX_NAME_CHARS)
@@ -296,7 +288,7 @@ mod tests {
     #[test]
     fn text_is_what_was_said_given_and_got() {
         let event = EventText {
-            action: "tool_call_request",
+            role: Role::Assistant,
             content: "Let me look.",
             tool: Some(
                 r#"{"toolCalls":[{"id":"c1","name":"weather","arguments":{"city":"Oslo","days":[3,{"unit":"C"}]}}]}"#,
@@ -308,7 +300,7 @@ mod tests {
             "Let me look.\nweather\nOslo\n3\nC"
         );
         let event = EventText {
-            action: "agent_message",
+            role: Role::Assistant,
             content: "Done.",
             message: Some(
                 r#""role":"assistant","parts":[{"type":"text","text":"Done."},{"type":"tool-echo","toolCallId":"c9","input":{"a":"in"},"output":"out"}]"#,
@@ -339,7 +331,7 @@ mod tests {
     #[test]
     fn who_and_when_are_words_too() {
         let event = EventText {
-            action: "user_message",
+            role: Role::User,
             metadata: Some(r#"{"speaker":"Caroline Berg","n":5}"#),
             session_name: Some("Trip to Oslo"),
             ..EventText::default()

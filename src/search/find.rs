@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::candidates::{Offered, load_candidates};
-use super::document::{EventText, MAX_TEXT_BYTES, about, role_of, text_of};
+use super::document::{EventText, MAX_TEXT_BYTES, about, text_of};
 use super::fuse::{Nearest, fuse};
 use super::progress::find_number;
 use super::query::Query;
@@ -16,6 +16,7 @@ use super::read::find_event;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
 use super::words::each_word;
+use crate::base::action::StoredAction;
 use crate::base::columns::FromRow;
 use crate::base::database::{Database, Row, Value};
 use crate::base::error::Result;
@@ -51,7 +52,7 @@ impl<'r> FromRow<'r> for CandidateRow<'r> {
         Ok(Self {
             place: (row.integer(0)?, row.integer(1)?),
             event: EventText {
-                action: row.text(2)?,
+                role: StoredAction::parse(row.text(2)?).role(),
                 created_at: row.integer(3)?,
                 session_name: row.find_text(4),
                 content: row.find_text(5).unwrap_or_default(),
@@ -301,11 +302,11 @@ fn to_hit(
     Ok(Some(Hit {
         session_id: row.session_id.clone(),
         session_name: row.session_name.clone(),
-        role: role_of(&event.action).to_owned(),
+        role: event.action.role().name().to_owned(),
         snippet: snippet.text,
         highlights: snippet.highlights,
         id: event.id,
-        action: event.action,
+        action: event.action.name().to_owned(),
         seq: event.seq,
         created_at: event.created_at,
         score: (score * 10_000.0).round() / 10_000.0,

@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use super::document::EventText;
+use crate::base::action::StoredAction;
 use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
@@ -12,7 +13,7 @@ use crate::base::error::Result;
 pub struct Stored {
     pub seq: i64,
     pub id: String,
-    pub action: String,
+    pub action: StoredAction,
     pub created_at: i64,
     content: Option<String>,
     tool: Option<String>,
@@ -23,7 +24,7 @@ pub struct Stored {
 impl Stored {
     pub fn as_text(&self) -> EventText<'_> {
         EventText {
-            action: &self.action,
+            role: self.action.role(),
             content: self.content.as_deref().unwrap_or_default(),
             tool: self.tool.as_deref(),
             metadata: self.metadata.as_deref(),
@@ -78,7 +79,7 @@ impl FromRow<'_> for StoredRow {
             event: Stored {
                 seq: row.integer(0)?,
                 id: row.text(1)?.to_owned(),
-                action: row.text(2)?.to_owned(),
+                action: StoredAction::parse(row.text(2)?),
                 created_at: row.integer(3)?,
                 content: text(5),
                 tool: text(6),

@@ -1,8 +1,8 @@
 //! What a search is asked to find, and where.
 
+use crate::base::action::Action;
 use crate::base::database::Value;
 use crate::base::ids::Id;
-use crate::search::document::role_of;
 use serde_json::json;
 
 /// What to look for, and where.
@@ -20,15 +20,6 @@ pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
             AND (?3 IS NULL OR e.created_at <= ?3)
             AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
 
-pub const ACTIONS: [&str; 6] = [
-    "user_message",
-    "agent_message",
-    "tool_call_request",
-    "tool_result",
-    "system_instruction",
-    "compaction",
-];
-
 impl Search<'_> {
     pub fn is_filtered(&self) -> bool {
         self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
@@ -37,9 +28,10 @@ impl Search<'_> {
     /// The values of [`FILTERS`], from ?2 on.
     pub fn filters(&self) -> Vec<Value> {
         let actions = self.roles.map(|roles| {
-            let chosen: Vec<&str> = ACTIONS
+            let chosen: Vec<&str> = Action::ALL
                 .into_iter()
-                .filter(|action| roles.contains(&role_of(action)))
+                .filter(|action| roles.contains(&action.role().name()))
+                .map(Action::name)
                 .collect();
             json!(chosen).to_string()
         });

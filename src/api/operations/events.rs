@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Needs, Touches, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, list, nullable, optional_list};
@@ -14,7 +15,7 @@ use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
 #[cfg(test)]
 use crate::log::event::Event;
-use crate::log::event::{Action, NewEvent};
+use crate::log::event::NewEvent;
 use crate::log::load::{EventQuery, load_events};
 use crate::log::sessions::session_exists;
 use crate::messages::delete::delete_events;

@@ -7,6 +7,7 @@ use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::route::parse_session_id;
 use crate::api::shown::load_shown;
+use crate::base::action::Action;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -14,7 +15,6 @@ use crate::base::json::{JsonObject, Limit, list, nullable};
 use crate::lifecycle::clear::clear_messages;
 use crate::log::MAX_EVENTS;
 use crate::log::append::Parent;
-use crate::log::event::Action;
 use crate::log::find::find_action;
 use crate::log::sessions::session_exists;
 use crate::messages::append::append_message;
@@ -164,7 +164,7 @@ fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) ->
     };
     match find_action(agent.db, session_id, id)? {
         Some(action) => {
-            let is_users = action == Action::UserMessage.name();
+            let is_users = action == Action::UserMessage;
             permit_voice(agent.caller, is_users, "message.id")
         }
         None => Ok(()),

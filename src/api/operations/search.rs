@@ -4,11 +4,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::access::{Needs, Touches};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::log::sessions::session_exists;
-use crate::models::message::Role;
 use crate::search::build::{Asker, advance};
 use crate::search::find::Hit;
 use crate::search::request::Search as Wanted;

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::access::{Needs, Touches, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, Limit, list, nullable};
@@ -17,7 +18,7 @@ use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::models::choice::Provider;
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, encode_input};
 use crate::store::calibration::load_calibration;
 use crate::store::config::{

@@ -1,11 +1,12 @@
 //! Summaries written by the agent's model.
 
 use super::act::{Summarised, Summariser};
+use crate::base::action::Role;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::outside::{Later, Outside};
 use crate::models::call::{choose_model, complete};
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, Usage};
 use crate::store::config::load_config;
 

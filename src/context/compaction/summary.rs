@@ -4,10 +4,11 @@
 //! it can't close. What is shown of a message is bounded, so that a part of the
 //! conversation fits a model whatever a tool returned.
 
+use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::messages::tree::overlays::MAX_SUMMARY_BYTES;
 use crate::models::SUMMARY_REQUEST;
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 
 /// Characters that are shown of a text, and of a tool's input or output: the
 /// beginning, and the end where the outcome tends to be.

@@ -6,6 +6,7 @@ use super::documents::find_documents;
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{Placed, close_pairs};
+use crate::base::action::Role;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Result;
@@ -16,7 +17,7 @@ use crate::memory::skills::loaded::load_context_documents;
 use crate::messages::history::{Item, Start, walk_items};
 use crate::messages::tree::path::Step;
 use crate::models::file::File;
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]

@@ -7,9 +7,9 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use super::window::Placed;
+use crate::base::action::Role;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
-use crate::models::message::Role;
 
 /// The tool whose answers are documents.
 const TOOL: &str = "load_context";

@@ -1,14 +1,14 @@
 //! A context message, and how events and stored messages become it and come of it.
 
-use crate::models::message::{ContextMessage, Role};
-use serde::Deserialize;
+use crate::base::action::{Action, Role, StoredAction};
+use crate::models::message::ContextMessage;
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
-use crate::log::event::ToolCall;
 use crate::log::row::EventRow;
+use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::tree::overlays::Overlay;
 use crate::models::file::files_of_parts;
 
@@ -26,30 +26,15 @@ pub fn from_overlay(overlay: &Overlay) -> ContextMessage {
     ContextMessage::plain(Role::Assistant, overlay.summary.clone())
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Tool {
-    tool_calls: Option<Vec<ToolCall>>,
-    tool_call_id: Option<Id>,
-    tool_name: Option<Id>,
-    is_error: Option<bool>,
-}
-
 fn from_event(row: &EventRow) -> Result<ContextMessage> {
     let damaged = |_| Error::corrupt_row(&row.id, "tool call");
     let tool = row
         .tool
         .as_deref()
-        .map(serde_json::from_str::<Tool>)
+        .map(serde_json::from_str::<CheckedTool>)
         .transpose()
         .map_err(damaged)?;
-    let role = match row.action.as_str() {
-        "user_message" => Role::User,
-        "agent_message" | "tool_call_request" => Role::Assistant,
-        "tool_result" => Role::Tool,
-        _ => Role::System,
-    };
-    let mut message = ContextMessage::plain(role, row.content.clone());
+    let mut message = ContextMessage::plain(row.action.role(), row.content.clone());
     if let Some(tool) = tool {
         message.tool_calls = tool.tool_calls;
         message.tool_call_id = tool.tool_call_id;
@@ -62,9 +47,9 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
 fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
     let message: Value = serde_json::from_str(&format!("{{{fields}}}"))
         .map_err(|_| Error::corrupt_row(&row.id, "message"))?;
-    let role = match row.action.as_str() {
-        "user_message" => Role::User,
-        "agent_message" => Role::Assistant,
+    // A message of the AI SDK is no tool event.
+    let role = match &row.action {
+        StoredAction::Known(action @ (Action::UserMessage | Action::AgentMessage)) => action.role(),
         _ => Role::System,
     };
     let parts = message.get("parts").and_then(Value::as_array);

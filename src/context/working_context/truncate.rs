@@ -7,7 +7,7 @@
 //! not by the place in the window, which slides.
 
 use super::window::Placed;
-use crate::models::message::Role;
+use crate::base::action::Role;
 
 /// The newest messages, which are never shortened.
 const KEPT_MESSAGES: usize = 4;

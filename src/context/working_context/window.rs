@@ -3,7 +3,8 @@
 
 use std::collections::HashSet;
 
-use crate::models::message::{ContextMessage, Role};
+use crate::base::action::Role;
+use crate::models::message::ContextMessage;
 
 /// What stands for a result that was never written: the turn was cut off
 /// between the call and its answer.
@@ -49,7 +50,7 @@ pub fn close_pairs(messages: Vec<Placed>) -> Vec<Placed> {
     closed
 }
 
-fn stand_in(seq: i64, call: &crate::log::event::ToolCall) -> Placed {
+fn stand_in(seq: i64, call: &crate::log::tool::ToolCall) -> Placed {
     Placed {
         seq,
         message: ContextMessage {

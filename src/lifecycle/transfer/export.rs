@@ -21,11 +21,11 @@ use crate::base::ids::Id;
 use crate::base::json::Count;
 use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::Own;
-use crate::log::event::StoredTool;
 use crate::log::find::find_seqs;
 use crate::log::row::ShortRow;
 use crate::log::sessions::ACTIVE_AT;
 use crate::log::tip::{Tip, get_tip};
+use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
 
@@ -222,7 +222,7 @@ impl Export {
             seq: event.seq,
             id: &event.id,
             parent_id: row.parent_id,
-            action: &event.action,
+            action: event.action.name(),
             content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
             tool: match &event.tool {
                 Some(tool) => serde_json::from_str(tool).map_err(damaged("tool"))?,

@@ -15,13 +15,14 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
 use crate::context::compaction::settings::Own;
-use crate::log::event::{Action, StoredTool, ToolCall};
 use crate::log::note::Note;
+use crate::log::tool::{StoredTool, ToolCall};
 
 pub const FORMAT: i64 = 1;
 

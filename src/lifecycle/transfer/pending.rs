@@ -100,7 +100,7 @@ impl Pending {
             parent_seq,
             parent_id: self.parent_id.as_ref().map(Id::as_str),
             is_branch: u8::from(parent_seq != newest_seq),
-            action: self.event.action.name(),
+            action: self.event.action,
             content: self.event.content.as_deref(),
             tool: self.tool.as_deref(),
             metadata: self.event.metadata.as_ref().map(JsonObject::as_str),

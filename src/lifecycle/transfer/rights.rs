@@ -6,11 +6,11 @@
 //! counts only for the secret's holder who says that they trust the file.
 
 use crate::access::{Caller, Rule, Touches, permit, permit_voice};
+use crate::base::action::Action;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
-use crate::log::event::Action;
 use crate::messages::parse::Source;
 use crate::store::tables::find_readers;
 

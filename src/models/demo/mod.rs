@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 use super::answer::{Answer, CallPiece};
 use super::call_ids::CallIds;
 use super::{ModelRequest, Part, SUMMARY_REQUEST, ToolDefinition, Usage};
+use crate::base::action::Role;
 use crate::base::tokens;
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 use command::Command;
 
 const INTRODUCTION: &str = "I am Session Agent's built-in demo model: a few fixed rules, no language model. For a real one, set `MODEL` to `workers-ai:<model>`, `openai:<model>` or `anthropic:<model>`.";

@@ -2,8 +2,9 @@
 //! said, and a summary that is a choice of its own sentences.
 
 use super::cut;
+use crate::base::action::Role;
 use crate::models::ModelRequest;
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 
 /// The rule above and below a section's header in a prompt of format `text`.
 const RULE: char = '═';

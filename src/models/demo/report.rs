@@ -3,8 +3,9 @@
 use serde_json::Value;
 
 use super::{cut, quote};
-use crate::log::event::ToolCall;
-use crate::models::message::{ContextMessage, Role};
+use crate::base::action::Role;
+use crate::log::tool::ToolCall;
+use crate::models::message::ContextMessage;
 
 /// Characters of a document, or of what a search found, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;

@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
+use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::outside::{Failure, Place};
 use crate::models::call::{choose_model, complete, open};
 use crate::models::choice::{ModelName, choose};
-use crate::models::message::{ContextMessage, Role};
+use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, Part, Usage};
 use crate::testing::{Said, Script, wait_for};
 
