@@ -1,6 +1,6 @@
 //! Who is calling: the holder of the secret, of a token, or nobody.
 
-use super::policy::{Auth, Held, Policy, unauthorized};
+use super::policy::{Auth, ConfiguredSecret, Policy, unauthorized};
 use super::scope::Caller;
 use super::token::{self, MIN_SECRET_CHARS};
 use crate::base::error::Result;
@@ -15,18 +15,18 @@ pub fn identify(
     bearer: Option<&str>,
 ) -> Result<Caller> {
     let secret = match &policy.secret {
-        Held::Secret(secret) => secret,
-        Held::TooShort => {
+        ConfiguredSecret::Secret(secret) => secret,
+        ConfiguredSecret::TooShort => {
             return Err(unauthorized(format!(
                 "SESSION_AGENT_TOKEN has fewer than {MIN_SECRET_CHARS} characters and could be guessed, so this Worker lets nobody in. Make another: `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`.",
             )));
         }
-        Held::Nothing if policy.auth == Auth::Secret => {
+        ConfiguredSecret::Nothing if policy.auth == Auth::Secret => {
             return Err(unauthorized(
                 "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
             ));
         }
-        Held::Nothing => return Ok(Caller::Owner),
+        ConfiguredSecret::Nothing => return Ok(Caller::Owner),
     };
     let Some(bearer) = bearer else {
         return Err(unauthorized(

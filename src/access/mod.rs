@@ -4,27 +4,27 @@
 //! It knows nothing of HTTP beyond the headers in which a credential may stand or a
 //! browser says where a request comes from, and no message of it ever repeats one.
 
+mod cors;
 mod identify;
 mod policy;
 mod reach;
 mod rules;
 mod scope;
 mod token;
-mod visit;
 
+#[cfg(target_arch = "wasm32")]
+pub use cors::{CorsPolicy, RequestOrigin};
 #[cfg(any(test, target_arch = "wasm32"))]
 pub use identify::identify;
 #[cfg(target_arch = "wasm32")]
 pub use identify::{find_bearer, find_subprotocol, identify_page};
 pub use policy::Policy;
-pub use reach::Reach;
-pub use rules::{Needs, Rule, Touches, permit, permit_by_name, permit_voice};
-pub use scope::{Allow, Caller, Scope};
+pub use reach::ModelReach;
+pub use rules::{AccessRule, Effect, Needs, permit, permit_by_name, permit_voice};
+pub use scope::{Allow, Caller, TokenScope};
 #[cfg(test)]
 pub use token::Secret;
 pub use token::{Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS};
-#[cfg(target_arch = "wasm32")]
-pub use visit::{Sharing, Visit};
 
 #[cfg(test)]
 mod tests {
@@ -129,9 +129,9 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            scope: Scope {
+            scope: TokenScope {
                 expires_at: i64::MAX,
-                ..Scope::default()
+                ..TokenScope::default()
             },
         };
         let claims = URL_SAFE_NO_PAD.encode(serde_json::to_string(&claims).unwrap());
@@ -190,7 +190,7 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            scope: Scope {
+            scope: TokenScope {
                 session_id: Some(id("s")),
                 operations: Some(vec!["getSession".to_owned()]),
                 allow: Allow {
@@ -228,10 +228,10 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            scope: Scope {
+            scope: TokenScope {
                 session_id: Some(id("s")),
                 expires_at: i64::MAX,
-                ..Scope::default()
+                ..TokenScope::default()
             },
         };
         let token = secret().mint(&claims);
@@ -259,7 +259,7 @@ mod tests {
     #[test]
     fn a_token_allows_what_its_scope_says_and_no_more() {
         let scoped = |session: Option<&str>, operations: Option<&[&str]>| {
-            Caller::Scoped(Scope {
+            Caller::Scoped(TokenScope {
                 session_id: session.map(id),
                 operations: operations
                     .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
@@ -295,10 +295,10 @@ mod tests {
             (scoped(None, Some(&[])), Needs::Narrowed, None, false),
         ];
         for (caller, needs, session, allowed) in table {
-            let rule = Rule {
+            let rule = AccessRule {
                 operation: "op",
                 needs,
-                touches: Touches::Messages,
+                effect: Effect::Messages,
             };
             let outcome = permit(&caller, rule, session);
             assert_eq!(outcome.is_ok(), allowed, "{caller:?} {needs:?} {session:?}");
@@ -310,10 +310,10 @@ mod tests {
 
     #[test]
     fn what_changes_prompts_is_run_by_the_tokens_that_name_it() {
-        let rule = Rule {
+        let rule = AccessRule {
             operation: "op",
             needs: Needs::Session,
-            touches: Touches::Prompts,
+            effect: Effect::Prompts,
         };
         let mine = id("s");
         for (operations, allowed) in [
@@ -322,11 +322,11 @@ mod tests {
             (Some(&["op"][..]), true),
         ] {
             for session_id in [None, Some(mine.clone())] {
-                let caller = Caller::Scoped(Scope {
+                let caller = Caller::Scoped(TokenScope {
                     session_id,
                     operations: operations
                         .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
-                    ..Scope::default()
+                    ..TokenScope::default()
                 });
                 let outcome = permit(&caller, rule, Some(&mine));
                 assert_eq!(outcome.is_ok(), allowed, "{caller:?}");
@@ -338,10 +338,10 @@ mod tests {
     #[test]
     fn everything_a_token_may_allow_is_off_until_it_is_given() {
         let token = |session: Option<&str>, allow: Allow| {
-            Caller::Scoped(Scope {
+            Caller::Scoped(TokenScope {
                 session_id: session.map(id),
                 allow,
-                ..Scope::default()
+                ..TokenScope::default()
             })
         };
         let can = |caller: &Caller| {
@@ -375,9 +375,9 @@ mod tests {
         let host = FixedHost::default();
         let claims = Claims {
             agent: "a".to_owned(),
-            scope: Scope {
+            scope: TokenScope {
                 expires_at: i64::MAX,
-                ..Scope::default()
+                ..TokenScope::default()
             },
         };
         let token = secret().mint(&claims);

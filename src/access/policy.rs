@@ -6,7 +6,7 @@ use crate::base::error::{Code, Error};
 /// How this Worker is configured to let callers in.
 #[derive(Clone, Default)]
 pub struct Policy {
-    pub(super) secret: Held,
+    pub(super) secret: ConfiguredSecret,
     pub(super) auth: Auth,
     /// `ALLOWED_ORIGINS`: pages elsewhere that may read answers.
     pub(super) origins: Vec<String>,
@@ -14,7 +14,7 @@ pub struct Policy {
 
 /// `SESSION_AGENT_TOKEN`.
 #[derive(Clone, Default)]
-pub enum Held {
+pub enum ConfiguredSecret {
     #[default]
     Nothing,
     /// It could be guessed: nobody gets in, whatever `AUTH` says.
@@ -45,9 +45,9 @@ pub fn forbidden(message: impl Into<String>) -> Error {
 impl Policy {
     pub fn new(secret: Option<String>, auth: Option<&str>) -> Self {
         let secret = match secret.map(Secret::new) {
-            None => Held::Nothing,
-            Some(None) => Held::TooShort,
-            Some(Some(secret)) => Held::Secret(secret),
+            None => ConfiguredSecret::Nothing,
+            Some(None) => ConfiguredSecret::TooShort,
+            Some(Some(secret)) => ConfiguredSecret::Secret(secret),
         };
         let auth = match auth {
             Some("open") => Auth::Open,
@@ -64,8 +64,8 @@ impl Policy {
     /// What tokens are signed with.
     pub fn secret(&self) -> Option<&Secret> {
         match &self.secret {
-            Held::Secret(secret) => Some(secret),
-            Held::Nothing | Held::TooShort => None,
+            ConfiguredSecret::Secret(secret) => Some(secret),
+            ConfiguredSecret::Nothing | ConfiguredSecret::TooShort => None,
         }
     }
 }

@@ -9,7 +9,7 @@ use super::scope::Caller;
 /// The narrowest first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Reach {
+pub enum ModelReach {
     /// It writes this session's blocks, and finds what was said in this session.
     Session,
     /// It writes the agent's blocks, too.
@@ -19,7 +19,7 @@ pub enum Reach {
     Agent,
 }
 
-impl Reach {
+impl ModelReach {
     pub fn is_agent(&self) -> bool {
         *self == Self::Agent
     }
@@ -31,13 +31,13 @@ impl Reach {
 }
 
 impl Caller {
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> ModelReach {
         if self.only_session().is_none() {
-            Reach::Agent
+            ModelReach::Agent
         } else if self.lets_model_write_agent_memory() {
-            Reach::SessionAndMemory
+            ModelReach::SessionAndMemory
         } else {
-            Reach::Session
+            ModelReach::Session
         }
     }
 }

@@ -20,7 +20,7 @@ pub enum Needs {
 
 /// What an operation changes. It decides what of it a minted token must say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Touches {
+pub enum Effect {
     /// Nothing that anybody can read.
     Nothing,
     /// A session: what it is, what was spent on it, what goes and where it goes on.
@@ -36,15 +36,15 @@ pub enum Touches {
 
 /// What is asked of who runs an operation, or does by another door what it does.
 #[derive(Clone, Copy, Debug)]
-pub struct Rule {
+pub struct AccessRule {
     /// The operation's name.
     pub operation: &'static str,
     pub needs: Needs,
-    pub touches: Touches,
+    pub effect: Effect,
 }
 
 /// Whether `caller` may do what `rule` is about to `session_id` (`None`: it names none).
-pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()> {
+pub fn permit(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Result<()> {
     permit_by_name(caller, rule)?;
     match caller.only_session() {
         Some(only) if rule.needs == Needs::Session && session_id != Some(only) => {
@@ -56,8 +56,8 @@ pub fn permit(caller: &Caller, rule: Rule, session_id: Option<&Id>) -> Result<()
 
 /// Whether `caller` may do what `rule` is about to any session at all: what can be
 /// known before a request is read.
-pub fn permit_by_name(caller: &Caller, rule: Rule) -> Result<()> {
-    let Rule {
+pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
+    let AccessRule {
         operation, needs, ..
     } = rule;
     let Caller::Scoped(scope) = caller else {
@@ -74,7 +74,7 @@ pub fn permit_by_name(caller: &Caller, rule: Rule) -> Result<()> {
                 "This token does not allow `{operation}`."
             )));
         }
-        None if rule.touches == Touches::Prompts => {
+        None if rule.effect == Effect::Prompts => {
             return Err(forbidden(format!(
                 "`{operation}` changes what stands in prompts: a token runs it only if its `operations` name it."
             )));

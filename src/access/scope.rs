@@ -14,13 +14,13 @@ pub enum Caller {
     /// The holder of the secret, or anybody where the Worker is open.
     Owner,
     /// The holder of a minted token.
-    Scoped(Scope),
+    Scoped(TokenScope),
 }
 
 /// What a minted token allows. Kept in the token, and with a socket.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Scope {
+pub struct TokenScope {
     /// This session and no other. `None`: all of the agent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
@@ -113,7 +113,7 @@ impl Caller {
         self.only_session().is_none() || self.allows(|allow| allow.agent_memory)
     }
 
-    fn scope(&self) -> Option<&Scope> {
+    fn scope(&self) -> Option<&TokenScope> {
         match self {
             Caller::Owner => None,
             Caller::Scoped(scope) => Some(scope),

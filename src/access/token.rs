@@ -11,7 +11,7 @@ use hmac::{Hmac, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use super::scope::Scope;
+use super::scope::TokenScope;
 
 /// The fewest characters of a secret. Whoever holds a token can try secrets on it
 /// without asking anybody: 32 characters of `openssl rand -hex` are 128 bits.
@@ -30,7 +30,7 @@ pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 pub struct Claims {
     pub agent: String,
     #[serde(flatten)]
-    pub scope: Scope,
+    pub scope: TokenScope,
 }
 
 /// `SESSION_AGENT_TOKEN`, long enough.

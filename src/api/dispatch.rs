@@ -1,7 +1,7 @@
 //! Runs an operation by its name, and what its request leaves to be done.
 
 use super::limits::check_length;
-use super::operation::{Agent, Reply, Run};
+use super::operation::{Agent, OperationRun, Reply};
 use super::operations::compaction::after_append;
 use super::table::find_entry;
 use crate::access::permit_by_name;
@@ -22,8 +22,8 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     permit_by_name(agent.caller, entry.rule)?;
     check_length(entry.max_body_bytes, body.len())?;
     match entry.run {
-        Run::AtOnce(run) => run(agent, body),
-        Run::Waiting(run) => run(agent, body).await,
+        OperationRun::AtOnce(run) => run(agent, body),
+        OperationRun::Waiting(run) => run(agent, body).await,
     }
 }
 

@@ -4,8 +4,8 @@
 use super::route::Route;
 use super::table::find_entry;
 use super::turns::CHAT_RULE;
-use crate::access::{Caller, Touches, permit_by_name};
-use crate::base::budget::{Hold, MAX_ANSWER_BYTES};
+use crate::access::{Caller, Effect, permit_by_name};
+use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
 
@@ -36,7 +36,7 @@ pub fn check_room(route: &Route) -> Result<()> {
         _ => false,
     };
     match is_long {
-        true => Hold::for_request(2 * MAX_ANSWER_BYTES).map(drop),
+        true => Reservation::for_request(2 * MAX_ANSWER_BYTES).map(drop),
         false => Ok(()),
     }
 }
@@ -46,7 +46,7 @@ pub fn check_room(route: &Route) -> Result<()> {
 pub fn may_be_repeated(route: &Route) -> bool {
     match route {
         Route::Rpc { operation, .. } => {
-            find_entry(operation).is_ok_and(|entry| entry.rule.touches == Touches::Nothing)
+            find_entry(operation).is_ok_and(|entry| entry.rule.effect == Effect::Nothing)
         }
         Route::Messages { .. } => true,
         _ => false,

@@ -9,7 +9,7 @@ pub mod answers;
 pub mod dispatch;
 pub mod door;
 pub mod limits;
-pub mod listening;
+pub mod listener;
 #[cfg(test)]
 mod openapi;
 pub mod operation;

@@ -9,11 +9,11 @@ use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
 use super::OPENAPI_JSON;
-use super::operation::Entry;
+use super::operation::OperationEntry;
 use super::operations::messages::UiMessage;
 use super::operations::tokens::Preset;
 use super::table::OPERATIONS;
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::base::error::Code;
 use crate::lifecycle::transfer::import::Imported;
 use crate::tests::examples;
@@ -168,7 +168,7 @@ fn document() -> Value {
     document
 }
 
-fn operation(entry: &Entry, example: &Value, schemas: &mut Schemas) -> Value {
+fn operation(entry: &OperationEntry, example: &Value, schemas: &mut Schemas) -> Value {
     let mut input = (entry.input)(&mut schemas.inputs);
     // Where the generator puts them for a document of their own.
     for key in ["$schema", "$defs", "components", "title"] {
@@ -186,9 +186,9 @@ fn operation(entry: &Entry, example: &Value, schemas: &mut Schemas) -> Value {
         Needs::Session => "A token that is narrowed to a session runs it on that session.",
         Needs::Narrowed => "A token that is narrowed to a session sees that session only.",
     };
-    let named = match entry.rule.touches {
-        Touches::Prompts => " A minted token runs it only if it names it.",
-        Touches::Messages => {
+    let named = match entry.rule.effect {
+        Effect::Prompts => " A minted token runs it only if it names it.",
+        Effect::Messages => {
             " With a minted token, for a user's messages, unless it allows `agentMessages`."
         }
         _ => "",

@@ -5,29 +5,29 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::limits::DEFAULT_BODY_BYTES;
-use crate::access::{self, Caller, Needs, Policy, Rule, Touches};
-use crate::base::database::{Database, Text};
+use crate::access::{self, AccessRule, Caller, Effect, Needs, Policy};
+use crate::base::database::{Database, SqlText};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::outside::{Later, Outside};
-use crate::chat::live::{Audience, Desk};
-use crate::context::compaction::auto::Watch;
+use crate::base::outbound::{LocalBoxFuture, Outbound};
+use crate::chat::running_turns::{Audience, RunningTurns};
+use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
 
 /// The agent that a request reached, and on whose behalf it came.
 pub struct Agent<'a> {
     /// The table of operations: what minted tokens may name.
-    pub operations: &'static [Entry],
+    pub operations: &'static [OperationEntry],
     pub name: &'a str,
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub policy: &'a Policy,
     pub caller: &'a Caller,
-    pub outside: &'a dyn Outside,
-    pub watch: &'a Watch,
-    pub desk: &'a Desk,
+    pub outbound: &'a dyn Outbound,
+    pub compactions: &'a CompactionTracker,
+    pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
     /// The agents that the request came through, where a block of theirs lives here.
     pub via: &'a [String],
@@ -39,7 +39,7 @@ impl<'a> Agent<'a> {
             agent: self.name,
             db: self.db,
             host: self.host,
-            outside: self.outside,
+            outbound: self.outbound,
             via: self.via,
         }
     }
@@ -47,19 +47,19 @@ impl<'a> Agent<'a> {
 
 /// What an operation answers.
 pub struct Reply {
-    pub body: Text,
+    pub body: SqlText,
     /// The tables are gone: the storage under them is to be emptied too, before
     /// the answer is sent.
     pub empties_storage: bool,
     /// The session whose conversation grew: see `dispatch::follow_up`.
     pub grown: Option<Id>,
     /// Searches have asked for an index that is not whole yet: see
-    /// [`crate::search::build::bite`].
+    /// [`crate::search::build::build_batch`].
     pub indexing_goes_on: bool,
 }
 
 impl Reply {
-    pub fn text(body: impl Into<Text>) -> Self {
+    pub fn text(body: impl Into<SqlText>) -> Self {
         Self {
             body: body.into(),
             empties_storage: false,
@@ -95,11 +95,11 @@ impl<T> Described for T {}
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
-    const TOUCHES: Touches;
-    const RULE: Rule = Rule {
+    const EFFECT: Effect;
+    const RULE: AccessRule = AccessRule {
         operation: Self::NAME,
         needs: Self::NEEDS,
-        touches: Self::TOUCHES,
+        effect: Self::EFFECT,
     };
     /// Whether its answer may be megabytes: then there is to be room for it first.
     const IS_LONG: bool = false;
@@ -129,16 +129,16 @@ pub trait RunWaiting: Operation {
     fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
 }
 
-pub enum Run {
+pub enum OperationRun {
     AtOnce(fn(&Agent<'_>, Vec<u8>) -> Result<Reply>),
-    Waiting(for<'a> fn(&'a Agent<'_>, Vec<u8>) -> Later<'a, Result<Reply>>),
+    Waiting(for<'a> fn(&'a Agent<'_>, Vec<u8>) -> LocalBoxFuture<'a, Result<Reply>>),
 }
 
 /// One line of the table of operations.
-pub struct Entry {
+pub struct OperationEntry {
     pub name: &'static str,
-    pub run: Run,
-    pub rule: Rule,
+    pub run: OperationRun,
+    pub rule: AccessRule,
     pub max_body_bytes: usize,
     pub is_long: bool,
     #[cfg(test)]
@@ -148,21 +148,21 @@ pub struct Entry {
 }
 
 /// The line of an operation that runs at once.
-pub const fn at_once<O: RunAtOnce>() -> Entry {
-    entry::<O>(Run::AtOnce(|agent, body| {
+pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
+    entry::<O>(OperationRun::AtOnce(|agent, body| {
         admit::<O>(agent, body)?.run(agent)
     }))
 }
 
 /// The line of an operation that waits.
-pub const fn waiting<O: RunWaiting>() -> Entry {
-    entry::<O>(Run::Waiting(|agent, body| {
+pub const fn waiting<O: RunWaiting>() -> OperationEntry {
+    entry::<O>(OperationRun::Waiting(|agent, body| {
         Box::pin(async move { admit::<O>(agent, body)?.run(agent).await })
     }))
 }
 
-const fn entry<O: Operation>(run: Run) -> Entry {
-    Entry {
+const fn entry<O: Operation>(run: OperationRun) -> OperationEntry {
+    OperationEntry {
         name: O::NAME,
         run,
         rule: O::RULE,
@@ -187,6 +187,6 @@ fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
 pub const CHAT: &str = "chat";
 
 /// Whether a token may be minted for what goes by this name.
-pub fn names_one(table: &[Entry], name: &str) -> bool {
+pub fn names_one(table: &[OperationEntry], name: &str) -> bool {
     name == CHAT || table.iter().any(|entry| entry.name == name)
 }

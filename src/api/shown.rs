@@ -4,7 +4,7 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::log::sessions::session_exists;
-use crate::messages::history::{DEFAULT_MAX_BYTES, Start, load_page};
+use crate::messages::history::{DEFAULT_MAX_BYTES, WalkStart, load_page};
 use crate::messages::tree::leaf::resolve_leaf;
 
 /// Messages that `get-messages` answers at most: what a client shows at first.
@@ -22,7 +22,7 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
     let page = load_page(
         db,
         session_id,
-        Start::At(leaf),
+        WalkStart::At(leaf),
         MAX_SHOWN_MESSAGES,
         DEFAULT_MAX_BYTES as usize,
     )?;

@@ -1,4 +1,4 @@
-//! A socket's frames, answered. What a socket is (its seat) is kept with it, so
+//! A socket's frames, answered. What a socket is (`SocketState`) is kept with it, so
 //! that it survives the object's sleep.
 
 use serde::{Deserialize, Serialize};
@@ -10,19 +10,19 @@ use super::operations::messages::ClearMessages;
 use super::route::parse_session_id;
 use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};
-use super::turns::{self, Started, Work, start, take_up};
-use crate::access::{Caller, Scope, permit};
+use super::turns::{self, Started, TurnWork, start, take_up};
+use crate::access::{Caller, TokenScope, permit};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::chat::answers::Answer;
+use crate::chat::answers::CallAnswer;
 use crate::chat::early;
 use crate::chat::frames::incoming::{Incoming, parse_frame};
 use crate::chat::frames::outgoing::{
     TurnOutcome, render_clear, render_failed, render_first_messages, render_identity,
     render_messages, render_resume_none, render_resuming, render_rpc_error, render_rpc_result,
 };
-use crate::chat::live::ClientReply;
 use crate::chat::request::ChatRequest;
+use crate::chat::running_turns::ClientReply;
 use crate::chat::store::has_turn;
 use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
@@ -30,11 +30,11 @@ use crate::models::ToolDefinition;
 /// What is kept with a socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Seat {
+pub struct SocketState {
     /// The session that it speaks of.
     pub session_id: Id,
     /// What its token allows; `None`: everything.
-    pub scope: Option<Scope>,
+    pub scope: Option<TokenScope>,
     /// The turn that it asked for last.
     #[serde(default)]
     pub asked: Option<String>,
@@ -46,7 +46,7 @@ pub struct Seat {
     pub opened_in_turn: bool,
 }
 
-impl Seat {
+impl SocketState {
     pub fn new(session_id: Id, caller: &Caller) -> Self {
         let scope = match caller {
             Caller::Owner => None,
@@ -75,13 +75,13 @@ impl Seat {
     }
 }
 
-/// Takes a seat: for who may chat in the session.
-pub fn open(agent: &Agent<'_>, session_id: String) -> Result<Seat> {
+/// The state of a new socket: for who may chat in the session.
+pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
     let session_id = parse_session_id(&session_id)?;
     permit(agent.caller, turns::CHAT_RULE, Some(&session_id))?;
-    Ok(Seat {
+    Ok(SocketState {
         opened_in_turn: has_turn(agent.db, &session_id)?,
-        ..Seat::new(session_id, agent.caller)
+        ..SocketState::new(session_id, agent.caller)
     })
 }
 
@@ -103,9 +103,9 @@ pub fn check_sockets(open: usize) -> Result<()> {
 
 /// What a socket is told first: whom it reached, and how the session stands. A
 /// page that lost its socket while a turn ended hears of the answer by this alone.
-pub fn greet(agent: &Agent<'_>, seat: &Seat) -> Result<Vec<String>> {
+pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
     let mut frames = vec![render_identity(agent.name)];
-    let messages = load_shown(agent.db, &seat.session_id)?;
+    let messages = load_shown(agent.db, &state.session_id)?;
     // What a page has begun to say in an empty session is its own.
     if messages != "[]" {
         frames.push(render_first_messages(&messages));
@@ -115,19 +115,19 @@ pub fn greet(agent: &Agent<'_>, seat: &Seat) -> Result<Vec<String>> {
 
 /// What came of a frame.
 #[derive(Default)]
-pub struct Heard {
+pub struct FrameOutcome {
     /// For the socket that it came from, in order.
     pub replies: Vec<String>,
-    /// The seat, where it has changed.
-    pub seat: Option<Seat>,
-    pub work: Option<Work>,
+    /// The state, where it has changed.
+    pub state: Option<SocketState>,
+    pub work: Option<TurnWork>,
     /// As a reply of an operation has them.
     pub grown: Option<Id>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
 }
 
-impl Heard {
+impl FrameOutcome {
     fn reply(frame: String) -> Self {
         Self {
             replies: vec![frame],
@@ -137,82 +137,82 @@ impl Heard {
 }
 
 /// Answers one frame.
-pub async fn hear(agent: &Agent<'_>, seat: &Seat, text: &str) -> Result<Heard> {
+pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<FrameOutcome> {
     match parse_frame(text) {
-        Incoming::Chat { id, request } => Ok(ask(agent, seat, id, &request)),
+        Incoming::Chat { id, request } => Ok(ask(agent, state, id, &request)),
         Incoming::Cancel { id } => {
-            if may_cancel(agent, seat, &id) {
-                cancel(agent, seat, Some(&id));
+            if may_cancel(agent, state, &id) {
+                cancel(agent, state, Some(&id));
             }
-            Ok(Heard::default())
+            Ok(FrameOutcome::default())
         }
-        Incoming::Clear => clear(agent, seat),
+        Incoming::Clear => clear(agent, state),
         Incoming::Answer {
             answer,
             continues,
             client_tools,
-        } => take_answer(agent, seat, answer, continues, client_tools),
-        Incoming::ResumeRequest { probe_id } => resume(agent, seat, probe_id.as_deref()),
-        Incoming::ResumeAck { id } => Ok(replay(agent, seat, &id)),
+        } => take_answer(agent, state, answer, continues, client_tools),
+        Incoming::ResumeRequest { probe_id } => resume(agent, state, probe_id.as_deref()),
+        Incoming::ResumeAck { id } => Ok(replay(agent, state, &id)),
         Incoming::Rpc {
             id,
             operation,
             input,
         } => Ok(call(agent, &id, &operation, input).await),
-        Incoming::Refused(frame) => Ok(Heard::reply(frame)),
-        Incoming::Ignored => Ok(Heard::default()),
+        Incoming::Refused(frame) => Ok(FrameOutcome::reply(frame)),
+        Incoming::Ignored => Ok(FrameOutcome::default()),
     }
 }
 
-fn ask(agent: &Agent<'_>, seat: &Seat, id: String, request: &ChatRequest) -> Heard {
-    // The seat's session, whatever name the page has for its chat.
-    match start(agent, &seat.session_id, request, &id) {
-        Ok(Started::Turn(work)) => Heard {
-            seat: Some(Seat {
+fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest) -> FrameOutcome {
+    // The socket's session, whatever name the page has for its chat.
+    match start(agent, &state.session_id, request, &id) {
+        Ok(Started::Turn(work)) => FrameOutcome {
+            state: Some(SocketState {
                 asked: Some(id),
                 is_held: false,
-                ..seat.clone()
+                ..state.clone()
             }),
             work: Some(work),
-            ..Heard::default()
+            ..FrameOutcome::default()
         },
         Ok(Started::Waiting { .. }) => {
-            let telling = crate::chat::frames::outgoing::Telling {
+            let frame_header = crate::chat::frames::outgoing::FrameHeader {
                 id: &id,
                 is_continuation: false,
                 is_replay: false,
             };
-            Heard::reply(telling.render_done(TurnOutcome::Completed))
+            FrameOutcome::reply(frame_header.render_done(TurnOutcome::Completed))
         }
-        Err(error) => Heard::reply(render_failed(&id, &error.message, false)),
+        Err(error) => FrameOutcome::reply(render_failed(&id, &error.message, false)),
     }
 }
 
 /// Who asked for a turn may stop it; another's takes what `cancelTurn` takes. The
 /// frame has no answer that says why not: its page goes on hearing the turn.
-fn may_cancel(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> bool {
-    seat.asked.as_deref() == Some(request_id)
-        || permit(agent.caller, CancelTurn::RULE, Some(&seat.session_id)).is_ok()
+fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
+    state.asked.as_deref() == Some(request_id)
+        || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 
 /// Stops the turn that runs, if it is that one.
-fn cancel(agent: &Agent<'_>, seat: &Seat, request_id: Option<&str>) {
-    let running = agent.desk.find(&seat.session_id);
+fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: Option<&str>) {
+    let running = agent.turns.find(&state.session_id);
     let meant = running.filter(|running| request_id.is_none_or(|id| id == running.request_id));
     if let Some(running) = meant {
         running.cancel();
     }
 }
 
-fn clear(agent: &Agent<'_>, seat: &Seat) -> Result<Heard> {
-    let id = &seat.session_id;
+fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
+    let id = &state.session_id;
     if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
         // Its page shows none already, and its frame has no answer that says why: it
         // is shown what is still there.
         let messages = load_shown(agent.db, id)?;
-        return Ok(Heard::reply(render_messages(&messages)));
+        return Ok(FrameOutcome::reply(render_messages(&messages)));
     }
-    cancel(agent, seat, None);
+    cancel(agent, state, None);
     match clear_messages(agent.db, agent.host, id) {
         Ok(_) => {}
         // It was never created: it is clear already.
@@ -221,18 +221,18 @@ fn clear(agent: &Agent<'_>, seat: &Seat) -> Result<Heard> {
     }
     agent
         .audience
-        .tell(id, &render_clear(), seat.asked.as_deref());
-    Ok(Heard::default())
+        .tell(id, &render_clear(), state.asked.as_deref());
+    Ok(FrameOutcome::default())
 }
 
 fn take_answer(
     agent: &Agent<'_>,
-    seat: &Seat,
-    answer: Answer,
+    state: &SocketState,
+    answer: CallAnswer,
     continues: bool,
     client_tools: Vec<ToolDefinition>,
-) -> Result<Heard> {
-    let session_id = &seat.session_id;
+) -> Result<FrameOutcome> {
+    let session_id = &state.session_id;
     permit(agent.caller, turns::CHAT_RULE, Some(session_id))?;
     turns::check_client_tools(agent.caller, &client_tools, "clientTools")?;
     let given = ClientReply {
@@ -245,112 +245,116 @@ fn take_answer(
         // Durable before anything more is sent; what the client hears of it is the
         // message, once the turn is over.
         early::keep(agent.db, session_id, &given)?;
-        return Ok(Heard::default());
+        return Ok(FrameOutcome::default());
     }
     let Some(work) = turns::take_answer(agent, session_id, given)? else {
-        return Ok(Heard::default());
+        return Ok(FrameOutcome::default());
     };
     let turn_id = work.running().request_id.clone();
-    Ok(Heard {
+    Ok(FrameOutcome {
         replies: vec![render_resuming(&turn_id, None)],
-        seat: Some(Seat {
+        state: Some(SocketState {
             asked: Some(turn_id),
             is_held: true,
-            ..seat.clone()
+            ..state.clone()
         }),
         work: Some(work),
-        ..Heard::default()
+        ..FrameOutcome::default()
     })
 }
 
-fn resume(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
-    let work = take_up(agent, &seat.session_id)?;
-    let Some(running) = agent.desk.find(&seat.session_id) else {
-        return gone_since(agent, seat, probe_id);
+fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Result<FrameOutcome> {
+    let work = take_up(agent, &state.session_id)?;
+    let Some(running) = agent.turns.find(&state.session_id) else {
+        return gone_since(agent, state, probe_id);
     };
-    Ok(Heard {
+    Ok(FrameOutcome {
         replies: vec![render_resuming(&running.request_id, probe_id)],
-        seat: Some(Seat {
+        state: Some(SocketState {
             is_held: true,
             opened_in_turn: false,
-            ..seat.clone()
+            ..state.clone()
         }),
         work,
-        ..Heard::default()
+        ..FrameOutcome::default()
     })
 }
 
 /// There is no turn. Where one has ended since the socket was opened, its answer
 /// was in no frame.
-fn gone_since(agent: &Agent<'_>, seat: &Seat, probe_id: Option<&str>) -> Result<Heard> {
-    let mut heard = Heard::reply(render_resume_none(probe_id));
-    if seat.opened_in_turn {
-        let messages = load_shown(agent.db, &seat.session_id)?;
+fn gone_since(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    probe_id: Option<&str>,
+) -> Result<FrameOutcome> {
+    let mut heard = FrameOutcome::reply(render_resume_none(probe_id));
+    if state.opened_in_turn {
+        let messages = load_shown(agent.db, &state.session_id)?;
         heard.replies.push(render_first_messages(&messages));
-        heard.seat = Some(Seat {
+        heard.state = Some(SocketState {
             opened_in_turn: false,
-            ..seat.clone()
+            ..state.clone()
         });
     }
     Ok(heard)
 }
 
 /// All that the turn has said so far; what follows is told as it is said.
-fn replay(agent: &Agent<'_>, seat: &Seat, request_id: &str) -> Heard {
-    let running = agent.desk.find(&seat.session_id);
-    let freed = Some(Seat {
+fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
+    let running = agent.turns.find(&state.session_id);
+    let freed = Some(SocketState {
         is_held: false,
-        ..seat.clone()
+        ..state.clone()
     });
     let Some(running) = running.filter(|running| running.request_id == request_id) else {
         // It ended in the meantime: what it said is in the history.
-        let telling = crate::chat::frames::outgoing::Telling {
+        let frame_header = crate::chat::frames::outgoing::FrameHeader {
             id: request_id,
             is_continuation: false,
             is_replay: true,
         };
-        let mut replies = vec![telling.render_done(TurnOutcome::Completed)];
-        if let Ok(messages) = load_shown(agent.db, &seat.session_id) {
+        let mut replies = vec![frame_header.render_done(TurnOutcome::Completed)];
+        if let Ok(messages) = load_shown(agent.db, &state.session_id) {
             replies.push(render_messages(&messages));
         }
-        return Heard {
+        return FrameOutcome {
             replies,
-            seat: freed,
-            ..Heard::default()
+            state: freed,
+            ..FrameOutcome::default()
         };
     };
-    if !seat.is_held {
+    if !state.is_held {
         // It has acknowledged already.
-        return Heard::default();
+        return FrameOutcome::default();
     }
-    let telling = running.telling(true);
+    let frame_header = running.frame_header(true);
     let mut replies = Vec::new();
     for number in 0..running.chunks_so_far() {
         if let Some(chunk) = running.chunk(number) {
-            replies.push(telling.render_chunk(&chunk, number));
+            replies.push(frame_header.render_chunk(&chunk, number));
         }
     }
-    replies.push(telling.render_replay_complete());
-    Heard {
+    replies.push(frame_header.render_replay_complete());
+    FrameOutcome {
         replies,
-        seat: freed,
-        ..Heard::default()
+        state: freed,
+        ..FrameOutcome::default()
     }
 }
 
-async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Heard {
+async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> FrameOutcome {
     if !is_operation(operation) || operation == CHAT {
         let error = unknown_operation(operation);
-        return Heard::reply(render_rpc_error(id, &error));
+        return FrameOutcome::reply(render_rpc_error(id, &error));
     }
     match dispatch(agent, operation, input).await {
-        Ok(reply) => Heard {
+        Ok(reply) => FrameOutcome {
             replies: vec![render_rpc_result(id, &reply.body.into_string())],
             grown: reply.grown,
             indexing_goes_on: reply.indexing_goes_on,
             empties_storage: reply.empties_storage,
-            ..Heard::default()
+            ..FrameOutcome::default()
         },
-        Err(error) => Heard::reply(render_rpc_error(id, &error)),
+        Err(error) => FrameOutcome::reply(render_rpc_error(id, &error)),
     }
 }

@@ -1,7 +1,7 @@
 //! The table of operations: the one list that dispatch, openapi.json and the
 //! tokens' scopes are made from.
 
-use super::operation::{Entry, at_once, names_one, waiting};
+use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
 use super::operations::chat::CancelTurn;
 use super::operations::chat_tools::{DefineTool, ListTools, RemoveTool};
@@ -34,7 +34,7 @@ use crate::base::json;
 use crate::memory::definition::DefineBlock;
 use crate::store::config::ConfigureAgent;
 
-pub const OPERATIONS: &[Entry] = &[
+pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<CreateSession>(),
     at_once::<GetSession>(),
     at_once::<ListSessions>(),
@@ -101,7 +101,7 @@ pub const OPERATIONS: &[Entry] = &[
     at_once::<Destroy>(),
 ];
 
-pub fn find_entry(operation: &str) -> Result<&'static Entry> {
+pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
     OPERATIONS
         .iter()
         .find(|entry| entry.name == operation)

@@ -9,8 +9,8 @@ use crate::access::permit;
 use crate::base::error::Result;
 use crate::lifecycle::transfer::export::Export;
 use crate::lifecycle::transfer::import::{Import, check_repeat};
-use crate::lifecycle::transfer::rights::{Sender, permit_export};
-use crate::lifecycle::transfer::target::Target;
+use crate::lifecycle::transfer::rights::{ImportSender, permit_export};
+use crate::lifecycle::transfer::target::ImportTarget;
 use crate::log::sessions::session_exists;
 
 pub fn begin_export(agent: &Agent<'_>, session_id: String) -> Result<Export> {
@@ -40,7 +40,7 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
     let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CreateSession::RULE, Some(&session_id))?;
     permit(agent.caller, AppendEvents::RULE, Some(&session_id))?;
-    let sender = Sender {
+    let sender = ImportSender {
         session_id,
         caller: agent.caller.clone(),
         allows_sources,
@@ -48,7 +48,7 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
     if session_exists(agent.db, &sender.session_id)? {
         check_repeat(agent.db, &sender)?;
     }
-    Ok(Import::new(Target {
+    Ok(Import::new(ImportTarget {
         sender,
         agent: agent.name.to_owned(),
     }))

@@ -3,67 +3,71 @@
 
 use std::rc::Rc;
 
-use super::listening::{Listening, waiting};
+use super::listener::{TurnListener, waiting};
 use super::operation::{Agent, CHAT};
 use super::route::parse_session_id;
 use super::shown::load_shown;
-use crate::access::{Caller, Needs, Reach, Rule, Touches, permit};
-use crate::base::budget::Hold;
+use crate::access::{AccessRule, Caller, Effect, ModelReach, Needs, permit};
+use crate::base::budget::Reservation;
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::chat::accept::{Accepting, turn_in_progress};
-use crate::chat::drive;
-use crate::chat::early::{Early, find_oldest, forget, load_sessions_left};
+use crate::chat::driver;
+use crate::chat::early::{EarlyAnswer, find_oldest, forget, load_sessions_left};
 use crate::chat::frames::outgoing::{render_message_updated, render_messages};
-use crate::chat::live::{ClientReply, Running};
 use crate::chat::recount::recount;
-use crate::chat::recover::{self, TakenUp};
+use crate::chat::recover::{self, RecoveredTurn};
 use crate::chat::request::{ChatRequest, parse_chat_request};
-use crate::chat::room::Room;
+use crate::chat::running_turns::{ClientReply, RunningTurn};
 use crate::chat::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
 use crate::chat::turn::Turn;
+use crate::chat::turn_context::TurnContext;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
 
 /// What is asked of who begins a turn or follows one.
-pub const CHAT_RULE: Rule = Rule {
+pub const CHAT_RULE: AccessRule = AccessRule {
     operation: CHAT,
     needs: Needs::Session,
-    touches: Touches::Messages,
+    effect: Effect::Messages,
 };
 
 /// What is to be done after a request was answered.
-pub enum Work {
-    Begin(Rc<Running>, Box<Turn>),
-    TakeUp(Box<TakenUp>),
+pub enum TurnWork {
+    Begin(Rc<RunningTurn>, Box<Turn>),
+    TakeUp(Box<RecoveredTurn>),
 }
 
-impl Work {
-    pub fn running(&self) -> &Rc<Running> {
+impl TurnWork {
+    pub fn running(&self) -> &Rc<RunningTurn> {
         match self {
-            Work::Begin(running, _) => running,
-            Work::TakeUp(taken) => &taken.running,
+            TurnWork::Begin(running, _) => running,
+            TurnWork::TakeUp(taken) => &taken.running,
         }
     }
 }
 
-pub struct Begun {
-    pub listening: Listening,
-    pub work: Option<Work>,
+pub struct BegunTurn {
+    pub listener: TurnListener,
+    pub work: Option<TurnWork>,
 }
 
 /// Begins a turn. `session_id` is the one that the address names; the body's own
 /// goes first.
-pub fn begin_chat(agent: &Agent<'_>, session_id: &str, body: impl Into<Vec<u8>>) -> Result<Begun> {
+pub fn begin_chat(
+    agent: &Agent<'_>,
+    session_id: &str,
+    body: impl Into<Vec<u8>>,
+) -> Result<BegunTurn> {
     let begun = parse_and_begin(agent, session_id, body.into());
     #[cfg(test)]
     super::answers::hold_refusal(CHAT, &begun);
     begun
 }
 
-fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<Begun> {
+fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<BegunTurn> {
     let request = parse_chat_request(&body)?;
     drop(body);
     let session_id = match &request.session_id {
@@ -73,19 +77,19 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
     let turn_id = Id::mint_turn(agent.host);
     let started = start(agent, &session_id, &request, turn_id.as_str())?;
     Ok(match started {
-        Started::Turn(work) => Begun {
-            listening: Listening::to(Rc::clone(work.running())),
+        Started::Turn(work) => BegunTurn {
+            listener: TurnListener::to(Rc::clone(work.running())),
             work: Some(work),
         },
-        Started::Waiting { message_id } => Begun {
-            listening: waiting(message_id),
+        Started::Waiting { message_id } => BegunTurn {
+            listener: waiting(message_id),
             work: None,
         },
     })
 }
 
 pub enum Started {
-    Turn(Work),
+    Turn(TurnWork),
     /// Calls of this message still wait for the client.
     Waiting {
         message_id: String,
@@ -101,14 +105,14 @@ pub fn start(
 ) -> Result<Started> {
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
     check_wishes(agent.caller, request)?;
-    if agent.desk.find(session_id).is_some() {
+    if agent.turns.find(session_id).is_some() {
         return Err(turn_in_progress());
     }
-    let room = agent.desk.find_room(request.kept_bytes())?;
+    let reservation = agent.turns.reserve(request.kept_bytes())?;
     let accepting = accepting(agent, session_id, agent.caller.reach());
     let started = accepting.accept(request, turn_id)?;
     // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started.turn.map(|turn| begin(agent, turn, room));
+    let work = started.turn.map(|turn| begin(agent, turn, reservation));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(turn_id));
     }
@@ -151,7 +155,7 @@ fn not_allowed(field: &str, allowance: &str) -> Error {
     .with("field", field)
 }
 
-fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: Reach) -> Accepting<'a> {
+fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: ModelReach) -> Accepting<'a> {
     Accepting {
         db: agent.db,
         host: agent.host,
@@ -161,51 +165,51 @@ fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: Reach) -> Accepti
     }
 }
 
-fn begin(agent: &Agent<'_>, turn: Turn, room: Hold) -> Work {
-    Work::Begin(agent.desk.begin(&turn, room, false), Box::new(turn))
+fn begin(agent: &Agent<'_>, turn: Turn, reservation: Reservation) -> TurnWork {
+    TurnWork::Begin(agent.turns.begin(&turn, reservation, false), Box::new(turn))
 }
 
 /// The running turn from its beginning; `None`: there is none.
-pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<Begun>> {
+pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTurn>> {
     let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CHAT_RULE, Some(&session_id))?;
     let work = take_up(agent, &session_id)?;
-    let Some(running) = agent.desk.find(&session_id) else {
+    let Some(running) = agent.turns.find(&session_id) else {
         return Ok(None);
     };
-    let mut listening = Listening::to(Rc::clone(&running));
+    let mut listener = TurnListener::to(Rc::clone(&running));
     if running.is_continuation
         && let Some(id) = Id::parse(running.message_id.clone()).ok()
         // What can't be read is left out: the turn goes on all the same.
         && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
     {
         let (chunks, _) = recount(&message.json);
-        listening.begin_with(&chunks);
+        listener.begin_with(&chunks);
     }
-    Ok(Some(Begun { listening, work }))
+    Ok(Some(BegunTurn { listener, work }))
 }
 
 /// A turn that was cut off, taken up again; `None`: there is none, or it runs.
-pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
-    if agent.desk.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
+pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
     }
-    let taken = recover::take_up(room(agent), session_id)?;
-    Ok(taken.map(|taken| Work::TakeUp(Box::new(taken))))
+    let taken = recover::take_up(turn_context(agent), session_id)?;
+    Ok(taken.map(|taken| TurnWork::TakeUp(Box::new(taken))))
 }
 
 /// What a look for turns that were cut off came to.
 #[derive(Default)]
-pub struct Look {
-    pub works: Vec<Work>,
+pub struct RecoveryRound {
+    pub works: Vec<TurnWork>,
     /// Why some could not be taken up: each is its own, and keeps no other.
     pub failures: Vec<Error>,
     /// More is to be done once these have ended, or at the next look.
     pub is_more_left: bool,
 }
 
-impl Look {
-    fn take(&mut self, outcome: Result<Option<Work>>) {
+impl RecoveryRound {
+    fn take(&mut self, outcome: Result<Option<TurnWork>>) {
         match outcome {
             Ok(work) => self.works.extend(work),
             // It was closed.
@@ -220,10 +224,10 @@ impl Look {
 
 /// Takes up turns that were cut off, a few at a time, and answers that a turn's end
 /// left behind.
-pub fn take_up_some(agent: &Agent<'_>) -> Look {
-    let mut look = Look::default();
-    let free = MAX_TAKEN_UP.saturating_sub(agent.desk.count_taken_up());
-    match load_sessions_cut_off(agent.db, &agent.desk.sessions(), free + 1) {
+pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
+    let mut look = RecoveryRound::default();
+    let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
+    match load_sessions_cut_off(agent.db, &agent.turns.sessions(), free + 1) {
         Ok(sessions) => {
             look.is_more_left = sessions.len() > free;
             for session_id in sessions.iter().take(free) {
@@ -244,7 +248,7 @@ pub fn take_up_some(agent: &Agent<'_>) -> Look {
 }
 
 /// Runs a turn to its end; gives the session that grew.
-pub async fn run(agent: &Agent<'_>, work: Work) -> Id {
+pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
     let mut work = work;
     loop {
         let running = Rc::clone(work.running());
@@ -257,13 +261,13 @@ pub async fn run(agent: &Agent<'_>, work: Work) -> Id {
     }
 }
 
-async fn run_one(agent: &Agent<'_>, work: Work) {
+async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     let running = Rc::clone(work.running());
     match work {
-        Work::Begin(running, turn) => drive::run(room(agent), &running, *turn).await,
-        Work::TakeUp(taken) => drive::go_on(room(agent), *taken).await,
+        TurnWork::Begin(running, turn) => driver::run(turn_context(agent), &running, *turn).await,
+        TurnWork::TakeUp(taken) => driver::go_on(turn_context(agent), *taken).await,
     }
-    agent.desk.outlast(&running);
+    agent.turns.outlast(&running);
     let except = (!running.is_continuation).then_some(running.request_id.as_str());
     show_if_watched(agent, &running.session_id, except);
 }
@@ -271,8 +275,8 @@ async fn run_one(agent: &Agent<'_>, work: Work) {
 /// Takes the answers that came while a turn ran, in their order, until a turn goes
 /// on: what is left waits for that one's end. One that nothing asks for any more,
 /// or that the log can't take, is let go.
-fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<Work>> {
-    while let Some(Early { number, reply }) = find_oldest(agent.db, session_id)? {
+fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    while let Some(EarlyAnswer { number, reply }) = find_oldest(agent.db, session_id)? {
         let Some(reply) = reply else {
             forget(agent.db, session_id, number)?;
             continue;
@@ -296,7 +300,11 @@ fn is_for_later(code: Code) -> bool {
 }
 
 /// Writes an answer to a call; gives the turn that goes on, if one does.
-pub fn take_answer(agent: &Agent<'_>, session_id: &Id, given: ClientReply) -> Result<Option<Work>> {
+pub fn take_answer(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    given: ClientReply,
+) -> Result<Option<TurnWork>> {
     take_reply(agent, session_id, given, None)
 }
 
@@ -306,8 +314,8 @@ fn take_reply(
     session_id: &Id,
     given: ClientReply,
     early: Option<i64>,
-) -> Result<Option<Work>> {
-    let room = agent.desk.find_room(0)?;
+) -> Result<Option<TurnWork>> {
+    let reservation = agent.turns.reserve(0)?;
     let accepting = accepting(agent, session_id, given.reach);
     let turn_id = Id::mint_turn(agent.host);
     let started = atomically(agent.db, || {
@@ -325,7 +333,7 @@ fn take_reply(
         return Ok(None);
     };
     // From here on the turn is stored: nothing may keep it from being begun.
-    let work = started.turn.map(|turn| begin(agent, turn, room));
+    let work = started.turn.map(|turn| begin(agent, turn, reservation));
     show_updated(agent, session_id, &started.message_id);
     Ok(work)
 }
@@ -354,10 +362,10 @@ pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>)
     }
 }
 
-pub fn room<'a>(agent: &Agent<'a>) -> Room<'a> {
-    Room {
+pub fn turn_context<'a>(agent: &Agent<'a>) -> TurnContext<'a> {
+    TurnContext {
         memory: agent.memory(),
-        desk: agent.desk,
+        turns: agent.turns,
         audience: agent.audience,
     }
 }

@@ -47,19 +47,19 @@ fn add(bytes: usize) {
 
 /// What all objects of this isolate take of wasm's memory.
 #[derive(Debug, PartialEq)]
-pub struct Usage {
+pub struct WasmMemoryUsage {
     /// Of the memory itself: what it is now, and the most that it ever was.
     pub memory_bytes: usize,
     pub in_use_bytes: usize,
     pub in_use_peak_bytes: usize,
 }
 
-pub fn usage() -> Usage {
+pub fn usage() -> WasmMemoryUsage {
     #[cfg(target_arch = "wasm32")]
     let memory_bytes = core::arch::wasm32::memory_size(0) * PAGE_BYTES;
     #[cfg(not(target_arch = "wasm32"))]
     let memory_bytes = 0;
-    Usage {
+    WasmMemoryUsage {
         memory_bytes,
         in_use_bytes: IN_USE.load(Relaxed),
         in_use_peak_bytes: PEAK.load(Relaxed),

@@ -36,16 +36,16 @@ pub const SMALL_BYTES: usize = 16 << 10;
 const RETRY_AFTER_S: i64 = 5;
 
 thread_local! {
-    pub static TURNS: Budget = const { Budget::new(MAX_TURNS_BYTES) };
-    pub static REQUESTS: Budget = const { Budget::new(MAX_REQUESTS_BYTES) };
+    pub static TURNS: ByteBudget = const { ByteBudget::new(MAX_TURNS_BYTES) };
+    pub static REQUESTS: ByteBudget = const { ByteBudget::new(MAX_REQUESTS_BYTES) };
 }
 
-pub struct Budget {
+pub struct ByteBudget {
     held: Cell<usize>,
     max_bytes: usize,
 }
 
-impl Budget {
+impl ByteBudget {
     pub const fn new(max_bytes: usize) -> Self {
         Self {
             held: Cell::new(0),
@@ -73,14 +73,14 @@ impl Budget {
 }
 
 /// Bytes of a budget, given back when it is dropped.
-pub struct Hold {
-    budget: &'static LocalKey<Budget>,
+pub struct Reservation {
+    budget: &'static LocalKey<ByteBudget>,
     bytes: Cell<usize>,
 }
 
-impl Hold {
+impl Reservation {
     /// `what` begins the sentence that refuses: "The turns that run".
-    pub fn take(budget: &'static LocalKey<Budget>, bytes: usize, what: &str) -> Result<Self> {
+    pub fn take(budget: &'static LocalKey<ByteBudget>, bytes: usize, what: &str) -> Result<Self> {
         let hold = Self {
             budget,
             bytes: Cell::new(0),
@@ -106,7 +106,7 @@ impl Hold {
     }
 
     /// Holds what is there already and can't be refused any more.
-    pub fn anyway(budget: &'static LocalKey<Budget>, bytes: usize) -> Self {
+    pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
         budget.with(|budget| budget.held.set(budget.held.get().saturating_add(bytes)));
         Self {
             budget,
@@ -127,7 +127,7 @@ impl Hold {
     }
 }
 
-impl Drop for Hold {
+impl Drop for Reservation {
     fn drop(&mut self) {
         self.resize(0);
     }
@@ -138,44 +138,46 @@ mod tests {
     use super::*;
 
     thread_local! {
-        static TEN: Budget = const { Budget::new(10) };
+        static TEN: ByteBudget = const { ByteBudget::new(10) };
     }
 
     #[test]
     fn what_does_not_fit_is_refused_and_says_when_to_try_again() {
-        let first = Hold::take(&TEN, 6, "These").unwrap();
-        let error = Hold::take(&TEN, 5, "Those").map(drop).unwrap_err();
+        let first = Reservation::take(&TEN, 6, "These").unwrap();
+        let error = Reservation::take(&TEN, 5, "Those").map(drop).unwrap_err();
         assert_eq!(error.code, Code::RateLimited);
         assert_eq!(error.details["retryAfter"], 5);
         drop(first);
-        assert!(Hold::take(&TEN, 10, "Those").is_ok());
+        assert!(Reservation::take(&TEN, 10, "Those").is_ok());
     }
 
     #[test]
     fn small_requests_pass_whatever_is_held_and_a_large_one_passes_alone() {
-        let large = Hold::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
-        assert!(Hold::for_request(SMALL_BYTES).is_ok());
-        let error = Hold::for_request(SMALL_BYTES + 1).map(drop).unwrap_err();
+        let large = Reservation::for_request(MAX_REQUESTS_BYTES + 1).unwrap();
+        assert!(Reservation::for_request(SMALL_BYTES).is_ok());
+        let error = Reservation::for_request(SMALL_BYTES + 1)
+            .map(drop)
+            .unwrap_err();
         assert_eq!(error.code, Code::RateLimited);
         drop(large);
-        assert!(Hold::for_request(SMALL_BYTES + 1).is_ok());
-        assert_eq!(REQUESTS.with(Budget::held_bytes), 0);
+        assert!(Reservation::for_request(SMALL_BYTES + 1).is_ok());
+        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
     }
 
     #[test]
     fn what_can_not_be_refused_is_held_and_given_back() {
-        let first = Hold::anyway(&TEN, 15);
-        assert!(Hold::take(&TEN, 1, "Those").is_err());
+        let first = Reservation::anyway(&TEN, 15);
+        assert!(Reservation::take(&TEN, 1, "Those").is_err());
         drop(first);
-        assert_eq!(TEN.with(Budget::held_bytes), 0);
+        assert_eq!(TEN.with(ByteBudget::held_bytes), 0);
     }
 
     #[test]
     fn a_hold_that_can_not_grow_holds_what_it_held() {
-        let first = Hold::take(&TEN, 6, "These").unwrap();
+        let first = Reservation::take(&TEN, 6, "These").unwrap();
         assert!(!first.resize(11));
-        assert_eq!(TEN.with(Budget::held_bytes), 6);
+        assert_eq!(TEN.with(ByteBudget::held_bytes), 6);
         assert!(first.resize(10) && first.resize(2));
-        assert!(Hold::take(&TEN, 8, "Those").is_ok());
+        assert!(Reservation::take(&TEN, 8, "Those").is_ok());
     }
 }

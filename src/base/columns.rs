@@ -4,7 +4,7 @@
 //! stand side by side. A few columns that are no table's (a count, a pair of numbers)
 //! are read into a tuple that names them at once. Nothing else knows a column's number.
 
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 
 /// A value of one column.
@@ -39,7 +39,7 @@ impl<'r> FromColumn<'r> for bool {
 impl<'r> FromColumn<'r> for Option<f64> {
     fn from_column(row: &'r Row, column: usize) -> Result<Self> {
         Ok(match row.0.get(column) {
-            Some(Value::Real(value)) => Some(*value),
+            Some(SqlValue::Real(value)) => Some(*value),
             _ => None,
         })
     }
@@ -104,7 +104,7 @@ impl Row {
 }
 
 /// All rows of a bounded statement.
-pub fn load<T>(db: &dyn Database, sql: &str, params: &[Value]) -> Result<Vec<T>>
+pub fn load<T>(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Vec<T>>
 where
     T: for<'r> FromRow<'r>,
 {
@@ -112,7 +112,7 @@ where
 }
 
 /// The first row of a statement that gives at most one.
-pub fn find<T>(db: &dyn Database, sql: &str, params: &[Value]) -> Result<Option<T>>
+pub fn find<T>(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<T>>
 where
     T: for<'r> FromRow<'r>,
 {
@@ -120,7 +120,7 @@ where
 }
 
 /// The first column of all rows of a bounded statement.
-pub fn load_values<T>(db: &dyn Database, sql: &str, params: &[Value]) -> Result<Vec<T>>
+pub fn load_values<T>(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Vec<T>>
 where
     T: for<'r> FromColumn<'r>,
 {
@@ -128,7 +128,7 @@ where
 }
 
 /// The first column of the first row. `None`: there is no row.
-pub fn find_value<T>(db: &dyn Database, sql: &str, params: &[Value]) -> Result<Option<T>>
+pub fn find_value<T>(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<T>>
 where
     T: for<'r> FromColumn<'r>,
 {
@@ -142,9 +142,9 @@ mod tests {
     #[test]
     fn a_row_is_read_in_the_order_of_its_columns() {
         let row = Row(vec![
-            Value::Integer(1),
-            Value::Text("a".into()),
-            Value::Null,
+            SqlValue::Integer(1),
+            SqlValue::Text("a".into()),
+            SqlValue::Null,
         ]);
         let (number, text, nothing): (i64, &str, Option<&str>) = row.read().unwrap();
         assert_eq!((number, text, nothing), (1, "a", None));
@@ -153,7 +153,7 @@ mod tests {
 
     #[test]
     fn a_column_of_another_type_is_an_error_unless_it_may_be_missing() {
-        let row = Row(vec![Value::Null, Value::Integer(2)]);
+        let row = Row(vec![SqlValue::Null, SqlValue::Integer(2)]);
         assert!(row.read::<(i64, i64)>().is_err());
         assert!(row.read::<(Option<i64>, String)>().is_err());
         assert_eq!(row.read::<(Option<i64>, i64)>().unwrap(), (None, 2));

@@ -3,7 +3,7 @@
 //! (`testing/sqlite.rs`).
 //!
 //! It protects one rule: bytes that nobody has to decide about do not travel
-//! through Rust. A hot read is JSON text made by SQLite; [`Text`] carries it
+//! through Rust. A hot read is JSON text made by SQLite; [`SqlText`] carries it
 //! from the cursor to the response without turning it into a `String`.
 
 use crate::base::error::{Error, Result};
@@ -19,7 +19,7 @@ pub const MAX_VALUE_BYTES: usize = 1_900_000;
 pub const MAX_LIST_BYTES: usize = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Value {
+pub enum SqlValue {
     Null,
     /// Binds as a double, as in workerd: exact to 2^53.
     Integer(i64),
@@ -27,43 +27,43 @@ pub enum Value {
     Text(String),
 }
 
-impl From<i64> for Value {
+impl From<i64> for SqlValue {
     fn from(value: i64) -> Self {
         Self::Integer(value)
     }
 }
 
-impl From<u32> for Value {
+impl From<u32> for SqlValue {
     fn from(value: u32) -> Self {
         Self::Integer(i64::from(value))
     }
 }
 
-impl From<bool> for Value {
+impl From<bool> for SqlValue {
     fn from(value: bool) -> Self {
         Self::Integer(i64::from(value))
     }
 }
 
-impl From<f64> for Value {
+impl From<f64> for SqlValue {
     fn from(value: f64) -> Self {
         Self::Real(value)
     }
 }
 
-impl From<&str> for Value {
+impl From<&str> for SqlValue {
     fn from(value: &str) -> Self {
         Self::Text(value.to_owned())
     }
 }
 
-impl From<String> for Value {
+impl From<String> for SqlValue {
     fn from(value: String) -> Self {
         Self::Text(value)
     }
 }
 
-impl<T: Into<Value>> From<Option<T>> for Value {
+impl<T: Into<SqlValue>> From<Option<T>> for SqlValue {
     fn from(value: Option<T>) -> Self {
         value.map_or(Self::Null, Into::into)
     }
@@ -71,7 +71,7 @@ impl<T: Into<Value>> From<Option<T>> for Value {
 
 /// One row, its columns in the order of the SELECT.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row(pub Vec<Value>);
+pub struct Row(pub Vec<SqlValue>);
 
 impl Row {
     pub fn integer(&self, column: usize) -> Result<i64> {
@@ -82,9 +82,9 @@ impl Row {
     /// `None` for NULL.
     pub fn find_integer(&self, column: usize) -> Option<i64> {
         match self.0.get(column)? {
-            Value::Integer(value) => Some(*value),
-            Value::Real(value) => Some(*value as i64),
-            Value::Null | Value::Text(_) => None,
+            SqlValue::Integer(value) => Some(*value),
+            SqlValue::Real(value) => Some(*value as i64),
+            SqlValue::Null | SqlValue::Text(_) => None,
         }
     }
 
@@ -96,7 +96,7 @@ impl Row {
     /// `None` for NULL.
     pub fn find_text(&self, column: usize) -> Option<&str> {
         match self.0.get(column)? {
-            Value::Text(value) => Some(value),
+            SqlValue::Text(value) => Some(value),
             _ => None,
         }
     }
@@ -106,7 +106,7 @@ impl Row {
 /// into wasm on its way out.
 #[cfg(target_arch = "wasm32")]
 #[derive(Clone, Debug)]
-pub enum Text {
+pub enum SqlText {
     /// As the engine made it.
     Js(js_sys::JsString),
     /// Made here, and too long to be copied once more: it is sent piece by piece.
@@ -119,9 +119,9 @@ const LONG_BYTES: usize = 256 << 10;
 
 #[cfg(not(target_arch = "wasm32"))]
 #[derive(Clone, Debug)]
-pub struct Text(pub String);
+pub struct SqlText(pub String);
 
-impl Text {
+impl SqlText {
     /// Copies the text into Rust. For what has to be looked at; never on a hot path.
     pub fn into_string(self) -> String {
         #[cfg(target_arch = "wasm32")]
@@ -134,7 +134,7 @@ impl Text {
     }
 }
 
-impl From<String> for Text {
+impl From<String> for SqlText {
     #[cfg(target_arch = "wasm32")]
     fn from(text: String) -> Self {
         match text.len() <= LONG_BYTES {
@@ -151,13 +151,13 @@ impl From<String> for Text {
 
 pub trait Database {
     /// A statement whose rows, if any, nobody wants.
-    fn run(&self, sql: &str, params: &[Value]) -> Result<()>;
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
 
     /// All rows of a bounded statement.
-    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>>;
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>>;
 
     /// The first column of the first row, untouched. `None`: no row, or NULL.
-    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>>;
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>>;
 
     /// How large the database is, free pages included.
     fn size_bytes(&self) -> Result<i64>;
@@ -185,6 +185,6 @@ pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Res
 }
 
 /// The first row of a statement that gives at most one.
-pub fn find_row(db: &dyn Database, sql: &str, params: &[Value]) -> Result<Option<Row>> {
+pub fn find_row(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<Row>> {
     Ok(db.rows(sql, params)?.into_iter().next())
 }

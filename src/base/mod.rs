@@ -14,7 +14,7 @@ pub mod host;
 pub mod ids;
 pub mod json;
 pub mod numbers;
-pub mod outside;
+pub mod outbound;
 pub mod settings;
 pub mod slots;
 pub mod tokens;

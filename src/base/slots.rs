@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 
 /// How long a line may become.
 #[derive(Clone, Copy, Debug)]
-pub struct Bounds {
+pub struct QueueBounds {
     pub waiting: usize,
     /// Of what those who wait carry, together.
     pub bytes: usize,
@@ -17,13 +17,13 @@ pub struct Bounds {
 
 /// The line is as long as it may be.
 #[derive(Debug, PartialEq)]
-pub struct Full;
+pub struct QueueFull;
 
 /// Slots for holders of the kinds `K`.
 pub struct Slots<K> {
     /// Whether one of this kind may go while these are out.
     may_go: fn(&[K], K) -> bool,
-    bounds: Bounds,
+    bounds: QueueBounds,
     /// Who holds a slot.
     out: RefCell<Vec<K>>,
     line: RefCell<VecDeque<Rc<Waiter<K>>>>,
@@ -44,14 +44,14 @@ pub struct Slot<'a, K: Copy + PartialEq> {
 }
 
 /// A place in the line; dropped, it is left.
-struct Place<'a, K: Copy + PartialEq> {
+struct QueueEntry<'a, K: Copy + PartialEq> {
     slots: &'a Slots<K>,
     waiter: Rc<Waiter<K>>,
 }
 
 impl<K: Copy + PartialEq> Slots<K> {
     /// `may_go` must let anybody go while nobody is out.
-    pub fn new(may_go: fn(&[K], K) -> bool, bounds: Bounds) -> Self {
+    pub fn new(may_go: fn(&[K], K) -> bool, bounds: QueueBounds) -> Self {
         Self {
             may_go,
             bounds,
@@ -61,7 +61,7 @@ impl<K: Copy + PartialEq> Slots<K> {
     }
 
     /// Waits for a slot, carrying so many bytes.
-    pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, Full> {
+    pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
         // Whoever of this kind waits may not go either: nobody is overtaken.
         if (self.may_go)(&self.out.borrow(), kind) {
             self.out.borrow_mut().push(kind);
@@ -81,13 +81,13 @@ impl<K: Copy + PartialEq> Slots<K> {
         Ok(Slot { slots: self, kind })
     }
 
-    fn stand_in_line(&self, kind: K, bytes: usize) -> Result<Place<'_, K>, Full> {
+    fn stand_in_line(&self, kind: K, bytes: usize) -> Result<QueueEntry<'_, K>, QueueFull> {
         let mut line = self.line.borrow_mut();
         let carried: usize = line.iter().map(|waiter| waiter.bytes).sum();
         // One that comes to an empty line waits, whatever it carries.
         let is_too_heavy = !line.is_empty() && carried + bytes > self.bounds.bytes;
         if line.len() >= self.bounds.waiting || is_too_heavy {
-            return Err(Full);
+            return Err(QueueFull);
         }
         let waiter = Rc::new(Waiter {
             kind,
@@ -96,7 +96,7 @@ impl<K: Copy + PartialEq> Slots<K> {
             waker: RefCell::default(),
         });
         line.push_back(Rc::clone(&waiter));
-        Ok(Place {
+        Ok(QueueEntry {
             slots: self,
             waiter,
         })
@@ -137,7 +137,7 @@ impl<K: Copy + PartialEq> Drop for Slot<'_, K> {
     }
 }
 
-impl<K: Copy + PartialEq> Drop for Place<'_, K> {
+impl<K: Copy + PartialEq> Drop for QueueEntry<'_, K> {
     fn drop(&mut self) {
         if self.waiter.is_called.get() {
             // It was called, and went away before it heard.
@@ -159,18 +159,18 @@ mod tests {
 
     use super::*;
 
-    const BOUNDS: Bounds = Bounds {
+    const BOUNDS: QueueBounds = QueueBounds {
         waiting: 4,
         bytes: 100,
     };
 
-    type Taking<'a> = Pin<Box<dyn Future<Output = Result<Slot<'a, u8>, Full>> + 'a>>;
+    type Taking<'a> = Pin<Box<dyn Future<Output = Result<Slot<'a, u8>, QueueFull>> + 'a>>;
 
     fn two() -> Slots<u8> {
         Slots::new(|out, _| out.len() < 2, BOUNDS)
     }
 
-    fn poll<'a>(taking: &mut Taking<'a>) -> Option<Result<Slot<'a, u8>, Full>> {
+    fn poll<'a>(taking: &mut Taking<'a>) -> Option<Result<Slot<'a, u8>, QueueFull>> {
         let mut context = Context::from_waker(Waker::noop());
         match taking.as_mut().poll(&mut context) {
             Poll::Ready(outcome) => Some(outcome),
@@ -242,14 +242,14 @@ mod tests {
         let _out = (take(&slots), take(&slots));
         let heavy = wait(&slots, 0, 1_000);
         let mut next: Taking<'_> = Box::pin(slots.take(0, 1));
-        assert_eq!(poll(&mut next).unwrap().err(), Some(Full));
+        assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
         drop(heavy);
         let _exactly = (wait(&slots, 0, 60), wait(&slots, 0, 40));
         let mut next: Taking<'_> = Box::pin(slots.take(0, 1));
-        assert_eq!(poll(&mut next).unwrap().err(), Some(Full));
+        assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
         let _four = (wait(&slots, 0, 0), wait(&slots, 0, 0));
         let mut next: Taking<'_> = Box::pin(slots.take(0, 0));
-        assert_eq!(poll(&mut next).unwrap().err(), Some(Full));
+        assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
     }
 
     #[test]

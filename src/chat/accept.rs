@@ -4,13 +4,13 @@
 
 use std::collections::HashSet;
 
-use super::answers::{Answer, DECLINED, Outcome};
+use super::answers::{CallAnswer, ClientOutcome, DECLINED};
 use super::open_calls::{answered_calls, call_of, find_client_call, open_calls, own_rows};
-use super::plan::{Accepted, Answered, Place, Stored, find_asking, plan};
-use super::request::{ChatMessage, ChatRequest, Trigger};
+use super::plan::{Accepted, Answered, NamedMessage, TurnPosition, find_asking, plan};
+use super::request::{ChatRequest, ClientMessage, Trigger};
 use super::store::{has_turn, insert_turn};
-use super::turn::{Call, CallState, Step, Turn, result_event};
-use crate::access::Reach;
+use super::turn::{CallState, Turn, TurnCall, TurnStep, result_event};
+use crate::access::ModelReach;
 use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -24,9 +24,9 @@ use crate::log::sessions::{NewSession, create_session, session_exists};
 use crate::log::tip::get_tip;
 use crate::messages::append::append_message;
 use crate::messages::change::{change_note, update_message};
-use crate::messages::parse::{Source, parse_message};
+use crate::messages::parse::{MessageSource, parse_message};
 use crate::messages::run::{RunEvent, get_run_event, load_run_around};
-use crate::models::{ToolDefinition, Usage};
+use crate::models::{TokenUsage, ToolDefinition};
 use crate::store::config::{Config, load_config};
 
 /// Messages of a request that are looked up at once, newest first. A client sends
@@ -36,7 +36,7 @@ const LOOKUP: usize = 64;
 /// Messages of a request whose answers are held against the log.
 const MAX_ANSWERING: usize = 8;
 
-pub struct Start {
+pub struct AcceptedRequest {
     /// `None`: calls still wait for the client, and the model can't go on.
     pub turn: Option<Turn>,
     /// The assistant's message that was answered or will be written.
@@ -46,18 +46,18 @@ pub struct Start {
 }
 
 /// The log's side of what a request names.
-struct Known {
-    stored: Stored,
+struct RequestedMessage {
+    stored: NamedMessage,
     /// Without their contents.
     rows: Vec<RunEvent>,
     /// Events up to this one came with a file or a fork.
     copied_seq: i64,
 }
 
-impl Known {
+impl RequestedMessage {
     /// How far the model reached that said any of it.
-    fn reach(&self) -> Result<Reach> {
-        let mut reach = Reach::Agent;
+    fn reach(&self) -> Result<ModelReach> {
+        let mut reach = ModelReach::Agent;
         for row in &self.rows {
             reach = reach.min(row.note()?.reach);
         }
@@ -66,7 +66,7 @@ impl Known {
 }
 
 /// What a request asks of the turn itself.
-struct Wishes<'a> {
+struct TurnOptions<'a> {
     turn_id: &'a str,
     model: Option<&'a str>,
     system_instructions: &'a [String],
@@ -79,12 +79,12 @@ pub struct Accepting<'a> {
     pub agent_name: &'a str,
     pub session_id: &'a Id,
     /// How far the model reaches for this caller.
-    pub reach: Reach,
+    pub reach: ModelReach,
 }
 
 impl Accepting<'_> {
     /// `turn_id`: by which the client knows the turn.
-    pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<Start> {
+    pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
                 self.create_session()?;
@@ -94,9 +94,10 @@ impl Accepting<'_> {
             }
             let config = load_config(self.db)?;
             let known = self.load_known(request)?;
-            let stored: Vec<Stored> = known.iter().map(|known| known.stored.clone()).collect();
+            let stored: Vec<NamedMessage> =
+                known.iter().map(|known| known.stored.clone()).collect();
             let accepted = plan(&stored, request)?;
-            let wishes = Wishes {
+            let wishes = TurnOptions {
                 turn_id,
                 model: request.model.as_ref().map(Id::as_str),
                 system_instructions: &request.system_instructions,
@@ -110,11 +111,11 @@ impl Accepting<'_> {
     /// waits for it. Without `continues` the client asks for the turn by itself.
     pub fn accept_answer(
         &self,
-        answer: Answer,
+        answer: CallAnswer,
         continues: bool,
         client_tools: &[ToolDefinition],
         turn_id: &str,
-    ) -> Result<Option<Start>> {
+    ) -> Result<Option<AcceptedRequest>> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
                 return Ok(None);
@@ -124,7 +125,8 @@ impl Accepting<'_> {
             }
             let config = load_config(self.db)?;
             let known = self.load_newest()?;
-            let stored: Vec<Stored> = known.iter().map(|known| known.stored.clone()).collect();
+            let stored: Vec<NamedMessage> =
+                known.iter().map(|known| known.stored.clone()).collect();
             let Some(asking) = find_asking(&stored, &answer) else {
                 return Ok(None);
             };
@@ -139,7 +141,7 @@ impl Accepting<'_> {
                 still_open.push(answer.tool_call_id().to_owned());
             }
             let mut accepted = Accepted {
-                place: Place::Within(message_id.clone()),
+                place: TurnPosition::Within(message_id.clone()),
                 new_user_messages: Vec::new(),
                 edited: None,
                 answers: Vec::new(),
@@ -147,12 +149,12 @@ impl Accepting<'_> {
                 still_open,
             };
             match answer {
-                Answer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
-                Answer::Approval(answer) => {
+                CallAnswer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
+                CallAnswer::Approval(answer) => {
                     accepted.approvals.push(Answered { message_id, answer });
                 }
             }
-            let wishes = Wishes {
+            let wishes = TurnOptions {
                 turn_id,
                 model: None,
                 system_instructions: &[],
@@ -163,7 +165,7 @@ impl Accepting<'_> {
     }
 
     /// The newest message of the path that the session follows.
-    fn load_newest(&self) -> Result<Vec<Known>> {
+    fn load_newest(&self) -> Result<Vec<RequestedMessage>> {
         let tip = get_tip(self.db, self.session_id)?;
         let seq = tip.leaf.map(|leaf| leaf.seq);
         seq.into_iter()
@@ -191,13 +193,13 @@ impl Accepting<'_> {
             .collect()
     }
 
-    fn load_message(&self, seq: i64, copied_seq: i64) -> Result<Option<Known>> {
+    fn load_message(&self, seq: i64, copied_seq: i64) -> Result<Option<RequestedMessage>> {
         let rows = load_run_around(self.db, self.session_id, seq)?.events;
         let Some(first) = rows.first() else {
             return Ok(None);
         };
-        Ok(Some(Known {
-            stored: Stored {
+        Ok(Some(RequestedMessage {
+            stored: NamedMessage {
                 id: first.id.clone(),
                 is_users: first.action == Action::UserMessage,
                 open: open_calls(&rows, copied_seq)?,
@@ -219,7 +221,7 @@ impl Accepting<'_> {
 
     /// The newest stored messages among those that the request names, and the
     /// newest of the path that the session follows, which is last.
-    fn load_known(&self, request: &ChatRequest) -> Result<Vec<Known>> {
+    fn load_known(&self, request: &ChatRequest) -> Result<Vec<RequestedMessage>> {
         let mut ids: Vec<&Id> = request.message_ids().collect();
         ids.reverse();
         let answering = self.answering(request);
@@ -240,7 +242,7 @@ impl Accepting<'_> {
         seqs.dedup();
         let tip = get_tip(self.db, self.session_id)?;
         seqs.extend(tip.leaf.map(|leaf| leaf.seq));
-        let mut known: Vec<Known> = Vec::new();
+        let mut known: Vec<RequestedMessage> = Vec::new();
         for seq in seqs {
             let Some(message) = self.load_message(seq, tip.copied_seq)? else {
                 continue;
@@ -253,11 +255,11 @@ impl Accepting<'_> {
 
     fn take(
         &self,
-        wishes: &Wishes<'_>,
+        wishes: &TurnOptions<'_>,
         config: &Config,
-        known: &[Known],
+        known: &[RequestedMessage],
         accepted: &Accepted<'_>,
-    ) -> Result<Start> {
+    ) -> Result<AcceptedRequest> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == id);
         let has_changed = !accepted.is_continuation();
         if let Some(message) = accepted.edited {
@@ -277,8 +279,8 @@ impl Accepting<'_> {
             parent = Some(Id::parse(appended.message.id).map_err(Error::storage)?);
         }
         let continued = match &accepted.place {
-            Place::Within(id) => find(id),
-            Place::AtLeaf if accepted.is_continuation() => {
+            TurnPosition::Within(id) => find(id),
+            TurnPosition::AtLeaf if accepted.is_continuation() => {
                 known.last().filter(|known| !known.stored.is_users)
             }
             _ => None,
@@ -302,7 +304,7 @@ impl Accepting<'_> {
             }
         };
         if !accepted.still_open.is_empty() && accepted.new_user_messages.is_empty() {
-            return Ok(Start {
+            return Ok(AcceptedRequest {
                 turn: None,
                 message_id,
                 has_changed,
@@ -324,7 +326,7 @@ impl Accepting<'_> {
             system_instructions: wishes.system_instructions.to_vec(),
             client_tools: wishes.client_tools.to_vec(),
             only_session: (!reach.is_agent()).then(|| self.session_id.clone()),
-            agent_memory: reach == Reach::SessionAndMemory,
+            agent_memory: reach == ModelReach::SessionAndMemory,
             declined: accepted
                 .approvals
                 .iter()
@@ -332,10 +334,10 @@ impl Accepting<'_> {
                 .map(|answer| answer.answer.tool_call_id.as_str().to_owned())
                 .collect(),
             steps: approved,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         };
         insert_turn(self.db, &turn)?;
-        Ok(Start {
+        Ok(AcceptedRequest {
             turn: Some(turn),
             message_id,
             has_changed,
@@ -344,12 +346,12 @@ impl Accepting<'_> {
 
     fn parse(
         &self,
-        message: &ChatMessage,
+        message: &ClientMessage,
         config: &Config,
     ) -> Result<crate::messages::parse::NewMessage> {
         let parsed = parse_message(
             &message.text,
-            Source::Client,
+            MessageSource::Client,
             &config.reserved_metadata_keys,
         )?;
         // The plan lets nothing else through; this is the second lock.
@@ -363,13 +365,13 @@ impl Accepting<'_> {
     }
 
     /// The event that the answer, or the first new message, follows.
-    fn parent(&self, place: &Place, known: &[Known]) -> Result<Option<Id>> {
+    fn parent(&self, place: &TurnPosition, known: &[RequestedMessage]) -> Result<Option<Id>> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         match place {
-            Place::AtLeaf => self.leaf_id(),
-            Place::After(id) | Place::Within(id) => self.last_id(id),
-            Place::Beside(id) => self.above(find(id)),
-            Place::BesideNewest => match known.last() {
+            TurnPosition::AtLeaf => self.leaf_id(),
+            TurnPosition::After(id) | TurnPosition::Within(id) => self.last_id(id),
+            TurnPosition::Beside(id) => self.above(find(id)),
+            TurnPosition::BesideNewest => match known.last() {
                 Some(known) if !known.stored.is_users => self.above(Some(known)),
                 _ => self.leaf_id(),
             },
@@ -395,7 +397,7 @@ impl Accepting<'_> {
     }
 
     /// The event right above a message; `None`: it is a root.
-    fn above(&self, known: Option<&Known>) -> Result<Option<Id>> {
+    fn above(&self, known: Option<&RequestedMessage>) -> Result<Option<Id>> {
         let first = known.and_then(|known| known.rows.first());
         let Some(first) = first.filter(|first| first.parent_seq != 0) else {
             return Ok(None);
@@ -406,9 +408,13 @@ impl Accepting<'_> {
 
     /// Writes what was answered. Gives the calls that may be made now, as a step:
     /// those that were approved, once nothing of their message waits any more.
-    fn take_answers(&self, accepted: &Accepted<'_>, known: &[Known]) -> Result<Vec<Step>> {
+    fn take_answers(
+        &self,
+        accepted: &Accepted<'_>,
+        known: &[RequestedMessage],
+    ) -> Result<Vec<TurnStep>> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
-        let mut answered: Vec<&Known> = Vec::new();
+        let mut answered: Vec<&RequestedMessage> = Vec::new();
         for answer in &accepted.answers {
             let Some(known) = find(&answer.message_id) else {
                 continue;
@@ -422,11 +428,11 @@ impl Accepting<'_> {
                 call_id,
             )?;
             let (content, is_error, is_json) = match &answer.answer.outcome {
-                Outcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
+                ClientOutcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
                     Ok(text) => (text, false, false),
                     Err(_) => (json.get().to_owned(), false, true),
                 },
-                Outcome::Error(text) => (text.clone(), true, false),
+                ClientOutcome::Error(text) => (text.clone(), true, false),
             };
             let note = Note {
                 is_json,
@@ -456,21 +462,25 @@ impl Accepting<'_> {
         if ready.is_empty() {
             return Ok(Vec::new());
         }
-        Ok(vec![Step {
+        Ok(vec![TurnStep {
             calls: ready,
             is_logged: true,
-            ..Step::default()
+            ..TurnStep::default()
         }])
     }
 
-    fn append_within(&self, known: &Known, event: NewEvent) -> Result<()> {
+    fn append_within(&self, known: &RequestedMessage, event: NewEvent) -> Result<()> {
         let last = self
             .last_id(&known.stored.id)?
             .map_or(Parent::Leaf, Parent::After);
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
     }
 
-    fn take_approval(&self, known: &Known, answer: &super::answers::ApprovalAnswer) -> Result<()> {
+    fn take_approval(
+        &self,
+        known: &RequestedMessage,
+        answer: &super::answers::ApprovalAnswer,
+    ) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             // As it stands now: an answer before this one may have changed it.
@@ -511,7 +521,7 @@ impl Accepting<'_> {
     }
 
     /// The approved calls of a message whose results are still to come.
-    fn load_approved(&self, known: &Known) -> Result<Vec<Call>> {
+    fn load_approved(&self, known: &RequestedMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
         let answered = answered_calls(&known.rows, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
@@ -522,7 +532,7 @@ impl Accepting<'_> {
                     continue;
                 }
                 let call = call_of(self.db, self.session_id, row, &call_id)?;
-                calls.push(Call {
+                calls.push(TurnCall {
                     id: call.id,
                     name: call.name,
                     arguments: call.arguments,

@@ -22,18 +22,18 @@ const FAILED: &str = "The client reported that the tool failed.";
 #[serde(rename_all = "camelCase")]
 pub struct ClientAnswer {
     pub tool_call_id: Id,
-    pub outcome: Outcome,
+    pub outcome: ClientOutcome,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Outcome {
+pub enum ClientOutcome {
     /// Any JSON value, as it was sent.
     Output(Box<RawValue>),
     Error(String),
 }
 
-impl Outcome {
+impl ClientOutcome {
     /// A value that was left out is `null`: JavaScript's `undefined` has no JSON.
     pub fn output(value: Option<&RawValue>) -> Self {
         Self::Output(value.map_or_else(null, RawValue::to_owned))
@@ -63,23 +63,23 @@ pub struct ApprovalAnswer {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Answer {
+pub enum CallAnswer {
     Tool(ClientAnswer),
     Approval(ApprovalAnswer),
 }
 
-impl Answer {
+impl CallAnswer {
     pub fn tool_call_id(&self) -> &str {
         match self {
-            Answer::Tool(answer) => answer.tool_call_id.as_str(),
-            Answer::Approval(answer) => answer.tool_call_id.as_str(),
+            CallAnswer::Tool(answer) => answer.tool_call_id.as_str(),
+            CallAnswer::Approval(answer) => answer.tool_call_id.as_str(),
         }
     }
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct AnsweredPart<'a> {
     #[serde(rename = "type")]
     kind: String,
     tool_call_id: Id,
@@ -89,11 +89,11 @@ struct Part<'a> {
     error_text: Option<String>,
     /// More of the output is to come.
     preliminary: Option<bool>,
-    approval: Option<Approval>,
+    approval: Option<ApprovalState>,
 }
 
 #[derive(Deserialize)]
-struct Approval {
+struct ApprovalState {
     id: Option<String>,
     approved: Option<bool>,
     reason: Option<String>,
@@ -101,28 +101,28 @@ struct Approval {
 
 /// The answers among a message's parts, in their order. A part that is none, or
 /// that makes no sense, says nothing: most parts of a history are not for us.
-pub fn answers_in(parts: &RawValue) -> Vec<Answer> {
+pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
     let mut json = serde_json::Deserializer::from_str(parts.get());
     let parts = list::<_, &RawValue, 0, MAX_PARTS>(&mut json).unwrap_or_default();
     parts.into_iter().filter_map(answer_in).collect()
 }
 
-fn answer_in(part: &RawValue) -> Option<Answer> {
-    let part: Part<'_> = serde_json::from_str(part.get()).ok()?;
+fn answer_in(part: &RawValue) -> Option<CallAnswer> {
+    let part: AnsweredPart<'_> = serde_json::from_str(part.get()).ok()?;
     if !part.kind.starts_with("tool-") && part.kind != "dynamic-tool" {
         return None;
     }
     let tool_call_id = part.tool_call_id;
     let outcome = match part.state.as_str() {
-        "output-available" if part.preliminary != Some(true) => Outcome::output(part.output),
-        "output-error" => Outcome::error(part.error_text),
+        "output-available" if part.preliminary != Some(true) => ClientOutcome::output(part.output),
+        "output-error" => ClientOutcome::error(part.error_text),
         "approval-responded" | "output-denied" => {
             let (id, approved, reason) = match part.approval {
                 Some(approval) => (approval.id, approval.approved, approval.reason),
                 None => (None, None, None),
             };
             let approved = approved == Some(true) && part.state != "output-denied";
-            return Some(Answer::Approval(ApprovalAnswer {
+            return Some(CallAnswer::Approval(ApprovalAnswer {
                 tool_call_id,
                 approval_id: id,
                 approved,
@@ -131,7 +131,7 @@ fn answer_in(part: &RawValue) -> Option<Answer> {
         }
         _ => return None,
     };
-    Some(Answer::Tool(ClientAnswer {
+    Some(CallAnswer::Tool(ClientAnswer {
         tool_call_id,
         outcome,
     }))
@@ -143,15 +143,15 @@ mod tests {
 
     fn answers(parts: &str) -> Vec<String> {
         let parts = RawValue::from_string(parts.to_owned()).unwrap();
-        let tell = |answer: Answer| match answer {
-            Answer::Tool(ClientAnswer {
+        let tell = |answer: CallAnswer| match answer {
+            CallAnswer::Tool(ClientAnswer {
                 tool_call_id,
                 outcome,
             }) => match outcome {
-                Outcome::Output(value) => format!("{tool_call_id} output {}", value.get()),
-                Outcome::Error(text) => format!("{tool_call_id} error {text}"),
+                ClientOutcome::Output(value) => format!("{tool_call_id} output {}", value.get()),
+                ClientOutcome::Error(text) => format!("{tool_call_id} error {text}"),
             },
-            Answer::Approval(answer) => format!(
+            CallAnswer::Approval(answer) => format!(
                 "{} {:?} {} {:?}",
                 answer.tool_call_id, answer.approval_id, answer.approved, answer.reason
             ),

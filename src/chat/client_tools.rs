@@ -22,7 +22,7 @@ const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct ClientToolInput {
     name: Option<String>,
     description: Option<String>,
     parameters: Option<JsonObject>,
@@ -44,7 +44,7 @@ pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefin
     let given = match tools.get().as_bytes().first() {
         Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(tools.get())
             .map(|list| list.into_iter().map(|tool| (None, tool)).collect()),
-        Some(b'{') => serde_json::from_str::<Named<'_>>(tools.get()).map(|Named(map)| {
+        Some(b'{') => serde_json::from_str::<NamedTools<'_>>(tools.get()).map(|NamedTools(map)| {
             map.into_iter()
                 .map(|(name, tool)| (Some(name), tool))
                 .collect()
@@ -66,7 +66,7 @@ pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefin
 }
 
 fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<ToolDefinition> {
-    let given: Given = serde_json::from_str(tool.get()).map_err(|_| {
+    let given: ClientToolInput = serde_json::from_str(tool.get()).map_err(|_| {
         Error::invalid(
             field,
             format!("`{field}` must be an object of `name`, `description` and `parameters`, the last a JSON Schema."),
@@ -106,15 +106,15 @@ fn is_name(name: &str) -> bool {
 }
 
 /// An object's fields in their order.
-struct Named<'a>(Vec<(String, &'a RawValue)>);
+struct NamedTools<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Named<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for NamedTools<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(
         deserializer: D,
     ) -> std::result::Result<Self, D::Error> {
         struct Reader;
         impl<'de> serde::de::Visitor<'de> for Reader {
-            type Value = Named<'de>;
+            type Value = NamedTools<'de>;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object")
             }
@@ -126,7 +126,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Named<'a> {
                 while let Some(field) = map.next_entry()? {
                     fields.push(field);
                 }
-                Ok(Named(fields))
+                Ok(NamedTools(fields))
             }
         }
         deserializer.deserialize_map(Reader)

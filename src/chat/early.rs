@@ -10,14 +10,14 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::slices::cut;
 
-use super::live::ClientReply;
+use super::running_turns::ClientReply;
 use super::turn::MAX_CALLS;
 
 /// Sessions whose answers wait for no turn that one look finds.
 const MAX_FOUND: i64 = 4;
 
 /// An answer that waits to be taken.
-pub struct Early {
+pub struct EarlyAnswer {
     pub number: i64,
     /// `None`: it can't be read.
     pub reply: Option<ClientReply>,
@@ -78,7 +78,7 @@ pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<(
 }
 
 /// The answer that came first of those that wait.
-pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<Early>> {
+pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAnswer>> {
     let parts: Vec<(i64, String)> = load(
         db,
         "SELECT number, text
@@ -94,7 +94,7 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<Early>> 
         return Ok(None);
     };
     let reply: String = parts.iter().map(|(_, text)| text.as_str()).collect();
-    Ok(Some(Early {
+    Ok(Some(EarlyAnswer {
         number: *number,
         reply: serde_json::from_str(&reply).ok(),
     }))

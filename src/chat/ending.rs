@@ -6,7 +6,7 @@ use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::log::append::{Parent, append};
 use crate::memory::Memory;
-use crate::models::Usage;
+use crate::models::TokenUsage;
 use crate::store::usage::{UsageIncrease, count_usage};
 
 /// The assistant's events, the usage and the end of the turn, in one
@@ -29,7 +29,7 @@ pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()>
                 None,
             )?;
         }
-        if turn.usage != Usage::default() {
+        if turn.usage != TokenUsage::default() {
             let more = UsageIncrease {
                 input_tokens: turn.usage.input_tokens,
                 output_tokens: turn.usage.output_tokens,

@@ -8,7 +8,7 @@
 //! - A stream is one assistant message: `start` with its id, steps, `finish`.
 //!   The client throws at a chunk type, a field's type or a `finishReason` that
 //!   it does not know, at a delta or an end without its start, and at a tool's
-//!   outcome without its call ([`chunks`], [`speaker`]).
+//!   outcome without its call ([`chunks`], [`chunk_writer`]).
 //! - A client with automatic resending looks at the calls after the last
 //!   `step-start`: are all answered, it sends again, also after an `abort`. So
 //!   each model call is a step, and a cut leaves an open step behind.
@@ -34,14 +34,13 @@
 
 pub mod accept;
 pub mod answers;
+pub mod chunk_writer;
 pub mod chunks;
 pub mod client_tools;
-pub mod drive;
+pub mod driver;
 pub mod early;
 mod ending;
 pub mod frames;
-pub mod kit;
-pub mod live;
 pub mod open_calls;
 pub mod plan;
 pub mod recount;
@@ -49,10 +48,11 @@ pub mod recover;
 pub mod registered;
 pub mod request;
 pub mod retell;
-pub mod room;
-pub mod speaker;
+pub mod running_turns;
 pub mod store;
 pub mod turn;
+pub mod turn_context;
+pub mod turn_tools;
 
 #[cfg(test)]
 mod recorded;

@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use super::plan::{Awaits, OpenCall};
+use super::plan::{AwaitedAnswer, OpenCall};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -29,14 +29,17 @@ pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
     let mut open = Vec::new();
     for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         let note = row.note()?;
-        let outputs = note.client_calls.iter().map(|id| (id, Awaits::Output));
+        let outputs = note
+            .client_calls
+            .iter()
+            .map(|id| (id, AwaitedAnswer::Output));
         let approvals = note
             .approvals
             .iter()
             .filter(|(id, _)| !note.decided.contains_key(*id))
             .map(|(id, approval_id)| {
                 let approval_id = approval_id.clone();
-                (id, Awaits::Approval { approval_id })
+                (id, AwaitedAnswer::Approval { approval_id })
             });
         open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
             (!answered.contains(id.as_str())).then(|| OpenCall {

@@ -4,19 +4,19 @@
 //! message that asked. Everything else is the client's copy of what is stored,
 //! or is nothing.
 //!
-//! Pure: the log's side of the story comes in as [`Stored`].
+//! Pure: the log's side of the story comes in as [`NamedMessage`].
 
 use std::collections::{HashMap, HashSet};
 
-use super::answers::{Answer, ApprovalAnswer, ClientAnswer};
-use super::request::{ChatMessage, ChatRequest, Role, Trigger};
+use super::answers::{ApprovalAnswer, CallAnswer, ClientAnswer};
+use super::request::{ChatRequest, ClientMessage, ClientRole, Trigger};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::MAX_EVENTS;
 
 /// A message of the log that the request names, or the newest of its path.
 #[derive(Clone, Debug)]
-pub struct Stored {
+pub struct NamedMessage {
     pub id: String,
     pub is_users: bool,
     /// Its calls that wait for the client. A call of a tool that runs elsewhere is
@@ -27,11 +27,11 @@ pub struct Stored {
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenCall {
     pub tool_call_id: String,
-    pub awaits: Awaits,
+    pub awaits: AwaitedAnswer,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Awaits {
+pub enum AwaitedAnswer {
     /// The client runs the tool.
     Output,
     /// The user is asked whether it may run.
@@ -40,7 +40,7 @@ pub enum Awaits {
 
 /// Where the turn stands in the tree.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum TurnPosition {
     /// After the newest event of the path that the session follows.
     AtLeaf,
     /// After this message, whatever else follows it.
@@ -55,12 +55,12 @@ pub enum Place {
 
 #[derive(Debug)]
 pub struct Accepted<'a> {
-    pub place: Place,
+    pub place: TurnPosition,
     /// To be appended, in this order, before the model is called.
-    pub new_user_messages: Vec<&'a ChatMessage>,
+    pub new_user_messages: Vec<&'a ClientMessage>,
     /// A stored message of the user's that was sent again under its id to be
     /// changed. It may be unchanged.
-    pub edited: Option<&'a ChatMessage>,
+    pub edited: Option<&'a ClientMessage>,
     pub answers: Vec<Answered<ClientAnswer>>,
     pub approvals: Vec<Answered<ApprovalAnswer>>,
     /// Calls of the messages that were answered that still wait for the client:
@@ -96,12 +96,12 @@ impl Accepted<'_> {
 
 /// What the log has, by id: a history of thousands is looked up message by message.
 struct Log<'s> {
-    by_id: HashMap<&'s str, &'s Stored>,
-    newest: Option<&'s Stored>,
+    by_id: HashMap<&'s str, &'s NamedMessage>,
+    newest: Option<&'s NamedMessage>,
 }
 
 impl<'s> Log<'s> {
-    fn new(stored: &'s [Stored]) -> Self {
+    fn new(stored: &'s [NamedMessage]) -> Self {
         Self {
             by_id: stored
                 .iter()
@@ -111,7 +111,7 @@ impl<'s> Log<'s> {
         }
     }
 
-    fn find(&self, id: Option<&Id>) -> Option<&'s Stored> {
+    fn find(&self, id: Option<&Id>) -> Option<&'s NamedMessage> {
         self.by_id.get(id?.as_str()).copied()
     }
 }
@@ -119,7 +119,7 @@ impl<'s> Log<'s> {
 /// `stored`: those of the request's messages that the log has, and the newest
 /// message of the path that the session follows, in any order but that newest
 /// one last.
-pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<'a>> {
+pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Accepted<'a>> {
     let log = Log::new(stored);
     // What stands before a stored message was the client's past already: a
     // message of it that is gone from the log was deleted there.
@@ -133,7 +133,7 @@ pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 
     let mut accepted = Accepted {
-        place: Place::AtLeaf,
+        place: TurnPosition::AtLeaf,
         new_user_messages: new_messages(rest)?,
         edited: None,
         answers: Vec::new(),
@@ -147,12 +147,12 @@ pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<
         }
         Trigger::Submit { message_id } => {
             if let Some(stored) = newest_stored {
-                accepted.place = Place::After(stored.id.clone());
+                accepted.place = TurnPosition::After(stored.id.clone());
             }
             let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
             accepted.edited = newest_known.filter(|message| {
                 is_edited
-                    && message.role == Role::User
+                    && message.role == ClientRole::User
                     && message_id.is_some()
                     && message.id == *message_id
             });
@@ -163,11 +163,11 @@ pub fn plan<'a>(stored: &[Stored], request: &'a ChatRequest) -> Result<Accepted<
 }
 
 /// The user's messages among those that the log doesn't have, each id once.
-fn new_messages(messages: &[ChatMessage]) -> Result<Vec<&ChatMessage>> {
+fn new_messages(messages: &[ClientMessage]) -> Result<Vec<&ClientMessage>> {
     let mut ids = HashSet::new();
-    let new: Vec<&ChatMessage> = messages
+    let new: Vec<&ClientMessage> = messages
         .iter()
-        .filter(|message| message.role == Role::User)
+        .filter(|message| message.role == ClientRole::User)
         .filter(|message| message.id.as_ref().is_none_or(|id| ids.insert(id)))
         .collect();
     if new.len() > MAX_EVENTS {
@@ -181,18 +181,18 @@ fn new_messages(messages: &[ChatMessage]) -> Result<Vec<&ChatMessage>> {
 
 fn regenerated(
     message_id: Option<&Id>,
-    newest_stored: Option<&Stored>,
+    newest_stored: Option<&NamedMessage>,
     log: &Log<'_>,
     has_new: bool,
-) -> Result<Place> {
+) -> Result<TurnPosition> {
     match (log.find(message_id).or(newest_stored), newest_stored) {
         // What is to be answered was never stored: a send that failed.
-        (_, Some(stored)) if has_new => Ok(Place::After(stored.id.clone())),
-        (_, None) if has_new => Ok(Place::AtLeaf),
-        (Some(stored), _) if stored.is_users => Ok(Place::After(stored.id.clone())),
-        (Some(stored), _) => Ok(Place::Beside(stored.id.clone())),
+        (_, Some(stored)) if has_new => Ok(TurnPosition::After(stored.id.clone())),
+        (_, None) if has_new => Ok(TurnPosition::AtLeaf),
+        (Some(stored), _) if stored.is_users => Ok(TurnPosition::After(stored.id.clone())),
+        (Some(stored), _) => Ok(TurnPosition::Beside(stored.id.clone())),
         (None, _) => match message_id {
-            None => Ok(Place::BesideNewest),
+            None => Ok(TurnPosition::BesideNewest),
             Some(id) => Err(Error::new(
                 Code::MessageNotFound,
                 "There is no such message in this session to answer anew. Without `messageId`, the newest answer is meant.",
@@ -203,7 +203,7 @@ fn regenerated(
 }
 
 fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatRequest) {
-    let mut answered: Vec<&Stored> = Vec::new();
+    let mut answered: Vec<&NamedMessage> = Vec::new();
     let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {
         // On a socket a continued message bears an id of the client's own until
@@ -222,8 +222,8 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
             }
             let message_id = asking.id.clone();
             match answer {
-                Answer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
-                Answer::Approval(answer) => {
+                CallAnswer::Tool(answer) => accepted.answers.push(Answered { message_id, answer }),
+                CallAnswer::Approval(answer) => {
                     accepted.approvals.push(Answered { message_id, answer });
                 }
             }
@@ -237,22 +237,25 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
         .collect();
     // With words of the user's beside the answers, those go on after the message.
     if let (Some(asking), true) = (answered.last(), accepted.new_user_messages.is_empty()) {
-        accepted.place = Place::Within(asking.id.clone());
+        accepted.place = TurnPosition::Within(asking.id.clone());
     }
 }
 
 /// The newest message that waits for this answer, of this kind.
-pub fn find_asking<'s>(stored: &'s [Stored], answer: &Answer) -> Option<&'s Stored> {
+pub fn find_asking<'s>(
+    stored: &'s [NamedMessage],
+    answer: &CallAnswer,
+) -> Option<&'s NamedMessage> {
     let fits = |open: &OpenCall| {
         open.tool_call_id == answer.tool_call_id()
             && match (&open.awaits, answer) {
-                (Awaits::Output, Answer::Tool(_)) => true,
-                (Awaits::Approval { approval_id }, Answer::Approval(answer)) => answer
+                (AwaitedAnswer::Output, CallAnswer::Tool(_)) => true,
+                (AwaitedAnswer::Approval { approval_id }, CallAnswer::Approval(answer)) => answer
                     .approval_id
                     .as_ref()
                     .is_none_or(|id| id == approval_id),
-                (Awaits::Output, Answer::Approval(_))
-                | (Awaits::Approval { .. }, Answer::Tool(_)) => false,
+                (AwaitedAnswer::Output, CallAnswer::Approval(_))
+                | (AwaitedAnswer::Approval { .. }, CallAnswer::Tool(_)) => false,
             }
     };
     stored

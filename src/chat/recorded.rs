@@ -1,9 +1,9 @@
 //! What the stock clients really send, recorded from `ai` 7.0.173 and `agents`
 //! 0.32.0 running against a server that listens; only their ids are shortened.
 
-use super::answers::{Answer, Outcome};
+use super::answers::{CallAnswer, ClientOutcome};
 use super::frames::incoming::{Incoming, parse_frame};
-use super::plan::{Accepted, Awaits, OpenCall, Place, Stored, plan};
+use super::plan::{Accepted, AwaitedAnswer, NamedMessage, OpenCall, TurnPosition, plan};
 use super::request::{ChatRequest, Trigger, parse_chat_request};
 
 fn request(body: &str) -> ChatRequest {
@@ -11,8 +11,8 @@ fn request(body: &str) -> ChatRequest {
 }
 
 /// The log as it was when the body came: `id` and what waits for the client.
-fn log(messages: &[(&str, Option<Awaits>)]) -> Vec<Stored> {
-    let stored = |(id, awaits): &(&str, Option<Awaits>)| Stored {
+fn log(messages: &[(&str, Option<AwaitedAnswer>)]) -> Vec<NamedMessage> {
+    let stored = |(id, awaits): &(&str, Option<AwaitedAnswer>)| NamedMessage {
         id: (*id).to_owned(),
         is_users: id.starts_with('u'),
         open: awaits
@@ -26,8 +26,8 @@ fn log(messages: &[(&str, Option<Awaits>)]) -> Vec<Stored> {
     messages.iter().map(stored).collect()
 }
 
-fn approval() -> Awaits {
-    Awaits::Approval {
+fn approval() -> AwaitedAnswer {
+    AwaitedAnswer::Approval {
         approval_id: "ap32".to_owned(),
     }
 }
@@ -54,7 +54,7 @@ fn http_a_first_message() {
     assert_eq!(request.session_id.as_ref().unwrap().as_str(), "s");
     let accepted = plan(&[], &request).unwrap();
     assert_eq!(new_ids(&accepted), ["u1"]);
-    assert_eq!(accepted.place, Place::AtLeaf);
+    assert_eq!(accepted.place, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -64,7 +64,7 @@ fn http_a_second_message() {
     );
     let accepted = plan(&log(&[("u1", None), ("a1", None)]), &request).unwrap();
     assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, Place::After("a1".to_owned()));
+    assert_eq!(accepted.place, TurnPosition::After("a1".to_owned()));
 }
 
 #[test]
@@ -74,15 +74,15 @@ fn http_a_client_tools_output() {
     );
     assert_eq!(request.client_tools.len(), 1);
     let accepted = plan(
-        &log(&[("u1", None), ("a1", Some(Awaits::Output))]),
+        &log(&[("u1", None), ("a1", Some(AwaitedAnswer::Output))]),
         &request,
     )
     .unwrap();
     assert!(matches!(
         &accepted.answers[0].answer.outcome,
-        Outcome::Output(value) if value.get() == r#"{"city":"Rome"}"#
+        ClientOutcome::Output(value) if value.get() == r#"{"city":"Rome"}"#
     ));
-    assert_eq!(accepted.place, Place::Within("a1".to_owned()));
+    assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
     assert!(accepted.edited.is_none());
 }
 
@@ -91,10 +91,10 @@ fn http_a_client_tools_error() {
     let request = request(
         r#"{"tools":[],"id":"s","messages":[{"parts":[{"type":"text","text":"Where am I?"}],"id":"u1","role":"user"},{"id":"a1","role":"assistant","parts":[{"type":"step-start"},{"type":"tool-place","toolCallId":"c1","state":"output-error","input":{},"errorText":"No signal."}]}],"trigger":"submit-message","messageId":"a1"}"#,
     );
-    let accepted = plan(&log(&[("a1", Some(Awaits::Output))]), &request).unwrap();
+    let accepted = plan(&log(&[("a1", Some(AwaitedAnswer::Output))]), &request).unwrap();
     assert!(matches!(
         &accepted.answers[0].answer.outcome,
-        Outcome::Error(text) if text == "No signal."
+        ClientOutcome::Error(text) if text == "No signal."
     ));
 }
 
@@ -107,7 +107,7 @@ fn http_an_approval_granted_and_declined() {
         let request = request(&body);
         let accepted = plan(&log(&[("u1", None), ("a1", Some(approval()))]), &request).unwrap();
         assert_eq!(accepted.approvals[0].answer.approved, approved);
-        assert_eq!(accepted.place, Place::Within("a1".to_owned()));
+        assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
     }
 }
 
@@ -128,12 +128,12 @@ fn http_regenerating() {
         r#"{"id":"s","messages":[{"parts":[{"type":"text","text":"Say it."}],"id":"u1","role":"user"}],"trigger":"regenerate-message"}"#,
     );
     let place = plan(&log, &unnamed).unwrap().place;
-    assert_eq!(place, Place::After("u1".to_owned()));
+    assert_eq!(place, TurnPosition::After("u1".to_owned()));
     let named = request(
         r#"{"id":"s","messages":[{"parts":[{"type":"text","text":"Say it."}],"id":"u1","role":"user"}],"trigger":"regenerate-message","messageId":"a1"}"#,
     );
     let place = plan(&log, &named).unwrap().place;
-    assert_eq!(place, Place::Beside("a1".to_owned()));
+    assert_eq!(place, TurnPosition::Beside("a1".to_owned()));
 }
 
 #[test]
@@ -144,7 +144,7 @@ fn http_an_edited_message() {
     let log = log(&[("u1", None), ("a1", None)]);
     let accepted = plan(&log, &request).unwrap();
     assert!(accepted.edited.is_some() && accepted.new_user_messages.is_empty());
-    assert_eq!(accepted.place, Place::After("u1".to_owned()));
+    assert_eq!(accepted.place, TurnPosition::After("u1".to_owned()));
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn socket_regenerating_names_no_message() {
     assert_eq!(request.trigger, Trigger::Regenerate { message_id: None });
     let log = log(&[("u1", None), ("a1", None)]);
     let place = plan(&log, &request).unwrap().place;
-    assert_eq!(place, Place::After("u1".to_owned()));
+    assert_eq!(place, TurnPosition::After("u1".to_owned()));
 }
 
 #[test]
@@ -181,7 +181,7 @@ fn socket_a_client_tools_output() {
         panic!("an answer")
     };
     assert!(continues && client_tools.len() == 1);
-    let log = log(&[("u1", None), ("a1", Some(Awaits::Output))]);
+    let log = log(&[("u1", None), ("a1", Some(AwaitedAnswer::Output))]);
     assert_eq!(super::plan::find_asking(&log, &answer).unwrap().id, "a1");
 }
 
@@ -191,7 +191,7 @@ fn socket_an_approval() {
     let Incoming::Answer { answer, .. } = parse_frame(frame) else {
         panic!("an answer")
     };
-    assert!(matches!(&answer, Answer::Approval(answer) if !answer.approved));
+    assert!(matches!(&answer, CallAnswer::Approval(answer) if !answer.approved));
     let log = log(&[("a1", Some(approval()))]);
     assert_eq!(super::plan::find_asking(&log, &answer).unwrap().id, "a1");
 }

@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 use super::chunks::Chunk;
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct RecountedMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Part<'a> {
+struct RecountedPart<'a> {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
@@ -27,25 +27,25 @@ struct Part<'a> {
     #[serde(borrow)]
     output: Option<&'a RawValue>,
     error_text: Option<String>,
-    approval: Option<Approval>,
+    approval: Option<RecountedApproval>,
     url: Option<String>,
     media_type: Option<String>,
 }
 
 #[derive(Deserialize)]
-struct Approval {
+struct RecountedApproval {
     id: String,
 }
 
 /// The chunks between `start` and the turn's own first step, and the ids of the
 /// calls among them. Parts of other kinds are left out: the history has them.
 pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
-    let message: Message<'_> =
-        serde_json::from_str(message_json).unwrap_or(Message { parts: Vec::new() });
+    let message: RecountedMessage<'_> =
+        serde_json::from_str(message_json).unwrap_or(RecountedMessage { parts: Vec::new() });
     let mut chunks = vec![Chunk::StartStep];
     let mut calls = Vec::new();
     for (index, part) in message.parts.into_iter().enumerate() {
-        if let Ok(part) = serde_json::from_str::<Part<'_>>(part.get()) {
+        if let Ok(part) = serde_json::from_str::<RecountedPart<'_>>(part.get()) {
             // Unlike any id that the turn itself gives its blocks.
             add(part, format!("e{index}"), &mut chunks, &mut calls);
         }
@@ -54,7 +54,7 @@ pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     (chunks, calls)
 }
 
-fn add(part: Part<'_>, id: String, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>) {
+fn add(part: RecountedPart<'_>, id: String, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>) {
     match (part.kind.as_str(), part.text) {
         ("step-start", _) if chunks.len() > 1 => {
             chunks.extend([Chunk::FinishStep, Chunk::StartStep]);

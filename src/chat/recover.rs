@@ -3,17 +3,17 @@
 
 use std::rc::Rc;
 
+use super::chunk_writer::ChunkWriter;
 use super::ending::write;
-use super::live::Running;
 use super::retell::retell;
-use super::speaker::Speaker;
+use super::running_turns::RunningTurn;
 use super::store::{count_recovery, delete_turn, find_turn, state_bytes};
 use super::turn::Turn;
 use crate::base::action::Action;
 use crate::base::database::atomically;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
-use crate::chat::room::Room;
+use crate::chat::turn_context::TurnContext;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
 
@@ -22,18 +22,18 @@ pub const MAX_RECOVERIES: i64 = 2;
 
 /// Takes up a turn that was cut off; gives its running end, to be driven by
 /// [`go_on`] once it is durable that it was counted. `None`: there is no such turn.
-pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
-    if room.desk.find(session_id).is_some() {
+pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
+    if context.turns.find(session_id).is_some() {
         return Ok(None);
     }
     // Before it is counted: to wait for room is no recovery.
-    let held = room.desk.find_room(0)?;
-    let Some(recoveries) = count_recovery(room.memory.db, session_id)? else {
+    let held = context.turns.reserve(0)?;
+    let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
         return Ok(None);
     };
-    let found = match find_turn(room.memory.db, session_id) {
+    let found = match find_turn(context.memory.db, session_id) {
         Err(error) if error.code == Code::CorruptRow || recoveries > MAX_RECOVERIES => {
-            close_unreadable(room, session_id)?;
+            close_unreadable(context, session_id)?;
             return Err(error);
         }
         found => found?,
@@ -42,24 +42,24 @@ pub fn take_up(room: Room<'_>, session_id: &Id) -> Result<Option<TakenUp>> {
         return Ok(None);
     };
     turn.resume();
-    let running = room.desk.begin(&turn, held, true);
+    let running = context.turns.begin(&turn, held, true);
     running.keeps(state_bytes(&turn));
-    let (speaker, chunks) = retell(&turn);
+    let (writer, chunks) = retell(&turn);
     for chunk in &chunks {
         running.push(chunk.json().into());
     }
-    Ok(Some(TakenUp {
+    Ok(Some(RecoveredTurn {
         running,
         turn,
         recoveries,
-        speaker,
+        writer,
     }))
 }
 
 /// Ends a turn that another build of this Worker began in a form unknown to this
 /// one: its session must not wait for it for ever.
-fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
-    let (db, host) = (room.memory.db, room.memory.host);
+fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
+    let (db, host) = (context.memory.db, context.memory.host);
     atomically(db, || {
         let said = NewEvent {
             content: Some("This answer was interrupted and could not be finished.".to_owned()),
@@ -71,22 +71,22 @@ fn close_unreadable(room: Room<'_>, session_id: &Id) -> Result<()> {
 }
 
 /// Stops a turn that was cut off and is not taken up; `false`: there is none.
-pub fn stop_cut_off(room: Room<'_>, session_id: &Id) -> Result<bool> {
-    if room.desk.find(session_id).is_some() {
+pub fn stop_cut_off(context: TurnContext<'_>, session_id: &Id) -> Result<bool> {
+    if context.turns.find(session_id).is_some() {
         return Ok(false);
     }
-    let Some(mut turn) = find_turn(room.memory.db, session_id)? else {
+    let Some(mut turn) = find_turn(context.memory.db, session_id)? else {
         return Ok(false);
     };
     turn.resume();
     turn.cancel();
-    write(&room.memory, &turn, true)?;
+    write(&context.memory, &turn, true)?;
     Ok(true)
 }
 
-pub struct TakenUp {
-    pub running: Rc<Running>,
+pub struct RecoveredTurn {
+    pub running: Rc<RunningTurn>,
     pub(super) turn: Turn,
     pub(super) recoveries: i64,
-    pub(super) speaker: Speaker,
+    pub(super) writer: ChunkWriter,
 }

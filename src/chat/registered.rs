@@ -12,7 +12,9 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
-use crate::base::outside::{Call, Failure, Limits, Outside, Place, Purpose, read_all};
+use crate::base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
+};
 use crate::base::settings::Setting;
 use crate::models::ToolDefinition;
 
@@ -21,7 +23,7 @@ pub const MAX_TOOLS: i64 = 128;
 
 /// What a tool may answer, and how long it may say nothing. One that trickles, or
 /// waits until it may leave, keeps its session waiting no longer than 5 minutes.
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 30_000,
     total_ms: Some(5 * 60_000),
@@ -40,7 +42,7 @@ pub const ORIGINS_SETTING: &str = Setting::ToolOrigins.name();
 
 /// Where a tool is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum At {
+pub enum ToolAddress {
     Service(String),
     Url(String),
 }
@@ -48,7 +50,7 @@ pub enum At {
 #[derive(Clone, Debug)]
 pub struct RegisteredTool {
     pub definition: ToolDefinition,
-    pub at: At,
+    pub at: ToolAddress,
     pub needs_approval: bool,
 }
 
@@ -72,8 +74,8 @@ pub struct ShownTool {
 impl RegisteredTool {
     pub fn show(self) -> ShownTool {
         let (service, url) = match self.at {
-            At::Service(binding) => (Some(binding), None),
-            At::Url(url) => (None, Some(url)),
+            ToolAddress::Service(binding) => (Some(binding), None),
+            ToolAddress::Url(url) => (None, Some(url)),
         };
         ShownTool {
             name: self.definition.name,
@@ -88,8 +90,8 @@ impl RegisteredTool {
     /// Tells where it is from any other place, and shows nobody where.
     pub fn fingerprint(&self) -> String {
         let (kind, place) = match &self.at {
-            At::Service(binding) => ("service", binding),
-            At::Url(url) => ("url", url),
+            ToolAddress::Service(binding) => ("service", binding),
+            ToolAddress::Url(url) => ("url", url),
         };
         let digest = Sha256::digest(format!("{kind} {place}"));
         let digits = digest.iter().take(FINGERPRINT_BYTES);
@@ -99,7 +101,7 @@ impl RegisteredTool {
     /// Calls it. What goes wrong is told to the model. `key` is this call's alone.
     pub async fn call(
         &self,
-        outside: &dyn Outside,
+        outbound: &dyn Outbound,
         agent_name: &str,
         session_id: &Id,
         arguments: &JsonObject,
@@ -115,13 +117,13 @@ impl RegisteredTool {
         }
         let name = &self.definition.name;
         let place = match &self.at {
-            At::Service(binding) => Place::Service {
+            ToolAddress::Service(binding) => Endpoint::Service {
                 binding: binding.clone(),
                 path: String::new(),
             },
             // The list may have become shorter since it was defined.
-            At::Url(url) => match check_url(outside, url) {
-                Ok(()) => Place::Url(url.clone()),
+            ToolAddress::Url(url) => match check_url(outbound, url) {
+                Ok(()) => Endpoint::Url(url.clone()),
                 Err(error) => return CallState::failed(error.message),
             },
         };
@@ -134,17 +136,17 @@ impl RegisteredTool {
         let Ok(body) = serde_json::to_string(&asked) else {
             return CallState::failed(format!("The call of `{name}` could not be written."));
         };
-        let call = Call {
-            purpose: Purpose::Work,
+        let call = OutboundRequest {
+            purpose: CallPurpose::Work,
             place,
             headers: vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())],
             body,
             limits: LIMITS,
         };
         let answer = async {
-            let mut answer = outside.send(call).await?;
+            let mut answer = outbound.send(call).await?;
             let bytes = read_all(answer.body.as_mut()).await?;
-            Ok::<_, Failure>((answer.status, answer.content_type, bytes))
+            Ok::<_, CallFailure>((answer.status, answer.content_type, bytes))
         };
         match answer.await {
             Ok((status, content_type, bytes)) => read_answer(name, status, &content_type, bytes),
@@ -183,7 +185,7 @@ fn done(output: String, is_json: bool) -> CallState {
 }
 
 /// Whether this Worker's operator lets tools be at this address.
-pub fn check_url(outside: &dyn Outside, url: &str) -> Result<()> {
+pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
     let refused = |message: String| Error::new(Code::Forbidden, message).with("field", "url");
     let Some(origin) = origin_of(url) else {
         return Err(Error::invalid(
@@ -191,7 +193,7 @@ pub fn check_url(outside: &dyn Outside, url: &str) -> Result<()> {
             "`url` must be an `https:` address without user or fragment; `http:` only of this machine.",
         ));
     };
-    let allowed = outside
+    let allowed = outbound
         .find_setting(Setting::ToolOrigins)
         .unwrap_or_default();
     let is_allowed = allowed
@@ -245,8 +247,8 @@ impl FromRow<'_> for RegisteredTool {
         let name = row.text(0)?;
         let damaged = || Error::corrupt_row(name, "tool");
         let at = match (row.find_text(3), row.find_text(4)) {
-            (Some(binding), _) => At::Service(binding.to_owned()),
-            (None, Some(url)) => At::Url(url.to_owned()),
+            (Some(binding), _) => ToolAddress::Service(binding.to_owned()),
+            (None, Some(url)) => ToolAddress::Url(url.to_owned()),
             (None, None) => return Err(damaged()),
         };
         Ok(Self {
@@ -271,8 +273,8 @@ pub fn load_tools(db: &dyn Database) -> Result<Vec<RegisteredTool>> {
 /// Defines a tool, or defines it anew.
 pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) -> Result<()> {
     let (service, url) = match &tool.at {
-        At::Service(binding) => (Some(binding.as_str()), None),
-        At::Url(url) => (None, Some(url.as_str())),
+        ToolAddress::Service(binding) => (Some(binding.as_str()), None),
+        ToolAddress::Url(url) => (None, Some(url.as_str())),
     };
     atomically(db, || {
         let sql = "SELECT count(*) FROM cf_agents_tools WHERE name <> ?1";

@@ -11,7 +11,7 @@ use serde::de::{self, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer as _};
 use serde_json::value::RawValue;
 
-use super::answers::{Answer, answers_in};
+use super::answers::{CallAnswer, answers_in};
 use super::client_tools::parse_client_tools;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -43,7 +43,7 @@ pub struct ChatRequest {
     /// The session; without it, the one that the address or the socket names.
     pub session_id: Option<Id>,
     pub trigger: Trigger,
-    pub messages: Vec<ChatMessage>,
+    pub messages: Vec<ClientMessage>,
     pub client_tools: Vec<ToolDefinition>,
     /// The field that brought the client's tools.
     pub tools_field: &'static str,
@@ -61,31 +61,31 @@ pub enum Trigger {
 
 /// A message as the client has it.
 #[derive(Debug)]
-pub struct ChatMessage {
+pub struct ClientMessage {
     /// Absent: nobody has named it yet. A user's message alone is held to ids.
     pub id: Option<Id>,
-    pub role: Role,
+    pub role: ClientRole,
     /// The whole message, as it was sent.
     pub text: JsonObject,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Role {
+pub enum ClientRole {
     User,
     Assistant,
     /// `system`, or what other clients may have.
     Other,
 }
 
-impl ChatMessage {
+impl ClientMessage {
     /// What it says of calls that may have been left to the client.
-    pub fn answers(&self) -> Vec<Answer> {
+    pub fn answers(&self) -> Vec<CallAnswer> {
         #[derive(Deserialize)]
         struct Parts<'a> {
             #[serde(borrow)]
             parts: Option<&'a RawValue>,
         }
-        if self.role != Role::Assistant {
+        if self.role != ClientRole::Assistant {
             return Vec::new();
         }
         let message: Option<Parts<'_>> = serde_json::from_str(self.text.as_str()).ok();
@@ -122,7 +122,7 @@ impl ChatRequest {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Body {
+struct ChatRequestBody {
     id: Option<Id>,
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_MESSAGES>")]
     messages: Option<Vec<JsonObject>>,
@@ -151,7 +151,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
             body.len(),
         ));
     }
-    let parsed: Body = json::parse(body)?;
+    let parsed: ChatRequestBody = json::parse(body)?;
     refuse_near_misses(body)?;
     let trigger = match parsed.trigger {
         None | Some(TriggerName::SubmitMessage) => Trigger::Submit {
@@ -238,7 +238,7 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
 }
 
 /// The messages of a list that a client sent, of a body or a frame.
-pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ChatMessage>> {
+pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ClientMessage>> {
     messages
         .into_iter()
         .enumerate()
@@ -246,7 +246,7 @@ pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ChatMessage>> {
         .collect()
 }
 
-fn parse_message(field: &str, text: JsonObject) -> Result<ChatMessage> {
+fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]
@@ -261,9 +261,9 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ChatMessage> {
     let head: Head<'_> = serde_json::from_str(text.as_str())
         .map_err(|_| wrong("id", "or its role is given twice"))?;
     let role = match head.role.map(RawValue::get) {
-        Some("\"user\"") => Role::User,
-        Some("\"assistant\"") => Role::Assistant,
-        Some(other) if other.starts_with('"') => Role::Other,
+        Some("\"user\"") => ClientRole::User,
+        Some("\"assistant\"") => ClientRole::Assistant,
+        Some(other) if other.starts_with('"') => ClientRole::Other,
         Some(_) => return Err(wrong("role", "must be a string")),
         None => return Err(wrong("role", "is missing")),
     };
@@ -272,11 +272,11 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ChatMessage> {
         Some(id) => match serde_json::from_str::<Id>(id.get()) {
             Ok(id) => Some(id),
             // The log names its own messages: this one is none of them.
-            Err(_) if role != Role::User => None,
+            Err(_) if role != ClientRole::User => None,
             Err(_) => return Err(wrong("id", "must be a string of 1 to 200 characters")),
         },
     };
-    Ok(ChatMessage { id, role, text })
+    Ok(ClientMessage { id, role, text })
 }
 
 fn parse_instructions(text: &RawValue) -> Result<Vec<String>> {

@@ -12,8 +12,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::speaker::{BAD_ARGUMENTS, parse_arguments};
-use crate::access::Reach;
+use super::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
+use crate::access::ModelReach;
 use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
@@ -23,7 +23,7 @@ use crate::log::event::NewEvent;
 use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
-use crate::models::{FinishReason, ToolDefinition, Usage};
+use crate::models::{FinishReason, TokenUsage, ToolDefinition};
 
 /// Calls of one step that are made; what a model asks for beyond is refused.
 pub const MAX_CALLS: usize = 64;
@@ -57,17 +57,17 @@ pub struct Turn {
     pub agent_memory: bool,
     /// Calls that the user has just declined: the log has it, the client is told.
     pub declined: Vec<String>,
-    pub steps: Vec<Step>,
-    pub usage: Usage,
+    pub steps: Vec<TurnStep>,
+    pub usage: TokenUsage,
 }
 
 /// One answer of the model and what became of its calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Step {
+pub struct TurnStep {
     pub text: String,
     pub reasoning: String,
-    pub calls: Vec<Call>,
+    pub calls: Vec<TurnCall>,
     /// Its calls stand in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
@@ -75,7 +75,7 @@ pub struct Step {
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Call {
+pub struct TurnCall {
     pub id: Id,
     pub name: Id,
     pub arguments: JsonObject,
@@ -133,15 +133,15 @@ impl CallState {
 
 /// What has to be done next.
 #[derive(Debug, PartialEq)]
-pub enum Next {
+pub enum NextAction {
     AskModel,
     /// Calls of the newest step, by their place in it.
     RunTools(Vec<usize>),
-    Finish(Ending),
+    Finish(TurnEnding),
 }
 
 #[derive(Debug, PartialEq)]
-pub enum Ending {
+pub enum TurnEnding {
     Said(FinishReason),
     /// The client or the user has to answer first.
     LeftToClient,
@@ -157,7 +157,7 @@ pub struct AskedCall {
 
 /// Who runs a tool.
 #[derive(Debug, PartialEq)]
-pub enum Runner {
+pub enum ToolRunner {
     Server,
     /// `asked_of`: what the tool is, so that the approval of another one of its
     /// name doesn't count.
@@ -171,17 +171,17 @@ pub enum Runner {
 
 impl Turn {
     /// How far its model reaches.
-    pub fn reach(&self) -> Reach {
+    pub fn reach(&self) -> ModelReach {
         match (&self.only_session, self.agent_memory) {
-            (None, _) => Reach::Agent,
-            (Some(_), true) => Reach::SessionAndMemory,
-            (Some(_), false) => Reach::Session,
+            (None, _) => ModelReach::Agent,
+            (Some(_), true) => ModelReach::SessionAndMemory,
+            (Some(_), false) => ModelReach::Session,
         }
     }
 
-    pub fn next(&self) -> Next {
+    pub fn next(&self) -> NextAction {
         let Some(step) = self.steps.last() else {
-            return Next::AskModel;
+            return NextAction::AskModel;
         };
         let waiting: Vec<usize> = step
             .calls
@@ -191,20 +191,20 @@ impl Turn {
             .map(|(index, _)| index)
             .collect();
         if !waiting.is_empty() {
-            return Next::RunTools(waiting);
+            return NextAction::RunTools(waiting);
         }
         if step.calls.iter().any(|call| call.state.is_open()) {
-            return Next::Finish(Ending::LeftToClient);
+            return NextAction::Finish(TurnEnding::LeftToClient);
         }
         if step.calls.is_empty() {
-            return Next::Finish(Ending::Said(
+            return NextAction::Finish(TurnEnding::Said(
                 step.finish_reason.unwrap_or(FinishReason::Stop),
             ));
         }
         if self.asked() >= self.max_steps {
-            return Next::Finish(Ending::StepLimit);
+            return NextAction::Finish(TurnEnding::StepLimit);
         }
-        Next::AskModel
+        NextAction::AskModel
     }
 
     /// Model calls that were answered so far: the number of the step that is on.
@@ -229,7 +229,7 @@ impl Turn {
         mut reasoning: String,
         asked: Vec<AskedCall>,
         finish_reason: FinishReason,
-        runner: &dyn Fn(&str) -> Runner,
+        runner: &dyn Fn(&str) -> ToolRunner,
         mint: &mut dyn FnMut() -> String,
     ) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
@@ -238,7 +238,7 @@ impl Turn {
             .enumerate()
             .filter_map(|(index, call)| decide(index, call, runner, mint))
             .collect();
-        self.steps.push(Step {
+        self.steps.push(TurnStep {
             text,
             reasoning,
             calls,
@@ -247,7 +247,7 @@ impl Turn {
         });
     }
 
-    pub fn add_usage(&mut self, usage: Usage) {
+    pub fn add_usage(&mut self, usage: TokenUsage) {
         self.usage.input_tokens += usage.input_tokens;
         self.usage.output_tokens += usage.output_tokens;
     }
@@ -284,14 +284,14 @@ impl Turn {
         if text.is_empty() && reasoning.is_empty() {
             return;
         }
-        self.steps.push(Step {
+        self.steps.push(TurnStep {
             text,
             reasoning,
-            ..Step::default()
+            ..TurnStep::default()
         });
     }
 
-    pub fn newest_calls(&mut self) -> &mut [Call] {
+    pub fn newest_calls(&mut self) -> &mut [TurnCall] {
         match self.steps.last_mut() {
             Some(step) => &mut step.calls,
             None => &mut [],
@@ -336,13 +336,13 @@ impl Turn {
         let mut messages = Vec::new();
         for step in &self.steps {
             if !step.is_logged && (!step.text.is_empty() || !step.calls.is_empty()) {
-                let calls: Vec<ToolCall> = step.calls.iter().map(Call::to_tool_call).collect();
+                let calls: Vec<ToolCall> = step.calls.iter().map(TurnCall::to_tool_call).collect();
                 messages.push(ContextMessage {
                     tool_calls: (!calls.is_empty()).then_some(calls),
                     ..ContextMessage::plain(Role::Assistant, step.text.clone())
                 });
             }
-            messages.extend(step.calls.iter().filter_map(Call::to_result_message));
+            messages.extend(step.calls.iter().filter_map(TurnCall::to_result_message));
         }
         messages
     }
@@ -355,7 +355,7 @@ impl Turn {
             if !step.is_logged {
                 events.extend(step.to_event(self.reach()));
             }
-            events.extend(step.calls.iter().filter_map(Call::to_result_event));
+            events.extend(step.calls.iter().filter_map(TurnCall::to_result_event));
         }
         if let (Some(first), false) = (events.first_mut(), self.is_continuation) {
             first.id = Id::parse(self.message_id.clone()).ok();
@@ -364,8 +364,8 @@ impl Turn {
     }
 }
 
-impl Step {
-    fn to_event(&self, reach: Reach) -> Option<NewEvent> {
+impl TurnStep {
+    fn to_event(&self, reach: ModelReach) -> Option<NewEvent> {
         if self.calls.is_empty() && self.text.is_empty() && self.reasoning.is_empty() {
             return None;
         }
@@ -394,7 +394,7 @@ impl Step {
                 note.bad_arguments.insert(id, text.clone());
             }
         }
-        let calls: Vec<ToolCall> = self.calls.iter().map(Call::to_tool_call).collect();
+        let calls: Vec<ToolCall> = self.calls.iter().map(TurnCall::to_tool_call).collect();
         let action = if calls.is_empty() {
             Action::AgentMessage
         } else {
@@ -409,7 +409,7 @@ impl Step {
     }
 }
 
-impl Call {
+impl TurnCall {
     fn to_tool_call(&self) -> ToolCall {
         ToolCall {
             id: self.id.clone(),
@@ -473,9 +473,9 @@ pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Not
 fn decide(
     index: usize,
     asked: AskedCall,
-    runner: &dyn Fn(&str) -> Runner,
+    runner: &dyn Fn(&str) -> ToolRunner,
     mint: &mut dyn FnMut() -> String,
-) -> Option<Call> {
+) -> Option<TurnCall> {
     let empty = || serde_json::from_str::<JsonObject>("{}").ok();
     let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
     let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
@@ -488,16 +488,16 @@ fn decide(
         CallState::failed(TOO_MANY)
     } else {
         match runner(name.as_str()) {
-            Runner::Server => CallState::Waiting,
-            Runner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
+            ToolRunner::Server => CallState::Waiting,
+            ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
                 approval_id: mint(),
                 asked_of: Some(asked_of),
             },
-            Runner::Client => CallState::LeftToClient,
-            Runner::Nobody(sentence) => CallState::failed(sentence),
+            ToolRunner::Client => CallState::LeftToClient,
+            ToolRunner::Nobody(sentence) => CallState::failed(sentence),
         }
     };
-    Some(Call {
+    Some(TurnCall {
         id,
         name,
         arguments,
@@ -544,19 +544,19 @@ mod tests {
             agent_memory: false,
             declined: Vec::new(),
             steps: Vec::new(),
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
         }
     }
 
     /// Tools are named by who runs them.
-    fn runner(name: &str) -> Runner {
+    fn runner(name: &str) -> ToolRunner {
         match name {
-            "server" => Runner::Server,
-            "asks" => Runner::ServerAfterApproval {
+            "server" => ToolRunner::Server,
+            "asks" => ToolRunner::ServerAfterApproval {
                 asked_of: "a tool".to_owned(),
             },
-            "client" => Runner::Client,
-            _ => Runner::Nobody("There is no such tool.".to_owned()),
+            "client" => ToolRunner::Client,
+            _ => ToolRunner::Nobody("There is no such tool.".to_owned()),
         }
     }
 
@@ -596,9 +596,12 @@ mod tests {
     #[test]
     fn an_answer_without_calls_is_the_end() {
         let mut turn = turn();
-        assert_eq!(turn.next(), Next::AskModel);
+        assert_eq!(turn.next(), NextAction::AskModel);
         answer(&mut turn, "Hi", &[]);
-        assert_eq!(turn.next(), Next::Finish(Ending::Said(FinishReason::Stop)));
+        assert_eq!(
+            turn.next(),
+            NextAction::Finish(TurnEnding::Said(FinishReason::Stop))
+        );
         let events = turn.events().unwrap();
         assert_eq!(events[0].id.as_ref().unwrap().as_str(), "m");
         assert_eq!(actions(&turn), ["agent_message"]);
@@ -608,11 +611,11 @@ mod tests {
     fn calls_are_made_and_the_model_is_asked_again() {
         let mut turn = turn();
         answer(&mut turn, "Let me see.", &["server", "nobody", "server"]);
-        assert_eq!(turn.next(), Next::RunTools(vec![0, 2]));
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0, 2]));
         turn.start_calls(&[0, 2]);
         turn.finish_call(0, done("one"));
         turn.finish_call(2, CallState::failed("no"));
-        assert_eq!(turn.next(), Next::AskModel);
+        assert_eq!(turn.next(), NextAction::AskModel);
         assert_eq!(
             actions(&turn),
             [
@@ -632,9 +635,9 @@ mod tests {
     fn what_is_left_to_the_client_or_the_user_ends_the_turn_once_the_rest_is_done() {
         let mut turn = turn();
         answer(&mut turn, "", &["client", "server", "asks"]);
-        assert_eq!(turn.next(), Next::RunTools(vec![1]));
+        assert_eq!(turn.next(), NextAction::RunTools(vec![1]));
         turn.finish_call(1, done("x"));
-        assert_eq!(turn.next(), Next::Finish(Ending::LeftToClient));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::LeftToClient));
         let events = turn.events().unwrap();
         assert_eq!(events.len(), 2);
         let note = events[0].note.as_ref().unwrap();
@@ -645,28 +648,28 @@ mod tests {
     fn the_steps_are_counted() {
         let mut turn = turn();
         for _ in 0..3 {
-            assert_eq!(turn.next(), Next::AskModel);
+            assert_eq!(turn.next(), NextAction::AskModel);
             answer(&mut turn, "", &["server"]);
             turn.finish_call(0, done("x"));
         }
-        assert_eq!(turn.next(), Next::Finish(Ending::StepLimit));
+        assert_eq!(turn.next(), NextAction::Finish(TurnEnding::StepLimit));
     }
 
     #[test]
     fn approved_calls_are_no_step_of_the_models() {
         let mut turn = turn();
         turn.is_continuation = true;
-        let mut step = Step {
+        let mut step = TurnStep {
             is_logged: true,
-            ..Step::default()
+            ..TurnStep::default()
         };
         let mut source = self::turn();
         answer(&mut source, "", &["server"]);
         step.calls = source.steps.remove(0).calls;
         turn.steps.push(step);
-        assert_eq!(turn.next(), Next::RunTools(vec![0]));
+        assert_eq!(turn.next(), NextAction::RunTools(vec![0]));
         turn.finish_call(0, done("paid"));
-        assert_eq!(turn.next(), Next::AskModel);
+        assert_eq!(turn.next(), NextAction::AskModel);
         answer(&mut turn, "Done.", &[]);
         assert_eq!(actions(&turn), ["tool_result", "agent_message"]);
         assert!(turn.events().unwrap()[0].id.is_none());
@@ -682,7 +685,7 @@ mod tests {
         let stored = serde_json::to_string(&turn).unwrap();
         let mut turn: Turn = serde_json::from_str(&stored).unwrap();
         turn.resume();
-        assert_eq!(turn.next(), Next::RunTools(vec![2]));
+        assert_eq!(turn.next(), NextAction::RunTools(vec![2]));
         let calls = turn.newest_calls();
         assert_eq!(calls[0].state, done("one"));
         assert_eq!(calls[1].state, CallState::failed(CUT_OFF));
@@ -720,7 +723,7 @@ mod tests {
             &runner,
             &mut || String::new(),
         );
-        assert_eq!(turn.next(), Next::AskModel);
+        assert_eq!(turn.next(), NextAction::AskModel);
         let events = turn.events().unwrap();
         assert_eq!(events[0].note.as_ref().unwrap().bad_arguments["c"], "[1");
         assert_eq!(events[1].content.as_deref(), Some(BAD_ARGUMENTS));
@@ -731,7 +734,7 @@ mod tests {
     fn too_many_calls_are_refused_one_by_one() {
         let mut turn = turn();
         answer(&mut turn, "", &["server"; 70]);
-        assert_eq!(turn.next(), Next::RunTools((0..MAX_CALLS).collect()));
+        assert_eq!(turn.next(), NextAction::RunTools((0..MAX_CALLS).collect()));
         assert_eq!(
             turn.newest_calls()[MAX_CALLS].state,
             CallState::failed(TOO_MANY)

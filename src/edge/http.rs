@@ -13,8 +13,8 @@ use worker::{Delay, console_error, web_sys};
 
 use super::storage::Meter;
 use super::stream;
-use crate::base::budget::{Hold, REQUESTS, SMALL_BYTES};
-use crate::base::database::Text;
+use crate::base::budget::{REQUESTS, Reservation, SMALL_BYTES};
+use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
 
 #[wasm_bindgen]
@@ -45,20 +45,20 @@ extern "C" {
 }
 
 /// Why a response could not be built: never the caller's doing.
-type Built = Result<web_sys::Response, JsValue>;
+pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
 /// An answer that is made up in one go is there twice while it is sent: as the
 /// string, and as its bytes. A longer one is sent piece by piece.
 const MAX_WHOLE_UNITS: u32 = 256 << 10;
 
 /// `hold` is the room that the answer takes until it is sent.
-pub fn answer(body: &Text, meter: &Meter, hold: Hold) -> Built {
+pub fn answer(body: &SqlText, meter: &Meter, reservation: Reservation) -> ResponseResult {
     let pieces = match body {
-        Text::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
+        SqlText::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
             return respond(200, body, Some(meter), &[]);
         }
-        Text::Js(text) => stream::of_text(text.clone(), hold),
-        Text::Long(text) => stream::of_bytes(Rc::clone(text), hold),
+        SqlText::Js(text) => stream::of_text(text.clone(), reservation),
+        SqlText::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
     };
     match pieces {
         Ok(body) => stream(&body, meter, &[]),
@@ -68,19 +68,19 @@ pub fn answer(body: &Text, meter: &Meter, hold: Hold) -> Built {
 
 /// Room for an answer until it is sent. Where there is none, a request that
 /// changed nothing is to be sent again; what was changed is said in any case.
-pub fn hold_answer(body: &Text, may_be_repeated: bool) -> Result<Hold> {
+pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservation> {
     let bytes = match body {
         // Two bytes a unit, as JavaScript keeps what is not Latin.
-        Text::Js(text) => text.length() as usize * 2,
-        Text::Long(text) => text.capacity(),
+        SqlText::Js(text) => text.length() as usize * 2,
+        SqlText::Long(text) => text.capacity(),
     };
-    match Hold::for_request(bytes) {
-        Err(_) if !may_be_repeated => Ok(Hold::anyway(&REQUESTS, bytes)),
+    match Reservation::for_request(bytes) {
+        Err(_) if !may_be_repeated => Ok(Reservation::anyway(&REQUESTS, bytes)),
         held => held,
     }
 }
 
-pub fn refuse(error: &Error, meter: Option<&Meter>) -> Built {
+pub fn refuse(error: &Error, meter: Option<&Meter>) -> ResponseResult {
     if error.cause.is_some() {
         // Here alone: this is where an error leaves.
         log(error);
@@ -108,30 +108,35 @@ pub fn log(error: &Error) {
     console_error!("{}: {cause}", error.code.name());
 }
 
-pub fn respond(status: u16, body: &Text, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Built {
+pub fn respond(
+    status: u16,
+    body: &SqlText,
+    meter: Option<&Meter>,
+    extra: &[(&str, &str)],
+) -> ResponseResult {
     let init = init(status, meter, extra)?;
     let body = match body {
-        Text::Js(text) => text.clone(),
-        Text::Long(text) => JsString::from(text.as_str()),
+        SqlText::Js(text) => text.clone(),
+        SqlText::Long(text) => JsString::from(text.as_str()),
     };
     Ok(RawResponse::new(&body, &init).unchecked_into())
 }
 
 /// Nothing to say, and nothing wrong.
-pub fn nothing(meter: &Meter) -> Built {
+pub fn nothing(meter: &Meter) -> ResponseResult {
     let init = init(204, Some(meter), &[])?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
 /// Headers alone.
-pub fn nothing_but(headers: &[(&str, &str)]) -> Built {
+pub fn nothing_but(headers: &[(&str, &str)]) -> ResponseResult {
     let init = init(204, None, headers)?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
 /// An answer whose body is written piece by piece, as it is read. Its headers
 /// say what it has cost up to its start.
-pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> Built {
+pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> ResponseResult {
     let init = init(200, Some(meter), headers)?;
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
@@ -177,12 +182,12 @@ const FIRST_PIECE_BYTES: u32 = 4 << 10;
 const MAX_READING_MS: u64 = 60_000;
 
 /// A request's body, a piece at a time.
-pub struct Body {
+pub struct RequestBody {
     reader: Option<ByteReader>,
     buffer: ArrayBuffer,
 }
 
-impl Body {
+impl RequestBody {
     pub fn new(request: &web_sys::Request) -> Result<Self> {
         let reader = match request.body() {
             Some(stream) => Some(ByteReader::new(&stream).map_err(|_| lost())?),
@@ -250,7 +255,7 @@ fn lost() -> Error {
 pub async fn discard(request: &web_sys::Request) {
     let limit = Some(MAX_DISCARDED_BYTES);
     if announced(request) <= limit
-        && let Ok(mut body) = Body::new(request)
+        && let Ok(mut body) = RequestBody::new(request)
     {
         body.discard().await;
     }
@@ -262,32 +267,32 @@ fn announced(request: &web_sys::Request) -> Option<usize> {
 }
 
 /// A body, and the room that it takes for as long as it is worked on.
-pub struct Received {
+pub struct ReceivedBody {
     pub bytes: Vec<u8>,
-    pub hold: Hold,
+    pub reservation: Reservation,
 }
 
-impl Received {
+impl ReceivedBody {
     pub fn nothing() -> Result<Self> {
         Ok(Self {
             bytes: Vec::new(),
-            hold: Hold::for_request(0)?,
+            reservation: Reservation::for_request(0)?,
         })
     }
 }
 
 /// The whole body: `payload_too_large` beyond `limit`, `rate_limited` where there
 /// is no room for it now. Neither reads it first.
-pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Received> {
+pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<ReceivedBody> {
     let announced = announced(request);
     let stream = request.body();
     let Some(stream) = stream.filter(|_| limit > 0) else {
-        return Received::nothing();
+        return ReceivedBody::nothing();
     };
     if let Some(announced) = announced.filter(|bytes| *bytes <= SMALL_BYTES.min(limit)) {
         return read_at_once(&stream, announced).await;
     }
-    let mut body = Body::new(request)?;
+    let mut body = RequestBody::new(request)?;
     let read = read_within(&mut body, announced, limit).await;
     if read.is_err() {
         body.discard().await;
@@ -297,11 +302,11 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
 
 /// A short body, in one go. It takes no room that others could want, so that it needs
 /// no deadline. Bytes beyond those that were announced are not looked at.
-async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<Received> {
+async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<ReceivedBody> {
     let reader = ByteReader::new(stream).map_err(|_| lost())?;
     let length = u32::try_from(announced).map_err(|_| lost())?;
     if length == 0 {
-        return Received::nothing();
+        return ReceivedBody::nothing();
     }
     let reading = reader.read_at_least(length, &Uint8Array::new_with_length(length));
     let read = JsFuture::from(reading).await.map_err(|_| lost())?;
@@ -310,18 +315,22 @@ async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Res
     if bytes.length() < length {
         return Err(lost());
     }
-    Ok(Received {
+    Ok(ReceivedBody {
         bytes: bytes.to_vec(),
-        hold: Hold::for_request(announced)?,
+        reservation: Reservation::for_request(announced)?,
     })
 }
 
-async fn read_within(body: &mut Body, announced: Option<usize>, limit: usize) -> Result<Received> {
+async fn read_within(
+    body: &mut RequestBody,
+    announced: Option<usize>,
+    limit: usize,
+) -> Result<ReceivedBody> {
     if let Some(announced) = announced {
         check_length(limit, announced)?;
     }
-    let hold = Hold::for_request(announced.unwrap_or(0))?;
-    let reading = Box::pin(gather(body, announced.unwrap_or(0), limit, hold));
+    let reservation = Reservation::for_request(announced.unwrap_or(0))?;
+    let reading = Box::pin(gather(body, announced.unwrap_or(0), limit, reservation));
     let deadline = Box::pin(Delay::from(Duration::from_millis(MAX_READING_MS)));
     match select(reading, deadline).await {
         Either::Left((received, _)) => received,
@@ -332,23 +341,28 @@ async fn read_within(body: &mut Body, announced: Option<usize>, limit: usize) ->
     }
 }
 
-async fn gather(body: &mut Body, announced: usize, limit: usize, hold: Hold) -> Result<Received> {
+async fn gather(
+    body: &mut RequestBody,
+    announced: usize,
+    limit: usize,
+    reservation: Reservation,
+) -> Result<ReceivedBody> {
     let mut bytes = Vec::new();
     bytes.reserve_exact(announced);
-    let mut hold = hold;
+    let mut reservation = reservation;
     while let Some(piece) = body.next().await? {
         let length = bytes.len() + piece.len();
         check_length(limit, length)?;
         if length > bytes.capacity() {
             // Grown by a quarter, and the room for it taken first.
             let capacity = (length + length / 4).min(limit);
-            drop(hold);
-            hold = Hold::for_request(capacity)?;
+            drop(reservation);
+            reservation = Reservation::for_request(capacity)?;
             bytes.reserve_exact(capacity - bytes.len());
         }
         bytes.extend_from_slice(&piece);
     }
-    Ok(Received { bytes, hold })
+    Ok(ReceivedBody { bytes, reservation })
 }
 
 fn check_length(limit: usize, actual: usize) -> Result<()> {

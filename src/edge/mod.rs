@@ -1,12 +1,12 @@
 //! Workers: the only part that names the `worker` crate. It carries requests
 //! in, answers out, and statements to the object's storage; it decides nothing.
 
+mod cors;
 mod host;
 mod http;
 mod object;
-mod outside;
+mod outbound;
 mod router;
-mod sharing;
 mod site;
 mod sockets;
 mod storage;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use js_sys::Reflect;
 
 use self::host::Runtime;
-use crate::access::{self, Caller, Policy, Visit};
+use crate::access::{self, Caller, Policy, RequestOrigin};
 use crate::api::route::Route;
 use crate::base::error::Result;
 use crate::base::settings::Setting;
@@ -35,7 +35,7 @@ fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Resul
     if policy.asks_whence() {
         let (host, origin, fetch_site) =
             (header("host"), header("origin"), header("sec-fetch-site"));
-        policy.admit(&Visit {
+        policy.admit(&RequestOrigin {
             host: host.as_deref(),
             origin: origin.as_deref(),
             fetch_site: fetch_site.as_deref(),

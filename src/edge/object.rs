@@ -13,32 +13,32 @@ use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
 use super::host::Runtime;
-use super::outside::Bindings;
+use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle, wake_at};
-use super::{http, identify, policy, sharing, site, stream, tasks, transfer};
+use super::{cors, http, identify, policy, site, stream, tasks, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
-use crate::api::listening::Listening;
+use crate::api::listener::TurnListener;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::messages::get_messages;
 use crate::api::route::{self, Route};
 use crate::api::socket;
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
-use crate::api::turns::{Begun, Work, begin_chat, resume_chat, run, take_up_some};
-use crate::base::budget::Hold;
+use crate::api::turns::{BegunTurn, TurnWork, begin_chat, resume_chat, run, take_up_some};
+use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
-use crate::base::outside::Outside as _;
+use crate::base::outbound::Outbound as _;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
-use crate::chat::live::Desk;
-use crate::context::compaction::auto::Watch;
+use crate::chat::running_turns::RunningTurns;
+use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::search::build::{BITES_A_WAKE, bite};
+use crate::search::build::{BATCHES_PER_WAKE, build_batch};
 use crate::store::schema;
 
 /// How long after a turn began, or was seen running, the object is woken to look
@@ -58,14 +58,14 @@ struct Object {
     state: DurableObjectState,
     storage: Storage,
     policy: Rc<Policy>,
-    outside: Bindings,
+    outbound: Bindings,
     sockets: Sockets,
     /// The name it is addressed by; an object made without one answers to its id.
     name: String,
     /// Whether its tables are known to be this build's.
     is_migrated: Cell<bool>,
-    watch: Watch,
-    desk: Desk,
+    compactions: CompactionTracker,
+    turns: RunningTurns,
     /// Whether turns that were cut off are to be looked for.
     is_look_due: Cell<bool>,
     /// When listeners were looked at last.
@@ -83,15 +83,15 @@ impl SessionAgent {
         let object = Object {
             storage: JsValue::from(state.storage()?).unchecked_into(),
             policy: policy(&env),
-            outside: Bindings::new(&env),
+            outbound: Bindings::new(&env),
             sockets,
             name: match id.name() {
                 Some(name) => name,
                 None => id.to_string()?,
             },
             is_migrated: Cell::new(false),
-            watch: Watch::default(),
-            desk: Desk::default(),
+            compactions: CompactionTracker::default(),
+            turns: RunningTurns::default(),
             is_look_due: Cell::new(false),
             looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
@@ -139,11 +139,11 @@ impl Object {
         self: &Rc<Self>,
         request: web_sys::Request,
     ) -> Result<web_sys::Response, JsValue> {
-        let shared = sharing::find(&self.policy, &request);
-        if let Some(answer) = sharing::answer_preflight(&shared, &request) {
+        let shared = cors::find(&self.policy, &request);
+        if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        sharing::mark(self.answer(request).await?, &shared)
+        cors::mark(self.answer(request).await?, &shared)
     }
 
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
@@ -158,7 +158,7 @@ impl Object {
         self.cut_off_silent();
         self.look();
         // Those that run, or are still read, are looked after, too.
-        if self.desk.is_busy() {
+        if self.turns.is_busy() {
             self.look_later().await;
         }
         self.go_on_indexing().await;
@@ -175,7 +175,7 @@ impl Object {
             return;
         }
         // Whose answer it would be is inside, and there is no room to look.
-        let Ok(hold) = Hold::for_request(length) else {
+        let Ok(reservation) = Reservation::for_request(length) else {
             sockets::close_with(
                 socket,
                 1013,
@@ -186,7 +186,7 @@ impl Object {
         if let Err(error) = self.hear(socket, &String::from(text)).await {
             http::log(&error);
         }
-        drop(hold);
+        drop(reservation);
     }
 
     async fn answer(
@@ -197,27 +197,27 @@ impl Object {
         let handled = self.handle(request, &db).await;
         self.look_once();
         match handled {
-            Ok(Answer::Reply(reply, hold)) => {
+            Ok(ObjectAnswer::Reply(reply, reservation)) => {
                 if let Some(grown) = reply.grown {
                     self.begin_follow_up(grown);
                 }
                 if reply.indexing_goes_on {
                     self.index_soon();
                 }
-                http::answer(&reply.body, &db.meter, hold)
+                http::answer(&reply.body, &db.meter, reservation)
             }
-            Ok(Answer::Stream(body)) => {
+            Ok(ObjectAnswer::Stream(body)) => {
                 let headers = [("content-type", "application/x-ndjson")];
                 http::stream(&body, &db.meter, &headers)
             }
-            Ok(Answer::Turn(begun)) => {
+            Ok(ObjectAnswer::Turn(begun)) => {
                 if let Some(work) = begun.work {
                     self.begin(work);
                 }
-                answer_turn(begun.listening, &db)
+                answer_turn(begun.listener, &db)
             }
-            Ok(Answer::Nothing) => http::nothing(&db.meter),
-            Ok(Answer::Response(response)) => response,
+            Ok(ObjectAnswer::Nothing) => http::nothing(&db.meter),
+            Ok(ObjectAnswer::Response(response)) => response,
             Err(error) => http::refuse(&error, Some(&db.meter)),
         }
     }
@@ -229,18 +229,18 @@ impl Object {
     }
 
     async fn hear(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
-        let Some(seat) = sockets::find_seat(socket) else {
+        let Some(state) = sockets::find_state(socket) else {
             socket.close(1011, "").map_err(sockets::failed)?;
             return Ok(());
         };
-        if seat.has_expired(Runtime.now_ms()) {
+        if state.has_expired(Runtime.now_ms()) {
             sockets::close_expired(socket);
             return Ok(());
         }
         let db = Sqlite::new(&self.storage);
         self.get_ready(&db)?;
-        let caller = seat.caller();
-        let heard = socket::hear(&self.agent(&db, &caller, &[]), &seat, text).await;
+        let caller = state.caller();
+        let heard = socket::hear(&self.agent(&db, &caller, &[]), &state, text).await;
         self.look_once();
         let heard = heard?;
         // First, so that a socket that is gone doesn't keep it from running; it says
@@ -251,8 +251,8 @@ impl Object {
         for reply in heard.replies {
             socket.send(&reply).map_err(sockets::failed)?;
         }
-        if let Some(seat) = &heard.seat {
-            sockets::keep(socket, seat).map_err(sockets::failed)?;
+        if let Some(state) = &heard.state {
+            sockets::keep(socket, state).map_err(sockets::failed)?;
         }
         if let Some(grown) = heard.grown {
             self.begin_follow_up(grown);
@@ -267,18 +267,18 @@ impl Object {
     }
 }
 
-enum Answer {
+enum ObjectAnswer {
     /// With the room that it takes until it is sent.
-    Reply(Reply, Hold),
+    Reply(Reply, Reservation),
     /// A body that is read as it is sent.
     Stream(JsValue),
-    Turn(Begun),
+    Turn(BegunTurn),
     Nothing,
     Response(Result<web_sys::Response, JsValue>),
 }
 
-fn answer_turn(listening: Listening, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
-    match stream::of_events(listening) {
+fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
+    match stream::of_events(listener) {
         Ok(body) => http::stream(&body, &db.meter, &HEADERS),
         Err(error) => http::refuse(&error, Some(&db.meter)),
     }
@@ -300,12 +300,12 @@ impl Object {
     }
 
     /// Runs a turn, whether or not its client stays.
-    fn begin(self: &Rc<Self>, work: Work) {
+    fn begin(self: &Rc<Self>, work: TurnWork) {
         // Beside the turn: its model is not kept waiting for the alarm to be set.
         self.begin_look_later();
         let object = Rc::clone(self);
         self.keep(async move {
-            if matches!(work, Work::TakeUp(_))
+            if matches!(work, TurnWork::TakeUp(_))
                 && let Err(error) = settle(&object.storage).await
             {
                 // Whoever waits for the turn hears its end all the same.
@@ -356,20 +356,20 @@ impl Object {
             operations: OPERATIONS,
             policy: &self.policy,
             caller,
-            outside: &self.outside,
-            watch: &self.watch,
-            desk: &self.desk,
+            outbound: &self.outbound,
+            compactions: &self.compactions,
+            turns: &self.turns,
             audience: &self.sockets,
             via,
         }
     }
 
-    async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<Answer> {
+    async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
         if site::is_public(&route)
             && let Some(response) = site::serve(&route)
         {
-            return Ok(Answer::Response(response));
+            return Ok(ObjectAnswer::Response(response));
         }
         if route.agent().is_some_and(|agent| agent != self.name) {
             return Err(Error::invalid(
@@ -379,7 +379,7 @@ impl Object {
         }
         let caller = identify(&self.policy, &route, &request)?;
         if let Some(response) = site::serve(&route) {
-            return Ok(Answer::Response(response));
+            return Ok(ObjectAnswer::Response(response));
         }
         let limit = match admit(&caller, &route) {
             Ok(limit) => limit,
@@ -397,10 +397,13 @@ impl Object {
         }
         // An import reads its body itself, bit by bit.
         let (body, pieces) = match route {
-            Route::Import { .. } => (http::Received::nothing()?, Some(http::Body::new(&request)?)),
+            Route::Import { .. } => (
+                http::ReceivedBody::nothing()?,
+                Some(http::RequestBody::new(&request)?),
+            ),
             _ => (http::read_body(&request, limit).await?, None),
         };
-        let http::Received { bytes, hold } = body;
+        let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
         self.get_ready(db)?;
         let agent = self.agent(db, &caller, &via);
@@ -409,7 +412,7 @@ impl Object {
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
             Route::Export { session_id, .. } => {
                 let export = begin_export(&agent, session_id)?;
-                return transfer::to_stream(&self.storage, export).map(Answer::Stream);
+                return transfer::to_stream(&self.storage, export).map(ObjectAnswer::Stream);
             }
             Route::Import {
                 session_id,
@@ -420,11 +423,11 @@ impl Object {
                 transfer::receive(db, import, pieces).await?
             }
             Route::Chat { session_id, .. } => {
-                return begin_chat(&agent, &session_id, bytes).map(Answer::Turn);
+                return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);
             }
             Route::Resume { session_id, .. } => {
                 let begun = resume_chat(&agent, &session_id)?;
-                return Ok(begun.map_or(Answer::Nothing, Answer::Turn));
+                return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
             }
             Route::Health | Route::OpenApi | Route::Console | Route::Socket { .. } => {
                 return Err(Error::storage(
@@ -435,9 +438,9 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
-        drop(hold);
-        let hold = http::hold_answer(&reply.body, may_be_repeated)?;
-        Ok(Answer::Reply(reply, hold))
+        drop(reservation);
+        let reservation = http::reserve_answer(&reply.body, may_be_repeated)?;
+        Ok(ObjectAnswer::Reply(reply, reservation))
     }
 
     fn open_socket(
@@ -445,18 +448,18 @@ impl Object {
         agent: &Agent<'_>,
         session_id: String,
         request: &web_sys::Request,
-    ) -> Result<Answer> {
+    ) -> Result<ObjectAnswer> {
         let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
         if !upgrade.eq_ignore_ascii_case("websocket") {
             return Err(route::nothing_here());
         }
-        let seat = socket::open(agent, session_id)?;
-        socket::check_sockets(self.sockets.count(&seat.session_id))?;
+        let state = socket::open(agent, session_id)?;
+        socket::check_sockets(self.sockets.count(&state.session_id))?;
         let offered = http::find_header(request, "sec-websocket-protocol");
         let (_, protocol) = access::find_subprotocol(offered.as_deref());
-        let greeting = socket::greet(agent, &seat)?;
-        Ok(Answer::Response(
-            self.sockets.open(&seat, &greeting, protocol),
+        let greeting = socket::greet(agent, &state)?;
+        Ok(ObjectAnswer::Response(
+            self.sockets.open(&state, &greeting, protocol),
         ))
     }
 
@@ -472,7 +475,7 @@ impl Object {
         let now_ms = Runtime.now_ms();
         if now_ms - self.looked_at_ms.get() >= LOOK_AFTER_MS {
             self.looked_at_ms.set(now_ms);
-            self.desk.cut_off_silent();
+            self.turns.cut_off_silent();
         }
     }
 
@@ -506,13 +509,13 @@ impl Object {
     /// Puts more of what searches have asked for into the index, requests served
     /// between any two bites, and has the object woken for the rest.
     async fn go_on_indexing(&self) {
-        for _ in 0..BITES_A_WAKE {
+        for _ in 0..BATCHES_PER_WAKE {
             // Emptied meanwhile: there is nothing to index, and no table for it.
             if !self.is_migrated.get() {
                 return;
             }
-            match bite(&Sqlite::new(&self.storage)) {
-                Ok(true) => self.outside.sleep(0).await,
+            match build_batch(&Sqlite::new(&self.storage)) {
+                Ok(true) => self.outbound.sleep(0).await,
                 Ok(false) => return,
                 // The next search tries again, and says so if it fails.
                 Err(error) => return http::log(&error),
@@ -524,7 +527,7 @@ impl Object {
     async fn empty(&self) -> Result<()> {
         self.is_migrated.set(false);
         self.is_look_due.set(false);
-        self.desk.cancel_all();
+        self.turns.cancel_all();
         empty(&self.storage).await?;
         // Its alarm is gone with it.
         self.wakes_at_ms.set(0);

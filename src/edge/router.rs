@@ -9,8 +9,9 @@ use js_sys::Promise;
 use wasm_bindgen::prelude::*;
 use worker::{Env, event, web_sys};
 
-use super::{http, identify, policy, sharing, site, tasks};
-use crate::access::{Policy, Sharing};
+use super::http::ResponseResult;
+use super::{cors, http, identify, policy, site, tasks};
+use crate::access::{CorsPolicy, Policy};
 use crate::api::door::admit;
 use crate::api::route;
 use crate::base::error::Error;
@@ -43,14 +44,12 @@ extern "C" {
 thread_local! {
     /// Made once, and bound to what a request's page is told: a closure a request
     /// would have to be kept until the answer is there.
-    static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> Built> =
+    static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> ResponseResult> =
         Closure::new(|is_on, origin, thrown: JsValue| {
             let answer = http::refuse(&lost(&thrown), None)?;
-            sharing::mark(answer, &Sharing { is_on, origin })
+            cors::mark(answer, &CorsPolicy { is_on, origin })
         });
 }
-
-type Built = Result<web_sys::Response, JsValue>;
 
 #[event(start)]
 fn start() {
@@ -61,34 +60,36 @@ fn start() {
 #[wasm_bindgen]
 pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise {
     let policy = policy(&env);
-    let shared = sharing::find(&policy, &request);
-    if let Some(answer) = sharing::answer_preflight(&shared, &request) {
+    let shared = cors::find(&policy, &request);
+    if let Some(answer) = cors::answer_preflight(&shared, &request) {
         return settled(answer);
     }
     match answer(request, &env, &policy) {
         // The object marks its answers; that it gave none is said here.
-        Answered::ByObject(answer) => REFUSE.with(|refuse| {
+        RoutedAnswer::ByObject(answer) => REFUSE.with(|refuse| {
             let refuse: &Refuse = refuse.as_ref().unchecked_ref();
             answer.catch(&refuse.bind(&JsValue::UNDEFINED, shared.is_on, shared.origin))
         }),
-        Answered::Here(answer) => settled(answer.and_then(|answer| sharing::mark(answer, &shared))),
-        Answered::Refused(request, error) => tasks::promise(async move {
+        RoutedAnswer::Here(answer) => {
+            settled(answer.and_then(|answer| cors::mark(answer, &shared)))
+        }
+        RoutedAnswer::Refused(request, error) => tasks::promise(async move {
             http::discard(&request).await;
             let answer = http::refuse(&error, None)?;
-            sharing::mark(answer, &shared).map(JsValue::from)
+            cors::mark(answer, &shared).map(JsValue::from)
         }),
     }
 }
 
-enum Answered {
-    Here(Built),
+enum RoutedAnswer {
+    Here(ResponseResult),
     /// After what it still sends.
     Refused(web_sys::Request, Error),
     ByObject(Answer),
 }
 
-fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> Answered {
-    let refused = |error: &Error| Answered::Here(http::refuse(error, None));
+fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer {
+    let refused = |error: &Error| RoutedAnswer::Here(http::refuse(error, None));
     let route = match route::parse(&request.method(), &request.url()) {
         Ok(route) => route,
         Err(error) => return refused(&error),
@@ -99,14 +100,14 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> Answered {
             Err(error) => return refused(&error),
         };
         if let Err(error) = admit(&caller, &route) {
-            return Answered::Refused(request, error);
+            return RoutedAnswer::Refused(request, error);
         }
     }
     if let Some(response) = site::serve(&route) {
-        return Answered::Here(response);
+        return RoutedAnswer::Here(response);
     }
     match forward(&request, env, route.agent().unwrap_or_default()) {
-        Ok(answer) => Answered::ByObject(answer),
+        Ok(answer) => RoutedAnswer::ByObject(answer),
         Err(error) => refused(&lost(&error)),
     }
 }
@@ -123,7 +124,7 @@ fn lost(thrown: &JsValue) -> Error {
     Error::storage(format!("the object gave no answer: {thrown:?}"))
 }
 
-fn settled(answer: Built) -> Promise {
+fn settled(answer: ResponseResult) -> Promise {
     match answer {
         Ok(answer) => Promise::resolve(&JsValue::from(answer)),
         Err(thrown) => Promise::reject(&thrown),

@@ -6,22 +6,22 @@ use wasm_bindgen::prelude::*;
 use worker::web_sys;
 
 use super::host::Runtime;
-use crate::api::socket::Seat;
+use crate::api::socket::SocketState;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
-use crate::chat::live::Audience;
+use crate::chat::running_turns::Audience;
 
 #[wasm_bindgen]
 extern "C" {
     /// The object's state, as far as sockets go.
-    pub type State;
+    pub type ObjectState;
 
     #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
-    fn accept_web_socket(this: &State, socket: &Socket, tags: Array) -> Result<(), JsValue>;
+    fn accept_web_socket(this: &ObjectState, socket: &Socket, tags: Array) -> Result<(), JsValue>;
 
     #[wasm_bindgen(method, catch, js_name = getWebSockets)]
-    fn get_web_sockets(this: &State, tag: &str) -> Result<Array, JsValue>;
+    fn get_web_sockets(this: &ObjectState, tag: &str) -> Result<Array, JsValue>;
 
     pub type Socket;
 
@@ -45,18 +45,18 @@ extern "C" {
 }
 
 pub struct Sockets {
-    state: State,
+    state: ObjectState,
 }
 
 impl Sockets {
-    pub fn new(state: State) -> Self {
+    pub fn new(state: ObjectState) -> Self {
         Self { state }
     }
 
     /// Opens a socket; `protocol` is the subprotocol to answer with.
     pub fn open(
         &self,
-        seat: &Seat,
+        state: &SocketState,
         greeting: &[String],
         protocol: Option<&str>,
     ) -> Result<web_sys::Response, JsValue> {
@@ -65,8 +65,8 @@ impl Sockets {
         let (client, server) = (end("0")?, end("1")?);
         let server: Socket = server.unchecked_into();
         self.state
-            .accept_web_socket(&server, Array::of1(&tag(&seat.session_id).into()))?;
-        keep(&server, seat)?;
+            .accept_web_socket(&server, Array::of1(&tag(&state.session_id).into()))?;
+        keep(&server, state)?;
         for frame in greeting {
             server.send(frame)?;
         }
@@ -103,15 +103,15 @@ impl Audience for Sockets {
     fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>) {
         for socket in self.of_session(session_id).iter() {
             let socket: Socket = socket.unchecked_into();
-            let Some(seat) = find_seat(&socket) else {
+            let Some(state) = find_state(&socket) else {
                 continue;
             };
-            if seat.has_expired(Runtime.now_ms()) {
+            if state.has_expired(Runtime.now_ms()) {
                 close_expired(&socket);
                 continue;
             }
-            let is_excepted = except.is_some() && seat.asked.as_deref() == except;
-            if seat.session_id == *session_id && !seat.is_held && !is_excepted {
+            let is_excepted = except.is_some() && state.asked.as_deref() == except;
+            if state.session_id == *session_id && !state.is_held && !is_excepted {
                 // One that is gone is told nothing; its close is on its way.
                 let _ = socket.send(frame);
             }
@@ -135,18 +135,18 @@ pub fn close_expired(socket: &Socket) {
     let _ = socket.close(4401, "The token has expired; have another minted.");
 }
 
-pub fn find_seat(socket: &Socket) -> Option<Seat> {
+pub fn find_state(socket: &Socket) -> Option<SocketState> {
     let kept = socket.deserialize_attachment().ok()?.as_string()?;
     serde_json::from_str(&kept).ok()
 }
 
-pub fn keep(socket: &Socket, seat: &Seat) -> Result<(), JsValue> {
-    let seat = serde_json::to_string(seat).map_err(|error| JsValue::from(error.to_string()))?;
-    socket.serialize_attachment(&seat)
+pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
+    let state = serde_json::to_string(state).map_err(|error| JsValue::from(error.to_string()))?;
+    socket.serialize_attachment(&state)
 }
 
 /// A tag holds 256 bytes: enough for most ids; of a longer one the beginning,
-/// and the seat tells the rest.
+/// and the socket's state tells the rest.
 fn tag(session_id: &Id) -> String {
     const MAX_TAG_BYTES: usize = 250;
     let id = session_id.as_str();

@@ -9,7 +9,7 @@ use std::cell::{Cell, RefCell};
 use js_sys::{Array, JsString};
 use wasm_bindgen::prelude::*;
 
-use crate::base::database::{Database, Row, Text, Value};
+use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 
 #[wasm_bindgen]
@@ -84,7 +84,7 @@ impl<'a> Sqlite<'a> {
     }
 
     /// Runs a statement to its end; its rows as arrays.
-    fn exec(&self, sql: &str, params: &[Value]) -> Result<Array> {
+    fn exec(&self, sql: &str, params: &[SqlValue]) -> Result<Array> {
         let cursor = self
             .sql
             .exec(sql, params.iter().map(to_js).collect())
@@ -122,24 +122,24 @@ pub async fn empty(storage: &Storage) -> Result<()> {
 }
 
 impl Database for Sqlite<'_> {
-    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         self.exec(sql, params).map(drop)
     }
 
-    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         let rows = self.exec(sql, params)?;
         let from_row = |row: JsValue| Row(Array::from(&row).iter().map(from_js).collect());
         Ok(rows.iter().map(from_row).collect())
     }
 
-    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
         let rows = self.exec(sql, params)?;
         let first = rows.get(0);
         if first.is_undefined() {
             return Ok(None);
         }
         let value = Array::from(&first).get(0);
-        Ok(value.dyn_into::<JsString>().ok().map(Text::Js))
+        Ok(value.dyn_into::<JsString>().ok().map(SqlText::Js))
     }
 
     fn size_bytes(&self) -> Result<i64> {
@@ -164,23 +164,23 @@ impl Database for Sqlite<'_> {
     }
 }
 
-fn to_js(value: &Value) -> JsValue {
+fn to_js(value: &SqlValue) -> JsValue {
     match value {
-        Value::Null => JsValue::NULL,
-        Value::Integer(value) => JsValue::from_f64(*value as f64),
-        Value::Real(value) => JsValue::from_f64(*value),
-        Value::Text(value) => JsValue::from_str(value),
+        SqlValue::Null => JsValue::NULL,
+        SqlValue::Integer(value) => JsValue::from_f64(*value as f64),
+        SqlValue::Real(value) => JsValue::from_f64(*value),
+        SqlValue::Text(value) => JsValue::from_str(value),
     }
 }
 
-fn from_js(value: JsValue) -> Value {
+fn from_js(value: JsValue) -> SqlValue {
     if let Some(number) = value.as_f64() {
         if number.fract() == 0.0 {
-            return Value::Integer(number as i64);
+            return SqlValue::Integer(number as i64);
         }
-        return Value::Real(number);
+        return SqlValue::Real(number);
     }
-    value.as_string().map_or(Value::Null, Value::Text)
+    value.as_string().map_or(SqlValue::Null, SqlValue::Text)
 }
 
 fn failed(thrown: JsValue) -> Error {

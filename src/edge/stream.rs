@@ -8,8 +8,8 @@ use js_sys::{JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::tasks;
-use crate::api::listening::Listening;
-use crate::base::budget::Hold;
+use crate::api::listener::TurnListener;
+use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
 
 #[wasm_bindgen]
@@ -56,13 +56,13 @@ const PIECE_UNITS: u32 = 64 << 10;
 
 /// A long text, encoded piece by piece. Its room is given back when it was sent,
 /// or when nobody wants it any more.
-pub fn of_text(text: JsString, hold: Hold) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some((text, 0, hold))));
+pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
     let kept = Rc::clone(&held);
     let encoder = TextEncoder::new();
     let pull = move |controller: Controller| -> Result<(), JsValue> {
         let taken = held.borrow_mut().take();
-        let Some((text, at, hold)) = taken else {
+        let Some((text, at, reservation)) = taken else {
             return Ok(());
         };
         if at >= text.length() {
@@ -70,7 +70,7 @@ pub fn of_text(text: JsString, hold: Hold) -> Result<JsValue> {
         }
         let end = end_of_piece(&text, at);
         controller.enqueue(&encoder.encode(&text.slice(at, end)))?;
-        held.replace(Some((text, end, hold)));
+        held.replace(Some((text, end, reservation)));
         Ok(())
     };
     let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
@@ -79,12 +79,12 @@ pub fn of_text(text: JsString, hold: Hold) -> Result<JsValue> {
 }
 
 /// The same for a text that is in wasm: none of it is ever a string of JavaScript's.
-pub fn of_bytes(text: Rc<String>, hold: Hold) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some((text, 0, hold))));
+pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Result<(), JsValue> {
         let taken = held.borrow_mut().take();
-        let Some((text, at, hold)) = taken else {
+        let Some((text, at, reservation)) = taken else {
             return Ok(());
         };
         let end = text.len().min(at + PIECE_UNITS as usize);
@@ -93,7 +93,7 @@ pub fn of_bytes(text: Rc<String>, hold: Hold) -> Result<JsValue> {
             return controller.close();
         }
         controller.enqueue(&Uint8Array::from(piece))?;
-        held.replace(Some((text, end, hold)));
+        held.replace(Some((text, end, reservation)));
         Ok(())
     };
     let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
@@ -110,20 +110,20 @@ fn end_of_piece(text: &JsString, at: u32) -> u32 {
 }
 
 /// A turn's answer as server-sent events.
-pub fn of_events(listening: Listening) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some(listening)));
+pub fn of_events(listener: TurnListener) -> Result<JsValue> {
+    let held = Rc::new(RefCell::new(Some(listener)));
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Promise {
         let held = Rc::clone(&held);
         tasks::promise(async move {
             let taken = held.borrow_mut().take();
-            let Some(mut listening) = taken else {
+            let Some(mut listener) = taken else {
                 return Ok(JsValue::UNDEFINED);
             };
-            match listening.next().await {
+            match listener.next().await {
                 Some(events) => {
                     controller.enqueue(&Uint8Array::from(events.as_bytes()))?;
-                    held.replace(Some(listening));
+                    held.replace(Some(listener));
                 }
                 None => controller.close()?,
             }

@@ -19,18 +19,18 @@ use worker::send::SendWrapper;
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_name = queueMicrotask)]
-    fn queue_microtask(run: &Run);
+    fn queue_microtask(run: &BoundRun);
 
-    type Run;
+    type BoundRun;
 
     #[wasm_bindgen(method)]
-    fn bind(this: &Run, receiver: &JsValue, id: u32) -> Run;
+    fn bind(this: &BoundRun, receiver: &JsValue, id: u32) -> BoundRun;
 }
 
 /// A waker has to be `Send`; there is one thread.
-struct Task(SendWrapper<State>);
+struct Task(SendWrapper<TaskState>);
 
-struct State {
+struct TaskState {
     /// `None` while it is polled, and when it is over.
     future: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>>,
     is_queued: Cell<bool>,
@@ -90,7 +90,7 @@ fn settled(
 
 impl Task {
     fn of(future: impl Future<Output = ()> + 'static) -> Arc<Self> {
-        Arc::new(Self(SendWrapper(State {
+        Arc::new(Self(SendWrapper(TaskState {
             future: RefCell::new(Some(Box::pin(future))),
             is_queued: Cell::new(false),
         })))
@@ -120,7 +120,7 @@ impl Wake for Task {
             queued.next_id
         });
         RUN.with(|run| {
-            let run: &Run = run.as_ref().unchecked_ref();
+            let run: &BoundRun = run.as_ref().unchecked_ref();
             queue_microtask(&run.bind(&JsValue::UNDEFINED, id));
         });
     }

@@ -10,12 +10,12 @@ use wasm_bindgen::prelude::*;
 use worker::Delay;
 
 use super::host::Runtime;
-use super::http::Body;
+use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
 use super::tasks;
 use crate::api::operation::Reply;
-use crate::base::budget::{Hold, REQUESTS};
+use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::error::Result;
 use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::lifecycle::transfer::export::{Export, render_failure};
@@ -36,12 +36,12 @@ const WAIT_MS: u64 = 50;
 
 /// The file as a stream that reads its next page when the last one was taken.
 pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some(Sending {
+    let held = Rc::new(RefCell::new(Some(ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
         export: Some(export),
         page: String::new(),
         sent: 0,
-        hold: None,
+        reservation: None,
     })));
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Promise {
@@ -67,17 +67,17 @@ pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
 }
 
 /// An export, and what of its page is still to be sent.
-struct Sending {
+struct ExportStream {
     storage: Storage,
     /// `None`: it is over.
     export: Option<Export>,
     page: String,
     sent: usize,
     /// The room that the page takes.
-    hold: Option<Hold>,
+    reservation: Option<Reservation>,
 }
 
-impl Sending {
+impl ExportStream {
     async fn next(&mut self) -> Option<Uint8Array> {
         if self.sent == self.page.len() {
             self.take_page().await?;
@@ -91,7 +91,7 @@ impl Sending {
     async fn take_page(&mut self) -> Option<()> {
         self.page = String::new();
         self.sent = 0;
-        self.hold = None;
+        self.reservation = None;
         let export = self.export.as_mut()?;
         let page = match wait_for_room().await {
             Ok(()) => export.next_page(&Sqlite::new(&self.storage)),
@@ -102,7 +102,7 @@ impl Sending {
             self.export = None;
             Some(render_failure(&error))
         })?;
-        self.hold = Some(Hold::anyway(&REQUESTS, self.page.capacity()));
+        self.reservation = Some(Reservation::anyway(&REQUESTS, self.page.capacity()));
         Some(())
     }
 }
@@ -110,28 +110,32 @@ impl Sending {
 /// A page can't be refused once its file has begun: it waits for others to be sent.
 async fn wait_for_room() -> Result<()> {
     for _ in 0..MAX_WAITING_MS / WAIT_MS {
-        if Hold::for_request(PAGE_ROOM_BYTES).is_ok() {
+        if Reservation::for_request(PAGE_ROOM_BYTES).is_ok() {
             return Ok(());
         }
         Delay::from(Duration::from_millis(WAIT_MS)).await;
     }
-    Hold::for_request(PAGE_ROOM_BYTES).map(drop)
+    Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
 }
 
 /// Reads the whole body into the session.
-pub async fn receive(db: &Sqlite<'_>, mut import: Import, body: Option<Body>) -> Result<Reply> {
+pub async fn receive(
+    db: &Sqlite<'_>,
+    mut import: Import,
+    body: Option<RequestBody>,
+) -> Result<Reply> {
     let mut body = match body {
         Some(body) => body,
         None => return Reply::json(&import.finish(db, &Runtime)?),
     };
-    let mut hold = Hold::for_request(0)?;
+    let mut reservation = Reservation::for_request(0)?;
     loop {
         match body.next().await {
             Ok(Some(bytes)) => {
                 // What is kept of the file: a line that has begun, rows to be written.
-                drop(hold);
-                hold = match Hold::for_request(import.kept_bytes() + bytes.len()) {
-                    Ok(hold) => hold,
+                drop(reservation);
+                reservation = match Reservation::for_request(import.kept_bytes() + bytes.len()) {
+                    Ok(reservation) => reservation,
                     Err(error) => {
                         import.give_up(db)?;
                         body.discard().await;

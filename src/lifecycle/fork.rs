@@ -1,7 +1,7 @@
 //! Forking: a new session that holds the path up to an event, ids and times
 //! kept, so that a client can go on from there without touching the original.
 
-use crate::base::database::{Database, Text, atomically, find_row};
+use crate::base::database::{Database, SqlText, atomically, find_row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -29,7 +29,7 @@ pub fn fork_session(
     host: &dyn Host,
     agent: &str,
     fork: Fork<'_>,
-) -> Result<Text> {
+) -> Result<SqlText> {
     atomically(db, || {
         let leaf = resolve_leaf(db, fork.session_id, "atId", fork.at_id)?;
         let id = Id::mint_session(host);

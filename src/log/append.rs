@@ -6,8 +6,8 @@ use serde::Serialize;
 
 use super::event::NewEvent;
 use super::find::find_seqs;
-use super::media::{self, Cut};
-use super::tip::{Leaf, Tip, get_tip};
+use super::media::{self, StrippedText};
+use super::tip::{Leaf, LogTip, get_tip};
 use super::write::{NewRow, write_rows};
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
@@ -37,7 +37,7 @@ impl Parent {
 /// What became of one event of an append.
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
-pub struct Appended {
+pub struct AppendedEvent {
     pub id: String,
     pub seq: i64,
     /// `false`: the id was already there, and its row is as it was.
@@ -48,7 +48,7 @@ pub struct Appended {
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct AppendOutcome {
-    pub events: Vec<Appended>,
+    pub events: Vec<AppendedEvent>,
     pub leaf_id: Option<String>,
 }
 
@@ -122,12 +122,12 @@ pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<(
     .with("expectedLeafId", expected.as_ref().map(Id::as_str)))
 }
 
-fn check_expected_leaf(tip: &Tip, expected: Option<&Option<Id>>) -> Result<()> {
+fn check_expected_leaf(tip: &LogTip, expected: Option<&Option<Id>>) -> Result<()> {
     check_leaf(tip.leaf.as_ref().map(|leaf| leaf.id.as_str()), expected)
 }
 
 /// A row to write: an event and its place.
-struct Planned<'a> {
+struct PlannedRow<'a> {
     event: &'a NewEvent,
     seq: i64,
     id: Id,
@@ -135,9 +135,9 @@ struct Planned<'a> {
     is_branch: bool,
 }
 
-struct Plan<'a> {
-    rows: Vec<Planned<'a>>,
-    outcomes: Vec<Appended>,
+struct AppendPlan<'a> {
+    rows: Vec<PlannedRow<'a>>,
+    outcomes: Vec<AppendedEvent>,
     leaf: Option<Leaf>,
 }
 
@@ -146,9 +146,9 @@ fn plan<'a>(
     host: &dyn Host,
     events: &'a [NewEvent],
     parent: &Parent,
-    tip: Tip,
+    tip: LogTip,
     mut known: HashMap<String, i64>,
-) -> Result<Plan<'a>> {
+) -> Result<AppendPlan<'a>> {
     let find_parent = |known: &HashMap<String, i64>, field: &str, id: &Id| {
         known
             .get(id.as_str())
@@ -165,7 +165,7 @@ fn plan<'a>(
     };
     let mut newest_seq = tip.newest_seq;
     let mut next_seq = tip.last_seq() + 1;
-    let mut plan = Plan {
+    let mut plan = AppendPlan {
         rows: Vec::with_capacity(events.len()),
         outcomes: Vec::with_capacity(events.len()),
         leaf: tip.leaf,
@@ -183,7 +183,7 @@ fn plan<'a>(
                     id: id.as_str().to_owned(),
                 });
             }
-            plan.outcomes.push(Appended {
+            plan.outcomes.push(AppendedEvent {
                 id: id.as_str().to_owned(),
                 seq,
                 inserted: false,
@@ -211,14 +211,14 @@ fn plan<'a>(
             seq,
             id: id.as_str().to_owned(),
         };
-        plan.rows.push(Planned {
+        plan.rows.push(PlannedRow {
             event,
             seq,
             is_branch: event_parent.as_ref().map_or(0, |parent| parent.seq) != newest_seq,
             parent: event_parent,
             id,
         });
-        plan.outcomes.push(Appended {
+        plan.outcomes.push(AppendedEvent {
             id: leaf.id.clone(),
             seq,
             inserted: true,
@@ -252,14 +252,19 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
     .with("id", id.as_str())
 }
 
-fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_>]) -> Result<()> {
+fn write(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    rows: &[PlannedRow<'_>],
+) -> Result<()> {
     let written_at = host.now_ms();
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
     let notes: Vec<Option<String>> = rows
         .iter()
         .map(|row| row.event.note.as_ref()?.json())
         .collect();
-    let cuts: Vec<Option<Cut<'_>>> = rows
+    let cuts: Vec<Option<StrippedText<'_>>> = rows
         .iter()
         .map(|row| Some(media::cut(&row.event.message.as_ref()?.fields)))
         .collect();
@@ -275,12 +280,12 @@ fn write(db: &dyn Database, host: &dyn Host, session_id: &Id, rows: &[Planned<'_
     write_rows(db, session_id, &rows)
 }
 
-impl Planned<'_> {
+impl PlannedRow<'_> {
     fn to_row<'a>(
         &'a self,
         tool: Option<&'a str>,
         note: Option<&'a str>,
-        cut: Option<&'a Cut<'a>>,
+        cut: Option<&'a StrippedText<'a>>,
         written_at: i64,
     ) -> NewRow<'a> {
         let event = self.event;

@@ -2,7 +2,7 @@
 //! anew, and what of them stands in slices.
 
 use super::{slices, write};
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -18,7 +18,7 @@ pub struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    fn params(&self) -> [Value; 5] {
+    fn params(&self) -> [SqlValue; 5] {
         [
             self.original_id.as_str().into(),
             self.id.as_str().into(),

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use crate::base::action::StoredAction;
 use crate::base::columns::{find_value, load};
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -84,5 +84,9 @@ fn lookup(
 ) -> Result<Vec<(String, i64)>> {
     let wanted = serde_json::to_string(wanted)
         .map_err(|error| crate::base::error::Error::storage(error.to_string()))?;
-    load(db, sql, &[session_id.as_str().into(), Value::Text(wanted)])
+    load(
+        db,
+        sql,
+        &[session_id.as_str().into(), SqlValue::Text(wanted)],
+    )
 }

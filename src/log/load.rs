@@ -8,7 +8,7 @@ use super::slices::load_slices;
 use crate::base::action::Action;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{find_value, load};
-use crate::base::database::{Database, Text, Value, find_row};
+use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 
@@ -36,10 +36,10 @@ pub struct EventQuery<'a> {
 
 impl EventQuery<'_> {
     /// The rows that match, aliased `e`, bounded by `limit`, in no promised order.
-    fn build(&self, columns: &str) -> (String, Vec<Value>) {
-        let mut params: Vec<Value> = vec![self.session_id.as_str().into()];
+    fn build(&self, columns: &str) -> (String, Vec<SqlValue>) {
+        let mut params: Vec<SqlValue> = vec![self.session_id.as_str().into()];
         let mut clauses = String::from("e.session_id = ?1");
-        let mut filter = |clause: &str, value: Value| {
+        let mut filter = |clause: &str, value: SqlValue| {
             params.push(value);
             clauses.push_str(&format!(
                 "\n   AND {}",
@@ -78,7 +78,7 @@ impl EventQuery<'_> {
 /// The events as a JSON array in `seq` order. SQLite holds the whole of a page
 /// while it makes it: so a page is made there if no event takes more than its part
 /// of what an answer may hold.
-pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
+pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
     let (page, params) = query.build("e.seq AS seq");
@@ -155,7 +155,7 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
     }
 }
 
-fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<Text> {
+fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let seqs = find_page(db, query)?;
     let sql = format!(
         "SELECT {}

@@ -19,7 +19,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::slices;
 use crate::base::data_url::find_payload;
-use crate::base::database::{Database, Value, find_row};
+use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -33,11 +33,11 @@ const MAX_PLACES: usize = 256;
 
 /// Where in the text that is left a payload was, and which.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Place(usize, String);
+struct PayloadPosition(usize, String);
 
 /// A message's text without its media, and what was cut.
 #[derive(Debug, PartialEq)]
-pub struct Cut<'a> {
+pub struct StrippedText<'a> {
     pub text: Cow<'a, str>,
     /// For the event's column; `None` where nothing was cut.
     pub places: Option<String>,
@@ -54,8 +54,8 @@ pub struct Payload<'a> {
 }
 
 /// Cuts the media out of a message. `fields` is the inside of its JSON object.
-pub fn cut(fields: &str) -> Cut<'_> {
-    let mut cut = Cut {
+pub fn cut(fields: &str) -> StrippedText<'_> {
+    let mut cut = StrippedText {
         text: Cow::Borrowed(fields),
         places: None,
         payloads: Vec::new(),
@@ -82,7 +82,7 @@ pub fn cut(fields: &str) -> Cut<'_> {
                 text: payload,
             });
         }
-        places.push(Place(text.len(), hash));
+        places.push(PayloadPosition(text.len(), hash));
         copied = end;
     }
     text.push_str(fields.get(copied..).unwrap_or_default());
@@ -93,13 +93,13 @@ pub fn cut(fields: &str) -> Cut<'_> {
 }
 
 #[derive(Deserialize)]
-struct Message<'a> {
+struct MediaMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct MediaPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
 }
@@ -111,11 +111,11 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
         return None;
     }
     let whole = ["{", fields, "}"].concat();
-    let message: Message<'_> = serde_json::from_str(&whole).ok()?;
+    let message: MediaMessage<'_> = serde_json::from_str(&whole).ok()?;
     let mut spans = Vec::new();
     for part in message.parts {
-        let is_text =
-            serde_json::from_str::<Part<'_>>(part.get()).map_or(true, |part| part.kind == "text");
+        let is_text = serde_json::from_str::<MediaPart<'_>>(part.get())
+            .map_or(true, |part| part.kind == "text");
         if is_text {
             continue;
         }
@@ -164,7 +164,7 @@ const INSERT_USE: &str = "INSERT INTO cf_agents_media_uses (session_id, hash, se
 /// writes the event.
 pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'_>]) -> Result<()> {
     for Payload { hash, text } in payloads {
-        let here: [Value; 2] = [session_id.as_str().into(), hash.as_str().into()];
+        let here: [SqlValue; 2] = [session_id.as_str().into(), hash.as_str().into()];
         let sql = "SELECT 1 FROM cf_agents_media WHERE session_id = ?1 AND hash = ?2 LIMIT 1";
         if find_row(db, sql, &here)?.is_none() {
             for (part, piece) in slices::cut(text).into_iter().enumerate() {
@@ -196,7 +196,7 @@ pub fn forget(
     let mut gone: HashSet<(String, i64)> = HashSet::new();
     for (seq, places) in uses {
         // A damaged row can still be deleted; what it used goes with its session.
-        for Place(_, hash) in parse_places(places).unwrap_or_default() {
+        for PayloadPosition(_, hash) in parse_places(places).unwrap_or_default() {
             if !kept.contains(&hash.as_str()) {
                 gone.insert((hash, *seq));
             }
@@ -205,9 +205,9 @@ pub fn forget(
     if gone.is_empty() {
         return Ok(());
     }
-    let params: [Value; 2] = [
+    let params: [SqlValue; 2] = [
         session_id.as_str().into(),
-        Value::Text(json!(gone).to_string()),
+        SqlValue::Text(json!(gone).to_string()),
     ];
     db.run(
         "DELETE FROM cf_agents_media_uses
@@ -267,7 +267,10 @@ pub fn restore(
     let Some(places) = parse_places(places) else {
         return Ok(None);
     };
-    let hashes: HashSet<&str> = places.iter().map(|Place(_, hash)| hash.as_str()).collect();
+    let hashes: HashSet<&str> = places
+        .iter()
+        .map(|PayloadPosition(_, hash)| hash.as_str())
+        .collect();
     let rows = db.rows(
         "SELECT media.hash, media.text
            FROM json_each(?2) AS wanted
@@ -277,7 +280,7 @@ pub fn restore(
           ORDER BY media.hash, media.part",
         &[
             session_id.as_str().into(),
-            Value::Text(json!(hashes).to_string()),
+            SqlValue::Text(json!(hashes).to_string()),
         ],
     )?;
     let mut payloads: HashMap<&str, Vec<&str>> = HashMap::new();
@@ -287,7 +290,7 @@ pub fn restore(
     }
     let mut whole = String::with_capacity(text.len() + MIN_BYTES * places.len());
     let mut copied = 0;
-    for Place(at, hash) in &places {
+    for PayloadPosition(at, hash) in &places {
         let (Some(before), Some(pieces)) = (text.get(copied..*at), payloads.get(hash.as_str()))
         else {
             return Ok(None);
@@ -300,7 +303,7 @@ pub fn restore(
     Ok(Some(whole))
 }
 
-fn parse_places(places: &str) -> Option<Vec<Place>> {
+fn parse_places(places: &str) -> Option<Vec<PayloadPosition>> {
     serde_json::from_str(places).ok()
 }
 

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 pub const MAX_PARTS: usize = 10_000;
 
 #[derive(Deserialize)]
-struct Part<'a> {
+struct TextPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,
     #[serde(borrow)]
@@ -50,7 +50,7 @@ impl<'de> Deserialize<'de> for Lines {
             fn visit_seq<A: SeqAccess<'de>>(self, mut parts: A) -> Result<Lines, A::Error> {
                 let mut lines: Option<String> = None;
                 let mut count = 0;
-                while let Some(part) = parts.next_element::<Part<'de>>()? {
+                while let Some(part) = parts.next_element::<TextPart<'de>>()? {
                     count += 1;
                     if part.kind != "text" {
                         continue;

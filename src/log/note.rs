@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::Reach;
+use crate::access::ModelReach;
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -44,8 +44,8 @@ pub struct Note {
     pub bad_arguments: BTreeMap<String, String>,
     /// How far the model reached that said it. Whoever goes on with it reaches no
     /// further.
-    #[serde(skip_serializing_if = "Reach::is_agent")]
-    pub reach: Reach,
+    #[serde(skip_serializing_if = "ModelReach::is_agent")]
+    pub reach: ModelReach,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -11,7 +11,7 @@ use crate::log::event::IS_RUN_MEMBER;
 use crate::log::media;
 use crate::log::note::Note;
 use crate::log::slices::load_slices;
-use crate::log::tool::ShownTool;
+use crate::log::tool::RenderedTool;
 
 /// One row of a path, bodies included.
 #[derive(Clone, Debug)]
@@ -141,7 +141,7 @@ impl EventRow {
             .as_deref()
             .filter(|_| self.action == Action::ToolResult)
         {
-            Some(tool) => serde_json::from_str::<ShownTool>(tool)
+            Some(tool) => serde_json::from_str::<RenderedTool>(tool)
                 .map(|tool| tool.tool_call_id)
                 .map_err(|_| self.damaged()),
             None => Ok(None),

@@ -5,7 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::columns::{FromRow, find_value};
-use crate::base::database::{Database, Row, Text, Value, atomically, find_row};
+use crate::base::database::{Database, Row, SqlText, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -33,7 +33,7 @@ pub struct Session {
     /// Moves with every write to the session, appends included.
     pub updated_at: i64,
     pub metadata: Option<JsonObject>,
-    pub usage: Usage,
+    pub usage: SessionUsage,
     /// There while the last attempt to compact is one that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
@@ -45,7 +45,7 @@ pub struct Session {
 #[cfg(test)]
 #[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Usage {
+pub struct SessionUsage {
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub cost: f64,
@@ -121,7 +121,7 @@ pub fn create_session(
     host: &dyn Host,
     agent: &str,
     new: &NewSession,
-) -> Result<Text> {
+) -> Result<SqlText> {
     atomically(db, || {
         if let Some(parent) = &new.parent_session_id
             && !session_exists(db, parent)?
@@ -187,7 +187,7 @@ impl NewSessionRow<'_> {
                      {NEXT_BASE})
           RETURNING number"
         );
-        let params: [Value; 16] = [
+        let params: [SqlValue; 16] = [
             self.id.into(),
             self.agent.into(),
             self.name.into(),
@@ -240,7 +240,7 @@ pub fn session_exists(db: &dyn Database, id: &Id) -> Result<bool> {
 }
 
 /// The session's JSON.
-pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<Text>> {
+pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
     let sql = format!(
         r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
              FROM (SELECT s.*, {ACTIVE_AT} AS active_at
@@ -259,7 +259,7 @@ pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<Text>> {
     }
 }
 
-pub fn get_session(db: &dyn Database, id: &Id) -> Result<Text> {
+pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
     find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
 }
 
@@ -306,7 +306,7 @@ pub fn list_sessions(
             LIMIT ?1",
         ListedSession::columns()
     );
-    let params: [Value; 4] = [
+    let params: [SqlValue; 4] = [
         (limit + 1).into(),
         only.map(Id::as_str).into(),
         before.map(|cursor| cursor.active_at).into(),
@@ -401,7 +401,7 @@ pub fn update_session(
     host: &dyn Host,
     id: &Id,
     change: &SessionChange,
-) -> Result<Text> {
+) -> Result<SqlText> {
     atomically(db, || {
         let name = change.name.as_ref().map(|name| name.as_deref());
         let metadata = change
@@ -434,7 +434,7 @@ pub fn add_usage(
     id: &Id,
     more: &UsageIncrease,
     call_id: Option<&Id>,
-) -> Result<Text> {
+) -> Result<SqlText> {
     atomically(db, || {
         let is_new = match call_id {
             Some(call_id) => usage::note_call(db, id, call_id)?,

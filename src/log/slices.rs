@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::message_text::text_of_fields;
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -86,7 +86,7 @@ pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result
             AND seq IN (SELECT value FROM json_each(?2))",
         &[
             session_id.as_str().into(),
-            Value::Text(json!(seqs).to_string()),
+            SqlValue::Text(json!(seqs).to_string()),
         ],
     )
 }

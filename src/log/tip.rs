@@ -6,7 +6,7 @@ use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
-pub struct Tip {
+pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
     pub newest_seq: i64,
     /// No new event gets this `seq` or a lower one.
@@ -18,7 +18,7 @@ pub struct Tip {
     pub leaf: Option<Leaf>,
 }
 
-impl Tip {
+impl LogTip {
     /// The highest `seq` that an event of this session ever had.
     pub fn last_seq(&self) -> i64 {
         self.newest_seq.max(self.seq_floor)
@@ -32,7 +32,7 @@ pub struct Leaf {
 }
 
 /// The leaf is the newest event, unless another branch was chosen since.
-pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
+pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
     let sql = format!(
         "SELECT {}
           FROM cf_agents_sessions AS s
@@ -43,19 +43,19 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<Tip> {
             ON chosen.session_id = s.id
            AND chosen.seq = s.leaf_seq
          WHERE s.id = ?1",
-        Tip::COLUMNS
+        LogTip::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
 
-impl Tip {
+impl LogTip {
     /// Of a session `s`, with its events `newest` and `chosen`.
     const COLUMNS: &str =
         "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq";
 }
 
-impl FromRow<'_> for Tip {
+impl FromRow<'_> for LogTip {
     fn from_row(row: &Row) -> Result<Self> {
         let newest_seq = row.find_integer(2).unwrap_or(0);
         let leaf_at = |column: usize| {
@@ -68,7 +68,7 @@ impl FromRow<'_> for Tip {
             .find_integer(1)
             .filter(|chosen_at| newest_seq <= *chosen_at)
             .and_then(|_| leaf_at(4));
-        Ok(Tip {
+        Ok(LogTip {
             newest_seq,
             seq_floor: row.integer(0)?,
             copied_seq: row.integer(6)?,

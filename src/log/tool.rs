@@ -49,7 +49,7 @@ impl<Calls, Text, Flag> Default for ToolFields<Calls, Text, Flag> {
 pub type StoredTool<'a> = ToolFields<&'a RawValue, &'a RawValue, &'a RawValue>;
 
 /// Read for a message: what is stored is shown, whatever its ids are.
-pub type ShownTool = ToolFields<Vec<ShownCall>, String>;
+pub type RenderedTool = ToolFields<Vec<ShownCall>, String>;
 
 /// Read for a model, which is told of sound ids alone.
 pub type CheckedTool = ToolFields<Vec<ToolCall>, Id>;

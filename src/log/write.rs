@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::media::{self, Payload};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
 use crate::base::action::Action;
-use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, Value, atomically};
+use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::search::document::EventText;
@@ -143,7 +143,7 @@ impl<'a> NewRow<'a> {
             + length(self.media)
     }
 
-    fn values(&self, session_id: &Id) -> [Value; 18] {
+    fn values(&self, session_id: &Id) -> [SqlValue; 18] {
         [
             session_id.as_str().into(),
             self.seq.into(),
@@ -191,7 +191,7 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
             if let (Some(place), Some(first)) = (&place, rows.first())
                 && place.admit(db, first.seq)?
             {
-                let mut writer = index::Writer::new(db);
+                let mut writer = index::IndexWriter::new(db);
                 for row in rows {
                     writer.add(place.number, row.seq, &row.event_text())?;
                 }
@@ -244,7 +244,7 @@ pub fn rewrite_bodies(
     if let Some(place) = index::find_place(db, session_id.as_str())? {
         index::remove(db, &place, &[row.seq])?;
         if place.holds(row.seq) {
-            let mut writer = index::Writer::new(db);
+            let mut writer = index::IndexWriter::new(db);
             writer.add(place.number, row.seq, &row.event_text())?;
             writer.flush()?;
         }

@@ -7,20 +7,20 @@ use serde_json::json;
 use super::Memory;
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged};
-use super::homes::agent::{self, Elsewhere};
+use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, find_unavailable, service, why_away};
-use super::source::{Home, Source};
+use super::source::{BlockHome, BlockSource};
 use super::{entries, skills};
 use crate::base::error::{Error, Result};
 use crate::base::tokens;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Block {
     pub label: String,
-    pub kind: Kind,
+    pub kind: BlockKind,
     pub description: Option<String>,
     pub max_tokens: Option<i64>,
     /// What stands in the prompt: of a searchable block how many entries it has,
@@ -33,7 +33,7 @@ pub struct Block {
     #[cfg_attr(test, schemars(extend("enum" = ["agent", "session"])))]
     pub scope: String,
     /// `null`: it lives in this agent.
-    pub source: Option<Source>,
+    pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Whether the model may write it with its tools.
     #[serde(default)]
@@ -46,14 +46,14 @@ pub struct Block {
 }
 
 /// What a block holds.
-pub struct Held {
+pub struct BlockContent {
     pub content: String,
     pub version: i64,
     pub updated_at: Option<i64>,
     pub unavailable: Option<String>,
 }
 
-impl Held {
+impl BlockContent {
     fn text(content: String) -> Self {
         Self {
             content,
@@ -72,7 +72,7 @@ impl Held {
 }
 
 impl Block {
-    pub fn new(definition: &Definition, held: Held) -> Self {
+    pub fn new(definition: &Definition, held: BlockContent) -> Self {
         Self {
             label: definition.label.as_str().to_owned(),
             kind: definition.kind,
@@ -101,7 +101,7 @@ impl Block {
 pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
         Err(error) => match find_unavailable(&error) {
-            Some(reason) => Held::away(reason.to_owned()),
+            Some(reason) => BlockContent::away(reason.to_owned()),
             None => return Err(error),
         },
         held => held?,
@@ -112,7 +112,7 @@ pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
 /// As [`read`], where no home may fail the whole: only this object's storage can.
 pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
-        Err(error) => Held::away(why_omitted(error)?),
+        Err(error) => BlockContent::away(why_omitted(error)?),
         held => held?,
     };
     Ok(Block::new(block, held))
@@ -126,53 +126,53 @@ fn why_omitted(error: Error) -> Result<String> {
     }
 }
 
-async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
+async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     match block.home() {
-        Home::Object => hold_here(memory, block),
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Object => hold_here(memory, block),
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             hold_elsewhere(memory, block, home).await
         }
-        Home::Bucket { key } => {
+        BlockHome::Bucket { key } => {
             let content = match bucket::get_text(memory, key).await? {
                 Some(stored) => stored.content,
                 None => block.default_content().to_owned(),
             };
-            Ok(Held {
+            Ok(BlockContent {
                 content,
                 ..newest_of(memory, block)?
             })
         }
-        Home::Service { binding } if block.kind != Kind::Loadable => {
+        BlockHome::Service { binding } if block.kind != BlockKind::Loadable => {
             let told = service::get(memory, block, binding).await?;
             let content = told
                 .content
                 .unwrap_or_else(|| block.default_content().to_owned());
-            Ok(Held {
+            Ok(BlockContent {
                 content,
                 ..newest_of(memory, block)?
             })
         }
-        Home::Service { .. } | Home::BucketPrefix { .. } => {
+        BlockHome::Service { .. } | BlockHome::BucketPrefix { .. } => {
             let listing = skills::list(memory, block).await?;
-            Ok(Held::text(introduced(block, &listing.render())))
+            Ok(BlockContent::text(introduced(block, &listing.render())))
         }
     }
 }
 
 /// What a block holds that lives in this object.
-pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
+pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     match block.kind {
-        Kind::Readonly | Kind::Writable => newest_of(memory, block),
-        Kind::Searchable => {
+        BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),
+        BlockKind::Searchable => {
             let count = entries::count(memory.db, block)?;
             let noun = if count == 1 { "entry" } else { "entries" };
             let summary = format!("{count} {noun} indexed.");
-            Ok(Held::text(introduced(block, &summary)))
+            Ok(BlockContent::text(introduced(block, &summary)))
         }
-        Kind::Loadable => {
+        BlockKind::Loadable => {
             let listing = skills::list_here(memory.db, block)?;
-            Ok(Held::text(introduced(block, &listing.render())))
+            Ok(BlockContent::text(introduced(block, &listing.render())))
         }
     }
 }
@@ -186,33 +186,37 @@ fn introduced(block: &Definition, summary: &str) -> String {
 }
 
 /// The newest version that was written here, or the default content.
-pub fn newest_of(memory: &Memory<'_>, block: &Definition) -> Result<Held> {
+pub fn newest_of(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     Ok(match find_newest(memory.db, block)? {
-        Some(newest) => Held {
+        Some(newest) => BlockContent {
             content: newest.content,
             version: newest.version,
             updated_at: Some(newest.written_at),
             unavailable: None,
         },
-        None => Held::text(block.default_content().to_owned()),
+        None => BlockContent::text(block.default_content().to_owned()),
     })
 }
 
 async fn hold_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
-    home: Elsewhere<'_>,
-) -> Result<Held> {
+    home: RemoteBlock<'_>,
+) -> Result<BlockContent> {
     let found: Option<Block> = agent::call(memory, block, home, "getBlock", json!({})).await?;
     let Some(found) = found else {
         // It is made there by the first write.
         return Ok(match block.kind {
-            Kind::Readonly | Kind::Writable => Held::text(block.default_content().to_owned()),
-            Kind::Searchable => Held::text("0 entries indexed.".to_owned()),
-            Kind::Loadable => Held::text(skills::Listing::Skills(Vec::new()).render()),
+            BlockKind::Readonly | BlockKind::Writable => {
+                BlockContent::text(block.default_content().to_owned())
+            }
+            BlockKind::Searchable => BlockContent::text("0 entries indexed.".to_owned()),
+            BlockKind::Loadable => {
+                BlockContent::text(skills::SkillListing::Skills(Vec::new()).render())
+            }
         });
     };
-    Ok(Held {
+    Ok(BlockContent {
         content: found.content,
         version: found.version,
         updated_at: found.updated_at,

@@ -29,7 +29,7 @@ pub struct Configured {
 
 pub fn load(memory: &Memory<'_>) -> Configured {
     memory
-        .outside
+        .outbound
         .find_setting(Setting::MemoryBlocks)
         .map_or_else(Configured::default, |text| read(&text, memory.agent))
 }

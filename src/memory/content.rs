@@ -3,11 +3,11 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Writer;
+use super::MemoryWriter;
 use super::definition::Definition;
 use super::label::Label;
 use crate::base::columns::{FromRow, find, load};
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::tokens;
@@ -41,7 +41,7 @@ pub struct Version {
 pub struct NewVersion<'a> {
     pub content: &'a str,
     pub reason: Option<&'a str>,
-    pub writer: Writer<'a>,
+    pub writer: MemoryWriter<'a>,
 }
 
 pub fn check_reason(reason: Option<&str>) -> Result<()> {
@@ -91,7 +91,7 @@ impl FromRow<'_> for Version {
     }
 }
 
-fn place(block: &Definition) -> [Value; 2] {
+fn place(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.label.key().into()]
 }
 

@@ -1,11 +1,11 @@
 //! What a block is: its kind, its budget, where it lives. Parsed and checked
 //! here, whether it came by an operation or stands in the configuration.
 
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;
-use super::source::{Home, Source};
+use super::source::{BlockHome, BlockSource};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::bounded;
@@ -29,9 +29,9 @@ pub enum WhenChanged {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
-pub struct Budget(#[cfg_attr(test, schemars(range(min = 1, max = 1_000_000)))] pub i64);
+pub struct TokenBudget(#[cfg_attr(test, schemars(range(min = 1, max = 1_000_000)))] pub i64);
 
-impl<'de> Deserialize<'de> for Budget {
+impl<'de> Deserialize<'de> for TokenBudget {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         bounded(deserializer, 1..=1_000_000).map(Self)
     }
@@ -48,13 +48,13 @@ pub struct DefineBlock {
     /// The session that it belongs to. Left out: the agent.
     pub session_id: Option<Id>,
     pub label: Label,
-    pub kind: Kind,
+    pub kind: BlockKind,
     /// One line, shown in the block's header.
     pub description: Option<String>,
-    pub max_tokens: Option<Budget>,
+    pub max_tokens: Option<TokenBudget>,
     /// What a readonly block says, and a writable one before it was written.
     pub default_content: Option<String>,
-    pub source: Option<Source>,
+    pub source: Option<BlockSource>,
     #[serde(default)]
     pub when_changed: WhenChanged,
     /// Whether the model may write it with its tools; operations may in any case.
@@ -68,11 +68,11 @@ pub struct Definition {
     /// As it stands in rows: a session's id, or nothing for the agent's.
     pub scope: String,
     pub label: Label,
-    pub kind: Kind,
+    pub kind: BlockKind,
     pub description: Option<String>,
     pub max_tokens: Option<i64>,
     pub default_content: Option<String>,
-    pub source: Option<Source>,
+    pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// As it was said; `None`: its home decides.
     pub model_writes: Option<bool>,
@@ -112,15 +112,17 @@ impl DefineBlock {
 }
 
 impl Definition {
-    pub fn home(&self) -> Home<'_> {
-        self.source.as_ref().map_or(Home::Object, Source::home)
+    pub fn home(&self) -> BlockHome<'_> {
+        self.source
+            .as_ref()
+            .map_or(BlockHome::Object, BlockSource::home)
     }
 
     /// Whether the model's tools write it. What lives outside this agent is shared:
     /// one conversation in which somebody talks the model into it would write for all
     /// who read there, so a definition has to say that it may.
     pub fn model_may_write(&self) -> bool {
-        self.kind != Kind::Readonly
+        self.kind != BlockKind::Readonly
             && self
                 .model_writes
                 .unwrap_or_else(|| self.home().is_this_object())

@@ -1,18 +1,18 @@
 //! Which blocks there are: those of the deployed configuration, and those that
 //! operations defined, which win. Defining anew never costs what a block holds.
 
-use super::block::{Block, Held, hold_here, read_or_omit};
+use super::block::{Block, BlockContent, hold_here, read_or_omit};
 use super::configured;
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged};
 use super::label::Label;
-use super::source::{Home, Source};
-use super::{Memory, Scope};
+use super::source::{BlockHome, BlockSource};
+use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find_value};
-use crate::base::database::{Database, Row, Value, atomically, find_row};
+use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 use crate::store::tables;
 
 /// Blocks of an agent, and of a session.
@@ -53,13 +53,13 @@ impl FromRow<'_> for Definition {
         let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
         let source = row
             .find_text(6)
-            .map(serde_json::from_str::<Source>)
+            .map(serde_json::from_str::<BlockSource>)
             .transpose()
             .map_err(|_| damaged())?;
         Ok(Definition {
             scope: row.text(0)?.to_owned(),
             label: Label::parse(row.text(1)?).map_err(|_| damaged())?,
-            kind: Kind::parse(row.text(2)?).ok_or_else(damaged)?,
+            kind: BlockKind::parse(row.text(2)?).ok_or_else(damaged)?,
             description: row.find_text(3).map(str::to_owned),
             max_tokens: row.find_integer(4),
             default_content: row.find_text(5).map(str::to_owned),
@@ -107,7 +107,7 @@ pub fn load_sessions_after(
 
 /// All blocks of a scope: the deployed ones in their order, then the others in
 /// the order of their definition.
-pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition>> {
+pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_blocks
@@ -121,7 +121,7 @@ pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Def
         .rows(&sql, &[scope.column().into(), (2 * MAX_BLOCKS).into()])?;
     let mut rows: Vec<DefinitionRow> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut blocks = Vec::new();
-    if scope == Scope::Agent {
+    if scope == BlockScope::Agent {
         for block in configured::load(memory).blocks {
             let key = block.label.key();
             match rows.iter().position(|row| row.key == key) {
@@ -143,7 +143,7 @@ pub fn load_definitions(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Def
 
 pub fn find_definition(
     memory: &Memory<'_>,
-    scope: Scope<'_>,
+    scope: BlockScope<'_>,
     label: &Label,
 ) -> Result<Option<Definition>> {
     find_in(memory, scope.column(), label)
@@ -159,7 +159,11 @@ fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Def
     }
 }
 
-pub fn get_definition(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Result<Definition> {
+pub fn get_definition(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+) -> Result<Definition> {
     find_definition(memory, scope, label)?.ok_or_else(|| block_not_found(label))
 }
 
@@ -186,7 +190,7 @@ fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<R
 
 fn find_configured(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
     let key = label.key();
-    let deployed = if scope == Scope::Agent.column() {
+    let deployed = if scope == BlockScope::Agent.column() {
         configured::load(memory).blocks
     } else {
         Vec::new()
@@ -209,11 +213,11 @@ fn write_definition(
     memory: &Memory<'_>,
     mut block: Definition,
     may_reach_out: bool,
-) -> Result<(Definition, Option<Held>)> {
+) -> Result<(Definition, Option<BlockContent>)> {
     if let Some(binding) = block.home().binding()
-        && !memory.outside.is_bound(binding)
+        && !memory.outbound.is_bound(binding)
     {
-        return Err(crate::base::outside::Failure::not_configured(binding));
+        return Err(crate::base::outbound::CallFailure::not_configured(binding));
     }
     atomically(memory.db, || {
         let before = find_in(memory, &block.scope, &block.label)?;
@@ -235,11 +239,11 @@ fn write_definition(
             write(memory.db, &block)?;
         }
         let held = match block.home() {
-            Home::Object => Some(hold_here(memory, &block)?),
-            Home::Bucket { .. }
-            | Home::BucketPrefix { .. }
-            | Home::Agent { .. }
-            | Home::Service { .. } => None,
+            BlockHome::Object => Some(hold_here(memory, &block)?),
+            BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Agent { .. }
+            | BlockHome::Service { .. } => None,
         };
         Ok((block, held))
     })
@@ -277,9 +281,9 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     };
     let lost = if !block.kind.has_content() && holds("cf_agents_block_versions", "key")? {
         "a text"
-    } else if block.kind != Kind::Searchable && holds("cf_agents_entries", "block")? {
+    } else if block.kind != BlockKind::Searchable && holds("cf_agents_entries", "block")? {
         "entries"
-    } else if block.kind != Kind::Loadable && holds("cf_agents_skills", "block")? {
+    } else if block.kind != BlockKind::Loadable && holds("cf_agents_skills", "block")? {
         "documents"
     } else {
         return Ok(());
@@ -333,7 +337,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
             source.into(),
             when_changed.into(),
             block.defined_at.into(),
-            block.model_writes.map_or(Value::Null, Value::from),
+            block.model_writes.map_or(SqlValue::Null, SqlValue::from),
         ],
     )
 }
@@ -344,7 +348,7 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
 /// would remove it and put another in its place.
 pub fn remove(
     memory: &Memory<'_>,
-    scope: Scope<'_>,
+    scope: BlockScope<'_>,
     label: &Label,
     purge: bool,
     may_reach_out: bool,

@@ -8,14 +8,14 @@ use serde_json::{Value as Json, json};
 use super::Memory;
 use super::definition::{Definition, check_description};
 use super::entry_search::{index_entry, unindex_entry};
-use super::homes::agent::{self, Elsewhere};
+use super::homes::agent::{self, RemoteBlock};
 use super::homes::service;
-use super::source::{Home, check_key};
+use super::source::{BlockHome, check_key};
 use crate::base::columns::{FromRow, find, find_value};
-use crate::base::database::{Database, Row, Value, atomically};
+use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 
 /// Bytes of an entry's text: a chunk of knowledge, not a file.
 pub const MAX_ENTRY_BYTES: usize = 64 << 10;
@@ -35,7 +35,7 @@ pub struct EntryPage {
 }
 
 pub fn check_searchable(block: &Definition) -> Result<()> {
-    if block.kind == Kind::Searchable {
+    if block.kind == BlockKind::Searchable {
         return Ok(());
     }
     Err(Error::invalid(
@@ -63,8 +63,8 @@ pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> 
 /// Whether the entries are in this object.
 pub fn lives_here(block: &Definition) -> bool {
     match block.home() {
-        Home::Agent { .. } | Home::Service { .. } => false,
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => true,
+        BlockHome::Agent { .. } | BlockHome::Service { .. } => false,
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
     }
 }
 
@@ -79,12 +79,12 @@ pub async fn set(
     check_searchable(block)?;
     check_entry(key, title, content)?;
     match block.home() {
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"key": key, "title": title, "content": content});
             agent::call(memory, block, home, "setEntry", input).await
         }
-        Home::Service { binding } => {
+        BlockHome::Service { binding } => {
             let fields: [(&str, Json); 3] = [
                 ("key", key.into()),
                 ("title", title.into()),
@@ -100,7 +100,7 @@ pub async fn set(
                 updated_at: now_ms,
             })
         }
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             write(memory.db, memory.host, block, key, title, content)
         }
     }
@@ -272,19 +272,19 @@ pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Op
 pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
     check_searchable(block)?;
     match block.home() {
-        Home::Agent { name, label } => {
+        BlockHome::Agent { name, label } => {
             #[derive(Deserialize)]
             struct WasDeleted {
                 deleted: bool,
             }
-            let home = Elsewhere { name, label };
+            let home = RemoteBlock { name, label };
             let input = json!({"key": key});
             let outcome: Result<WasDeleted> =
                 agent::call(memory, block, home, "deleteEntry", input).await;
             outcome.map(|outcome| outcome.deleted)
         }
-        Home::Service { binding } => Err(kept_by(block, binding)),
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             let db = memory.db;
             atomically(db, || {
                 let Some((number, _)) = find_numbered(db, block, key)? else {
@@ -320,13 +320,13 @@ pub async fn list(
 ) -> Result<EntryPage> {
     check_searchable(block)?;
     match block.home() {
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"limit": limit, "cursor": cursor});
             agent::call(memory, block, home, "listEntries", input).await
         }
-        Home::Service { binding } => Err(kept_by(block, binding)),
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => {
+        BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             load_page(memory.db, block, limit, cursor)
         }
     }
@@ -348,7 +348,7 @@ fn load_page(
           LIMIT ?4",
         EntryRow::COLUMNS
     );
-    let params: [Value; 4] = [
+    let params: [SqlValue; 4] = [
         block.scope.as_str().into(),
         block.label.key().into(),
         after.unwrap_or_default().into(),

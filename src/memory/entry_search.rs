@@ -8,17 +8,17 @@ use serde_json::{Value as Json, json};
 
 use super::Memory;
 use super::definition::Definition;
-use super::homes::agent::{self, Elsewhere};
+use super::homes::agent::{self, RemoteBlock};
 use super::homes::service;
-use super::source::Home;
+use super::source::BlockHome;
 use crate::base::columns::{FromRow, load};
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
-use crate::search::query::Query;
-use crate::search::rank::{Candidate, Reading, Term, scores};
+use crate::search::query::WordQuery;
+use crate::search::rank::{Candidate, QueryTerm, TermCounter, scores};
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::stem;
 use crate::search::terms::load_terms;
@@ -107,30 +107,32 @@ pub async fn search_elsewhere(
 ) -> Result<FoundElsewhere> {
     let most = usize::try_from(limit).unwrap_or(0);
     match block.home() {
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"query": query, "limit": limit});
             agent::call(memory, block, home, "searchContext", input).await
         }
-        Home::Service { binding } => {
+        BlockHome::Service { binding } => {
             let told = service::search(memory, block, binding, query, limit).await?;
             Ok(FoundElsewhere {
                 results: read_told(told, query, most),
                 vectors: None,
             })
         }
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => Ok(FoundElsewhere {
-            results: find(memory.db, block, query, &Nearest::default(), most)?,
-            vectors: None,
-        }),
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            Ok(FoundElsewhere {
+                results: find(memory.db, block, query, &Nearest::default(), most)?,
+                vectors: None,
+            })
+        }
     }
 }
 
-fn read_told(told: service::ToldResults, query: &str, most: usize) -> Vec<FoundEntry> {
-    let query = Query::parse(query);
+fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
+    let query = WordQuery::parse(query);
     let stems = query.terms();
     let own_words = told.content.filter(|content| !content.is_empty());
-    let own_words = own_words.map(|content| service::ToldResult {
+    let own_words = own_words.map(|content| service::ServiceResult {
         key: None,
         title: None,
         content,
@@ -163,11 +165,11 @@ pub fn find(
     nearest: &Nearest<i64>,
     most: usize,
 ) -> Result<Vec<FoundEntry>> {
-    let query = Query::parse(query);
+    let query = WordQuery::parse(query);
     if query.is_empty() {
         return Ok(Vec::new());
     }
-    let params: [Value; 4] = [
+    let params: [SqlValue; 4] = [
         query.to_fts().into(),
         block.scope.as_str().into(),
         block.label.key().into(),
@@ -251,7 +253,7 @@ impl FromRow<'_> for FoundRow {
             content: row.text(3)?.to_owned(),
             updated_at: row.integer(4)?,
             score: match row.0.get(5) {
-                Some(Value::Real(score)) => *score,
+                Some(SqlValue::Real(score)) => *score,
                 _ => 0.0,
             },
         })
@@ -298,9 +300,9 @@ fn with_rows<'a>(
         .collect()
 }
 
-fn to_candidate(row: &FoundRow, query: &Query, terms: &[Term]) -> Candidate {
+fn to_candidate(row: &FoundRow, query: &WordQuery, terms: &[QueryTerm]) -> Candidate {
     let title = row.title.as_deref();
-    let mut reading = Reading::new(terms);
+    let mut reading = TermCounter::new(terms);
     let mut is_begun = vec![false; query.prefixes.len()];
     each_word(&text_of(title, &row.content), &mut |word| {
         reading.take(&stem(word));

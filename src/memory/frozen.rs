@@ -9,9 +9,9 @@ use sha2::{Digest, Sha256};
 
 use super::block::Block;
 use super::definition::WhenChanged;
-use super::prompt::{Format, render, render_section};
+use super::prompt::{PromptFormat, render, render_section};
 use super::view::{load_view, read_blocks, read_view};
-use super::{Memory, Scope};
+use super::{BlockScope, Memory};
 use crate::base::columns::{self, FromRow};
 use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Error, Result};
@@ -28,7 +28,7 @@ pub struct FrozenPrompt {
 }
 
 /// The frozen prompt; at the first call it is rendered and kept.
-pub async fn freeze(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPrompt> {
+pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     if let Some((frozen, _)) = find(memory.db, scope)? {
         return Ok(frozen);
     }
@@ -43,15 +43,15 @@ pub async fn freeze(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPromp
 }
 
 /// The prompt that is frozen already, if one is.
-pub fn find_frozen(db: &dyn Database, scope: Scope<'_>) -> Result<Option<FrozenPrompt>> {
+pub fn find_frozen(db: &dyn Database, scope: BlockScope<'_>) -> Result<Option<FrozenPrompt>> {
     Ok(find(db, scope)?.map(|(frozen, _)| frozen))
 }
 
 /// Renders the prompt anew and keeps it. One that is the same stays as it is.
-pub async fn refresh(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenPrompt> {
+pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     let blocks = read_view(memory, scope).await?;
     atomically(memory.db, || {
-        let prompt = render(&blocks, Format::Text);
+        let prompt = render(&blocks, PromptFormat::Text);
         match find(memory.db, scope)? {
             Some((frozen, sections))
                 if frozen.prompt == prompt && sections == hash_sections(&blocks) =>
@@ -65,7 +65,7 @@ pub async fn refresh(memory: &Memory<'_>, scope: Scope<'_>) -> Result<FrozenProm
 
 fn find(
     db: &dyn Database,
-    scope: Scope<'_>,
+    scope: BlockScope<'_>,
 ) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
     let sql = format!(
         "SELECT {}
@@ -105,17 +105,17 @@ impl FromRow<'_> for PromptRow {
 fn keep(
     db: &dyn Database,
     host: &dyn Host,
-    scope: Scope<'_>,
+    scope: BlockScope<'_>,
     blocks: &[Block],
 ) -> Result<FrozenPrompt> {
-    let prompt = render(blocks, Format::Text);
+    let prompt = render(blocks, PromptFormat::Text);
     write(db, scope, prompt, &hash_sections(blocks), host.now_ms())
 }
 
 /// Writes a prompt's row in place of the one that is there. Part of a transaction.
 pub fn write(
     db: &dyn Database,
-    scope: Scope<'_>,
+    scope: BlockScope<'_>,
     prompt: String,
     sections: &BTreeMap<String, String>,
     frozen_at: i64,
@@ -163,12 +163,12 @@ fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
 }
 
 fn section_of(block: &Block) -> String {
-    render_section(block, Format::Text).unwrap_or_default()
+    render_section(block, PromptFormat::Text).unwrap_or_default()
 }
 
 /// What blocks that remind hold now, where the frozen prompt says otherwise.
 /// `None`: nothing changed, or no prompt is frozen yet.
-pub async fn find_reminder(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Option<String>> {
+pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Option<String>> {
     let Some((_, frozen)) = find(memory.db, scope)? else {
         return Ok(None);
     };

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum BlockKind {
     /// The model reads it and can't change it.
     Readonly,
     /// A scratchpad that the model keeps, always in the prompt.
@@ -16,22 +16,22 @@ pub enum Kind {
     Loadable,
 }
 
-impl Kind {
+impl BlockKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Readonly => "readonly",
-            Kind::Writable => "writable",
-            Kind::Searchable => "searchable",
-            Kind::Loadable => "loadable",
+            BlockKind::Readonly => "readonly",
+            BlockKind::Writable => "writable",
+            BlockKind::Searchable => "searchable",
+            BlockKind::Loadable => "loadable",
         }
     }
 
     pub fn parse(name: &str) -> Option<Self> {
         [
-            Kind::Readonly,
-            Kind::Writable,
-            Kind::Searchable,
-            Kind::Loadable,
+            BlockKind::Readonly,
+            BlockKind::Writable,
+            BlockKind::Searchable,
+            BlockKind::Loadable,
         ]
         .into_iter()
         .find(|kind| kind.name() == name)
@@ -39,6 +39,6 @@ impl Kind {
 
     /// Whether it holds one text, which stands in the prompt.
     pub fn has_content(self) -> bool {
-        matches!(self, Kind::Readonly | Kind::Writable)
+        matches!(self, BlockKind::Readonly | BlockKind::Writable)
     }
 }

@@ -31,7 +31,7 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::outside::Outside;
+use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 
 /// An agent's memory, and what it takes to reach all of it.
@@ -41,7 +41,7 @@ pub struct Memory<'a> {
     pub agent: &'a str,
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
-    pub outside: &'a dyn Outside,
+    pub outbound: &'a dyn Outbound,
     /// The agents that this request came through, the first first: a block of
     /// theirs lives here.
     pub via: &'a [String],
@@ -49,17 +49,17 @@ pub struct Memory<'a> {
 
 /// Whose a block is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope<'a> {
+pub enum BlockScope<'a> {
     Agent,
     Session(&'a Id),
 }
 
-impl<'a> Scope<'a> {
+impl<'a> BlockScope<'a> {
     /// The session's, which must exist; the agent's where none is named.
     pub fn get(db: &dyn Database, session_id: Option<&'a Id>) -> Result<Self> {
         match session_id {
-            None => Ok(Scope::Agent),
-            Some(id) if session_exists(db, id)? => Ok(Scope::Session(id)),
+            None => Ok(BlockScope::Agent),
+            Some(id) if session_exists(db, id)? => Ok(BlockScope::Session(id)),
             Some(id) => Err(Error::session_not_found(id.as_str())),
         }
     }
@@ -67,15 +67,15 @@ impl<'a> Scope<'a> {
     /// As it stands in a row.
     pub fn column(self) -> &'a str {
         match self {
-            Scope::Agent => "",
-            Scope::Session(id) => id.as_str(),
+            BlockScope::Agent => "",
+            BlockScope::Session(id) => id.as_str(),
         }
     }
 }
 
 /// On whose account something is written.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Writer<'a> {
+pub struct MemoryWriter<'a> {
     /// A model wrote it, through a tool.
     pub is_tool: bool,
     /// In which session.

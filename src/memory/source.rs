@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::label::Label;
 use crate::base::error::{Error, Result};
 use crate::base::settings::{Setting, is_own_binding};
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 
 /// Bytes of an object's key in the bucket: half of what R2 takes, so that a
 /// prefix and a key together fit.
@@ -19,7 +19,7 @@ const MAX_BINDING_CHARS: usize = 64;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Source {
+pub struct BlockSource {
     /// An object of the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2: Option<String>,
@@ -37,12 +37,12 @@ pub struct Source {
     service: Option<String>,
 }
 
-/// A [`Source`] that was understood.
+/// A [`BlockSource`] that was understood.
 ///
 /// Homes are told apart by a `match` that names each of them, so that the compiler
 /// names every place that a new home concerns. Hence no `PartialEq` here.
 #[derive(Clone, Copy, Debug)]
-pub enum Home<'a> {
+pub enum BlockHome<'a> {
     Object,
     Bucket {
         key: &'a str,
@@ -59,9 +59,9 @@ pub enum Home<'a> {
     },
 }
 
-impl Source {
+impl BlockSource {
     /// Whether it is one home, and one that a block of this kind can have.
-    pub fn check(&self, kind: Kind, own_name: &str) -> Result<()> {
+    pub fn check(&self, kind: BlockKind, own_name: &str) -> Result<()> {
         let Self {
             r2,
             r2_prefix,
@@ -81,30 +81,30 @@ impl Source {
                 .map_err(|reason| refused(&format!("`source` names a key that {reason}.")))?;
         }
         match self.home() {
-            Home::Bucket { .. } if !kind.has_content() => Err(refused(
+            BlockHome::Bucket { .. } if !kind.has_content() => Err(refused(
                 "`source` with `r2` holds one text: the block must be readonly or writable. `r2Prefix` holds many.",
             )),
-            Home::BucketPrefix { .. } if kind != Kind::Loadable => Err(refused(
+            BlockHome::BucketPrefix { .. } if kind != BlockKind::Loadable => Err(refused(
                 "`source` with `r2Prefix` holds documents: the block must be loadable. `r2` holds one text.",
             )),
-            Home::Agent { name, .. } if name.is_empty() || name.chars().count() > 200 => Err(
+            BlockHome::Agent { name, .. } if name.is_empty() || name.chars().count() > 200 => Err(
                 refused("`source` must name an agent in 1 to 200 characters."),
             ),
-            Home::Agent { name, .. } if name == own_name => Err(refused(
+            BlockHome::Agent { name, .. } if name == own_name => Err(refused(
                 "`source` names this agent itself. Leave `source` out: the block lives here.",
             )),
-            Home::Service { binding } if !is_binding(binding) => Err(refused(
+            BlockHome::Service { binding } if !is_binding(binding) => Err(refused(
                 "`source` must name a service binding: letters, digits and `_`, and none of the Worker's own.",
             )),
-            Home::Object
-            | Home::Bucket { .. }
-            | Home::BucketPrefix { .. }
-            | Home::Agent { .. }
-            | Home::Service { .. } => Ok(()),
+            BlockHome::Object
+            | BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Agent { .. }
+            | BlockHome::Service { .. } => Ok(()),
         }
     }
 
-    pub fn home(&self) -> Home<'_> {
+    pub fn home(&self) -> BlockHome<'_> {
         let Self {
             r2,
             r2_prefix,
@@ -113,40 +113,42 @@ impl Source {
             service,
         } = self;
         if let Some(key) = r2 {
-            Home::Bucket { key }
+            BlockHome::Bucket { key }
         } else if let Some(prefix) = r2_prefix {
-            Home::BucketPrefix { prefix }
+            BlockHome::BucketPrefix { prefix }
         } else if let Some(name) = agent {
-            Home::Agent {
+            BlockHome::Agent {
                 name,
                 label: label.as_ref(),
             }
         } else if let Some(binding) = service {
-            Home::Service { binding }
+            BlockHome::Service { binding }
         } else {
-            Home::Object
+            BlockHome::Object
         }
     }
 }
 
-impl Home<'_> {
+impl BlockHome<'_> {
     /// Whether what the block holds is in this object's tables.
     pub fn is_this_object(&self) -> bool {
         match self {
-            Home::Object => true,
-            Home::Bucket { .. }
-            | Home::BucketPrefix { .. }
-            | Home::Agent { .. }
-            | Home::Service { .. } => false,
+            BlockHome::Object => true,
+            BlockHome::Bucket { .. }
+            | BlockHome::BucketPrefix { .. }
+            | BlockHome::Agent { .. }
+            | BlockHome::Service { .. } => false,
         }
     }
 
     /// The binding that it needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
-            Home::Object | Home::Agent { .. } => None,
-            Home::Bucket { .. } | Home::BucketPrefix { .. } => Some(Setting::SkillsBucket.name()),
-            Home::Service { binding } => Some(binding),
+            BlockHome::Object | BlockHome::Agent { .. } => None,
+            BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+                Some(Setting::SkillsBucket.name())
+            }
+            BlockHome::Service { binding } => Some(binding),
         }
     }
 }
@@ -191,7 +193,7 @@ pub fn check_key(key: &str) -> Result<(), &'static str> {
 mod tests {
     use super::*;
 
-    fn source(json: &str) -> Source {
+    fn source(json: &str) -> BlockSource {
         serde_json::from_str(json).unwrap()
     }
 
@@ -219,27 +221,35 @@ mod tests {
     #[test]
     fn a_source_is_one_home_that_the_kind_can_have() {
         for (json, kind, is_good) in [
-            (r#"{"r2":"soul.md"}"#, Kind::Readonly, true),
-            (r#"{"r2":"notes.md"}"#, Kind::Writable, true),
-            (r#"{"r2":"notes.md"}"#, Kind::Loadable, false),
-            (r#"{"r2":"../secrets"}"#, Kind::Readonly, false),
-            (r#"{"r2Prefix":"skills/"}"#, Kind::Loadable, true),
-            (r#"{"r2Prefix":"skills/"}"#, Kind::Writable, false),
-            (r#"{"r2Prefix":"skills/../"}"#, Kind::Loadable, false),
-            (r#"{"agent":"user:42"}"#, Kind::Searchable, true),
+            (r#"{"r2":"soul.md"}"#, BlockKind::Readonly, true),
+            (r#"{"r2":"notes.md"}"#, BlockKind::Writable, true),
+            (r#"{"r2":"notes.md"}"#, BlockKind::Loadable, false),
+            (r#"{"r2":"../secrets"}"#, BlockKind::Readonly, false),
+            (r#"{"r2Prefix":"skills/"}"#, BlockKind::Loadable, true),
+            (r#"{"r2Prefix":"skills/"}"#, BlockKind::Writable, false),
+            (r#"{"r2Prefix":"skills/../"}"#, BlockKind::Loadable, false),
+            (r#"{"agent":"user:42"}"#, BlockKind::Searchable, true),
             (
                 r#"{"agent":"user:42","label":"memory"}"#,
-                Kind::Writable,
+                BlockKind::Writable,
                 true,
             ),
-            (r#"{"agent":"alice"}"#, Kind::Writable, false),
-            (r#"{"agent":""}"#, Kind::Writable, false),
-            (r#"{"service":"NOTES"}"#, Kind::Searchable, true),
-            (r#"{"service":"AI"}"#, Kind::Searchable, false),
-            (r#"{"service":"a.b/c"}"#, Kind::Searchable, false),
-            (r#"{"service":"NOTES","r2":"a"}"#, Kind::Writable, false),
-            (r#"{"service":"NOTES","label":"a"}"#, Kind::Writable, false),
-            (r#"{}"#, Kind::Writable, false),
+            (r#"{"agent":"alice"}"#, BlockKind::Writable, false),
+            (r#"{"agent":""}"#, BlockKind::Writable, false),
+            (r#"{"service":"NOTES"}"#, BlockKind::Searchable, true),
+            (r#"{"service":"AI"}"#, BlockKind::Searchable, false),
+            (r#"{"service":"a.b/c"}"#, BlockKind::Searchable, false),
+            (
+                r#"{"service":"NOTES","r2":"a"}"#,
+                BlockKind::Writable,
+                false,
+            ),
+            (
+                r#"{"service":"NOTES","label":"a"}"#,
+                BlockKind::Writable,
+                false,
+            ),
+            (r#"{}"#, BlockKind::Writable, false),
         ] {
             assert_eq!(source(json).check(kind, "alice").is_ok(), is_good, "{json}");
         }

@@ -4,21 +4,21 @@
 //! The rule it protects: reading many blocks takes bounded time, however many
 //! of their homes are away.
 
-use super::block::{Block, Held, read_or_omit};
+use super::block::{Block, BlockContent, read_or_omit};
 use super::definition::Definition;
 use super::definitions::{find_definition, get_definition, load_definitions};
 use super::homes::PATIENCE_MS;
 use super::label::Label;
-use super::{Memory, Scope};
+use super::{BlockScope, Memory};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 
 /// How long all homes of many blocks together are waited for.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
 
-pub fn load_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition>> {
-    let mut blocks = load_definitions(memory, Scope::Agent)?;
-    if let Scope::Session(_) = scope {
+pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
+    let mut blocks = load_definitions(memory, BlockScope::Agent)?;
+    if let BlockScope::Session(_) = scope {
         let own = load_definitions(memory, scope)?;
         blocks.retain(|block| !own.iter().any(|own| own.label.key() == block.label.key()));
         blocks.extend(own);
@@ -27,18 +27,22 @@ pub fn load_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Definition
 }
 
 /// The session's block of this label, or the agent's.
-pub fn get_in_view(memory: &Memory<'_>, scope: Scope<'_>, label: &Label) -> Result<Definition> {
-    if let Scope::Session(_) = scope
+pub fn get_in_view(
+    memory: &Memory<'_>,
+    scope: BlockScope<'_>,
+    label: &Label,
+) -> Result<Definition> {
+    if let BlockScope::Session(_) = scope
         && let Some(own) = find_definition(memory, scope, label)?
     {
         return Ok(own);
     }
-    get_definition(memory, Scope::Agent, label)
+    get_definition(memory, BlockScope::Agent, label)
 }
 
 /// What a scope sees, read from every home. What is more than one answer holds is
 /// left out, and said to be.
-pub async fn read_view(memory: &Memory<'_>, scope: Scope<'_>) -> Result<Vec<Block>> {
+pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
     read_blocks(memory, &load_view(memory, scope)?).await
 }
 
@@ -72,7 +76,10 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
     for block in blocks {
         let is_late = memory.host.now_ms() - begun_ms >= TOTAL_PATIENCE_MS;
         let mut block = if is_late && !block.home().is_this_object() {
-            Block::new(block, Held::away("other homes took too long".to_owned()))
+            Block::new(
+                block,
+                BlockContent::away("other homes took too long".to_owned()),
+            )
         } else {
             read_or_omit(memory, block).await?
         };

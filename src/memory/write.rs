@@ -6,29 +6,29 @@ use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::block::{Block, Held, newest_of, read};
+use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
     NewVersion, Version, check_reason, check_version, find_version, load_versions, write_version,
 };
 use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
-use super::homes::agent::{self, Elsewhere};
+use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, service};
-use super::source::Home;
-use super::{Memory, Scope, Writer};
+use super::source::BlockHome;
+use super::{BlockScope, Memory, MemoryWriter};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::memory::budget::{check_budget, check_content};
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 
 /// A text on its way into a block.
 #[derive(Clone, Copy)]
-pub struct Text<'a> {
+pub struct NewContent<'a> {
     pub content: &'a str,
     pub placement: Placement,
     pub expected_version: Option<i64>,
     pub reason: Option<&'a str>,
-    pub writer: Writer<'a>,
+    pub writer: MemoryWriter<'a>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,7 +41,7 @@ pub enum Placement {
     AppendedLine,
 }
 
-impl Text<'_> {
+impl NewContent<'_> {
     fn after(&self, before: &str) -> String {
         match self.placement {
             Placement::Whole => self.content.to_owned(),
@@ -55,8 +55,8 @@ impl Text<'_> {
 
 fn check_writable(block: &Definition) -> Result<()> {
     match block.kind {
-        Kind::Writable => Ok(()),
-        Kind::Readonly => Err(Error::new(
+        BlockKind::Writable => Ok(()),
+        BlockKind::Readonly => Err(Error::new(
             Code::BlockReadOnly,
             format!(
                 "Block `{}` is readonly. Its text is the `defaultContent` of its definition; where it has a `source`, it is changed there.",
@@ -64,11 +64,11 @@ fn check_writable(block: &Definition) -> Result<()> {
             ),
         )
         .with("label", block.label.as_str())),
-        Kind::Searchable => Err(Error::invalid(
+        BlockKind::Searchable => Err(Error::invalid(
             "label",
             format!("Block `{}` is searchable: write its entries with `setEntry`.", block.label),
         )),
-        Kind::Loadable => Err(Error::invalid(
+        BlockKind::Loadable => Err(Error::invalid(
             "label",
             format!("Block `{}` is loadable: write its documents with `putSkill`.", block.label),
         )),
@@ -76,23 +76,31 @@ fn check_writable(block: &Definition) -> Result<()> {
 }
 
 /// Writes a text. One that changes nothing writes no row.
-pub async fn write(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> Result<Block> {
+pub async fn write(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<Block> {
     check_writable(block)?;
     check_content("content", text.content)?;
     check_reason(text.reason)?;
     let held = match block.home() {
-        Home::Object | Home::BucketPrefix { .. } => write_here(memory, block, text)?,
-        Home::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
-        Home::Service { binding } => write_in_service(memory, block, binding, text).await?,
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Object | BlockHome::BucketPrefix { .. } => write_here(memory, block, text)?,
+        BlockHome::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
+        BlockHome::Service { binding } => write_in_service(memory, block, binding, text).await?,
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             write_elsewhere(memory, block, home, text).await?
         }
     };
     Ok(Block::new(block, held))
 }
 
-fn write_here(memory: &Memory<'_>, block: &Definition, text: &Text<'_>) -> Result<Held> {
+fn write_here(
+    memory: &Memory<'_>,
+    block: &Definition,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
     atomically(memory.db, || {
         let before = newest_of(memory, block)?;
         let after = prepare(memory, block, text, &before.content)?;
@@ -110,8 +118,8 @@ async fn write_in_bucket(
     memory: &Memory<'_>,
     block: &Definition,
     key: &str,
-    text: &Text<'_>,
-) -> Result<Held> {
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
     let _writing = bucket::begin_put(memory, key, text.content).await?;
     for _ in 0..MAX_TRIES {
         let stored = bucket::get_text(memory, key).await?;
@@ -137,8 +145,8 @@ async fn write_in_service(
     memory: &Memory<'_>,
     block: &Definition,
     binding: &str,
-    text: &Text<'_>,
-) -> Result<Held> {
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
     let _writing = service::begin_set(memory, block, binding, text.content).await?;
     for _ in 0..MAX_TRIES {
         let told = service::get(memory, block, binding).await?;
@@ -158,7 +166,7 @@ async fn write_in_service(
 fn prepare(
     memory: &Memory<'_>,
     block: &Definition,
-    text: &Text<'_>,
+    text: &NewContent<'_>,
     before: &str,
 ) -> Result<String> {
     check_version(
@@ -178,12 +186,12 @@ fn record(
     block: &Definition,
     after: &str,
     before: &str,
-    text: &Text<'_>,
-) -> Result<Held> {
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
     atomically(memory.db, || {
         let newest = newest_of(memory, block)?;
         if after == before {
-            return Ok(Held {
+            return Ok(BlockContent {
                 content: after.to_owned(),
                 ..newest
             });
@@ -193,7 +201,7 @@ fn record(
     })
 }
 
-fn new_version<'a>(content: &'a str, text: &Text<'a>) -> NewVersion<'a> {
+fn new_version<'a>(content: &'a str, text: &NewContent<'a>) -> NewVersion<'a> {
     NewVersion {
         content,
         reason: text.reason,
@@ -201,8 +209,8 @@ fn new_version<'a>(content: &'a str, text: &Text<'a>) -> NewVersion<'a> {
     }
 }
 
-fn to_held(version: Version) -> Held {
-    Held {
+fn to_held(version: Version) -> BlockContent {
+    BlockContent {
         content: version.content,
         version: version.version,
         updated_at: Some(version.written_at),
@@ -213,9 +221,9 @@ fn to_held(version: Version) -> Held {
 async fn write_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
-    home: Elsewhere<'_>,
-    text: &Text<'_>,
-) -> Result<Held> {
+    home: RemoteBlock<'_>,
+    text: &NewContent<'_>,
+) -> Result<BlockContent> {
     let (operation, content) = match text.placement {
         Placement::Whole => ("setBlock", text.content.to_owned()),
         Placement::Appended => ("appendToBlock", text.content.to_owned()),
@@ -236,7 +244,7 @@ async fn write_elsewhere(
         "reason": text.reason,
     });
     let written: Block = agent::call(memory, block, home, operation, input).await?;
-    Ok(Held {
+    Ok(BlockContent {
         content: written.content,
         version: written.version,
         updated_at: written.updated_at,
@@ -258,16 +266,17 @@ pub async fn read_versions(
     limit: i64,
 ) -> Result<Versions> {
     match block.home() {
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"limit": limit});
             agent::call(memory, block, home, "getBlockVersions", input).await
         }
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } | Home::Service { .. } => {
-            Ok(Versions {
-                versions: load_versions(memory.db, block, limit)?,
-            })
-        }
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. } => Ok(Versions {
+            versions: load_versions(memory.db, block, limit)?,
+        }),
     }
 }
 
@@ -276,15 +285,15 @@ pub async fn revert(
     memory: &Memory<'_>,
     block: &Definition,
     version: i64,
-    writer: Writer<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<Block> {
     check_writable(block)?;
     match block.home() {
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"version": version});
             let written: Block = agent::call(memory, block, home, "revertBlock", input).await?;
-            let held = Held {
+            let held = BlockContent {
                 content: written.content,
                 version: written.version,
                 updated_at: written.updated_at,
@@ -292,7 +301,10 @@ pub async fn revert(
             };
             return Ok(Block::new(block, held));
         }
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } | Home::Service { .. } => {}
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. } => {}
     }
     let content = match version {
         0 => block.default_content().to_owned(),
@@ -308,7 +320,7 @@ pub async fn revert(
             })?
             .content,
     };
-    let text = Text {
+    let text = NewContent {
         content: &content,
         placement: Placement::Whole,
         expected_version: None,
@@ -321,11 +333,11 @@ pub async fn revert(
 /// Puts the writable blocks that live here back to their default content; gives
 /// how many were something else. What other agents, services and the bucket
 /// keep is not this agent's alone, and stays.
-pub fn clear(memory: &Memory<'_>, scope: Scope<'_>, writer: Writer<'_>) -> Result<i64> {
+pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_>) -> Result<i64> {
     atomically(memory.db, || {
         let mut cleared = 0;
         for block in load_definitions(memory, scope)? {
-            if block.kind != Kind::Writable || !block.home().is_this_object() {
+            if block.kind != BlockKind::Writable || !block.home().is_this_object() {
                 continue;
             }
             let before = newest_of(memory, &block)?;

@@ -2,7 +2,7 @@
 //! beside it.
 
 use super::parse::NewMessage;
-use super::view::{Gatherer, Message};
+use super::view::{Message, MessageGatherer};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -14,7 +14,7 @@ use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
 
 /// Whether it was written, and the message as it stands.
-pub struct Appended {
+pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
 }
@@ -26,7 +26,7 @@ pub fn append_message(
     message: NewMessage,
     parent: &Parent,
     expected_leaf: Option<&Option<Id>>,
-) -> Result<Appended> {
+) -> Result<UpsertOutcome> {
     let created_at = message.created_at.unwrap_or_else(|| host.now_ms());
     let event = NewEvent {
         id: message.id,
@@ -66,10 +66,10 @@ pub fn append_message(
     let message = if row.is_run_member() {
         super::read::message_from(db, session_id, row)?
     } else {
-        let [_, message] = Gatherer::default().take(row)?;
+        let [_, message] = MessageGatherer::default().take(row)?;
         message.ok_or_else(|| Error::storage("a message without a row"))?
     };
-    Ok(Appended {
+    Ok(UpsertOutcome {
         inserted: appended.inserted,
         message,
     })

@@ -5,8 +5,8 @@ use super::delete::{tell_begun_below, tell_deleted, tell_updated};
 use super::parse::NewMessage;
 use super::read::message_from;
 use super::run::find_run;
-use super::same::Said;
-use super::view::{Gatherer, Message};
+use super::same::MessageDigest;
+use super::view::{Message, MessageGatherer};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -99,7 +99,7 @@ pub fn update_message(
             content: String::new(),
             message: Some(message.text.fields.clone()),
         };
-        let [_, message] = Gatherer::default().take(row)?;
+        let [_, message] = MessageGatherer::default().take(row)?;
         message
             .map(Some)
             .ok_or_else(|| Error::storage("a message without a row"))
@@ -108,8 +108,9 @@ pub fn update_message(
 
 /// Compared as values, a date of ours aside: a client sends back what it read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
-    let said =
-        |json: &str| Said::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"));
+    let said = |json: &str| {
+        MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))
+    };
     let mut before = said(&stored.json)?;
     let after = said(&["{", &message.text.fields, "}"].concat())?;
     let date = before.date();

@@ -9,17 +9,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::json;
 
 use super::run::find_run;
-use super::runs::{Place, Runs};
+use super::runs::{RunCache, RunPosition};
 use crate::base::columns::load_values;
-use crate::base::database::{Database, Value, atomically};
+use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
-use crate::log::tip::{Tip, get_tip};
+use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::children::load_children;
-use crate::messages::tree::delete::{Taken, delete_seqs};
+use crate::messages::tree::delete::{DeletionOutcome, delete_seqs};
 use crate::messages::tree::path::surviving;
 use crate::store::changes::{self, ChangeType};
 
@@ -85,7 +85,7 @@ pub fn tell_deleted(
     host: &dyn Host,
     session_id: &Id,
     last_seq: i64,
-    taken: &Taken,
+    taken: &DeletionOutcome,
 ) -> Result<()> {
     let gone: Vec<Option<&str>> = taken.gone.iter().map(|gone| Some(&*gone.link.id)).collect();
     changes::record(db, host, session_id, last_seq, ChangeType::Delete, &gone)?;
@@ -109,9 +109,9 @@ pub fn tell_begun_below(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
-    tip: &Tip,
+    tip: &LogTip,
     seq: i64,
-    taken: &Taken,
+    taken: &DeletionOutcome,
 ) -> Result<()> {
     let mut children = load_children(db, session_id, seq)?;
     children.retain(|child| !taken.moved.iter().any(|moved| moved.link.seq == *child));
@@ -126,7 +126,7 @@ pub fn tell_begun_below(
             AND e.seq = child.value
           WHERE {IS_RUN_MEMBER}"
     );
-    let list = Value::Text(json!(children).to_string());
+    let list = SqlValue::Text(json!(children).to_string());
     let ids: Vec<String> = load_values(db, &sql, &[session_id.as_str().into(), list])?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
@@ -138,10 +138,10 @@ pub fn tell_begun_below(
 fn find_changed(
     db: &dyn Database,
     session_id: &Id,
-    taken: &Taken,
+    taken: &DeletionOutcome,
 ) -> Result<BTreeMap<i64, String>> {
     let mut changed = BTreeMap::new();
-    let mut runs = Runs::of(db, session_id);
+    let mut runs = RunCache::of(db, session_id);
     let was_in_run: HashMap<i64, bool> = taken
         .gone
         .iter()
@@ -153,16 +153,16 @@ fn find_changed(
             .copied()
             .unwrap_or(false);
         let above = runs.find(moved.parent_seq)?;
-        if began != (above == Place::Alone) {
+        if began != (above == RunPosition::Alone) {
             changed.insert(moved.link.seq, moved.link.id.clone());
         }
-        if let Place::Run(start) = above {
+        if let RunPosition::Run(start) = above {
             changed.insert(start.seq, start.id);
         }
     }
     let parents = taken.parents();
     for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
-        if let Place::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
+        if let RunPosition::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
             changed.insert(start.seq, start.id);
         }
     }

@@ -7,14 +7,14 @@
 
 use std::borrow::Cow;
 
-use super::runs::{Place, Runs};
+use super::runs::{RunCache, RunPosition};
 use crate::base::columns::load;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::log::row::EventLink;
-use crate::store::changes::{Change, find_life, find_position, load_recorded};
+use crate::store::changes::{FeedChange, find_life, find_position, load_recorded};
 
 /// Rows that a page reads at most to find where runs begin, about: it ends early
 /// then, and the next goes on.
@@ -50,11 +50,11 @@ fn load_appended(
     session_id: &Id,
     position: i64,
     limit: i64,
-) -> Result<(Vec<Change>, i64)> {
+) -> Result<(Vec<FeedChange>, i64)> {
     // One more, to see whether the last is followed by one that goes on with it.
     let appends = load_appends(db, session_id, position, limit + 1)?;
     let shown = usize::try_from(limit).unwrap_or(0);
-    let mut runs = Runs::of(db, session_id);
+    let mut runs = RunCache::of(db, session_id);
     let mut changes = Vec::new();
     for (index, append) in appends.iter().enumerate().take(shown) {
         let cursor = append.seq * CURSORS_A_SEQ;
@@ -63,7 +63,7 @@ fn load_appended(
         let goes_on = appends
             .get(index + 1)
             .is_some_and(|next| next.is_run_member && next.parent_seq == append.seq);
-        if let Place::Run(start) = place
+        if let RunPosition::Run(start) = place
             && start.seq != append.seq
             && !goes_on
             && cursor - 1 > position
@@ -82,8 +82,8 @@ fn load_appended(
     Ok((changes, up_to))
 }
 
-fn told(kind: &'static str, id: String, cursor: i64) -> Change {
-    Change {
+fn told(kind: &'static str, id: String, cursor: i64) -> FeedChange {
+    FeedChange {
         cursor,
         kind: Cow::Borrowed(kind),
         id: Some(id),

@@ -4,20 +4,20 @@
 
 use super::read::read_path_row;
 use super::run::find_run_event;
-use super::view::{Gatherer, Message};
+use super::view::{Message, MessageGatherer};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::find_value;
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
-use crate::messages::tree::path::{Segment, Step, walk_path};
+use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 
 /// Bytes of a page when nothing else is asked for.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
-pub struct Page {
+pub struct MessagePage {
     /// Oldest first.
     pub messages: Vec<Message>,
     /// Where the page above begins; `None`: this one begins with the root.
@@ -68,7 +68,7 @@ impl HistoryCursor {
     }
 }
 
-impl Page {
+impl MessagePage {
     pub fn json(&self) -> String {
         let messages: Vec<&str> = self
             .messages
@@ -98,20 +98,20 @@ impl Page {
 }
 
 /// What a reader of a path comes by.
-pub enum Item {
+pub enum PathItem {
     Event(EventRow),
     /// In place of the events that it covers.
     Summary(Overlay),
 }
 
 /// Where a walk up a path begins.
-pub enum Start {
+pub enum WalkStart {
     At(i64),
     /// Above an overlay, which is the first item.
     With(Overlay),
 }
 
-impl Start {
+impl WalkStart {
     /// At an event of the path that ends at `leaf_seq`, or at the overlay that hides it.
     pub fn within(
         db: &dyn Database,
@@ -123,7 +123,7 @@ impl Start {
             Some(leaf_seq) => find_covering(db, session_id, seq, leaf_seq)?,
             None => None,
         };
-        Ok(covering.map_or(Start::At(seq), Start::With))
+        Ok(covering.map_or(WalkStart::At(seq), WalkStart::With))
     }
 }
 
@@ -131,15 +131,15 @@ impl Start {
 pub fn walk_items(
     db: &dyn Database,
     session_id: &Id,
-    start: Start,
+    start: WalkStart,
     expected: i64,
-    visit: &mut dyn FnMut(Item) -> Result<Step>,
+    request_origin: &mut dyn FnMut(PathItem) -> Result<WalkStep>,
 ) -> Result<()> {
     let from_seq = match start {
-        Start::At(seq) => seq,
-        Start::With(overlay) => {
+        WalkStart::At(seq) => seq,
+        WalkStart::With(overlay) => {
             let above_seq = overlay.range.above_seq;
-            let is_over = matches!(visit(Item::Summary(overlay))?, Step::Stop);
+            let is_over = matches!(request_origin(PathItem::Summary(overlay))?, WalkStep::Stop);
             if is_over || above_seq == 0 {
                 return Ok(());
             }
@@ -160,12 +160,12 @@ pub fn walk_items(
         &mut |place, row| {
             if let Some(overlay) = overlays.take_ending_at(place.seq)? {
                 let above_seq = overlay.range.above_seq;
-                return Ok(match visit(Item::Summary(overlay))? {
-                    Step::Stop => Step::Stop,
-                    Step::On | Step::Jump(_) => Step::Jump(above_seq),
+                return Ok(match request_origin(PathItem::Summary(overlay))? {
+                    WalkStep::Stop => WalkStep::Stop,
+                    WalkStep::On | WalkStep::Jump(_) => WalkStep::Jump(above_seq),
                 });
             }
-            visit(Item::Event(read_path_row(db, session_id, row)?))
+            request_origin(PathItem::Event(read_path_row(db, session_id, row)?))
         },
     )
 }
@@ -175,12 +175,12 @@ pub fn walk_items(
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
-    start: Start,
+    start: WalkStart,
     limit: usize,
     max_bytes: usize,
-) -> Result<Page> {
-    let mut gatherer = Gatherer::default();
-    let mut page = Filling {
+) -> Result<MessagePage> {
+    let mut gatherer = MessageGatherer::default();
+    let mut page = PageBuilder {
         messages: Vec::new(),
         bytes: 0,
         limit,
@@ -189,14 +189,20 @@ pub fn load_page(
     };
     walk_items(db, session_id, start, limit as i64, &mut |item| {
         let messages = match item {
-            Item::Event(row) => gatherer.take(row)?,
-            Item::Summary(overlay) => [gatherer.finish()?, Some(Message::from_overlay(&overlay))],
+            PathItem::Event(row) => gatherer.take(row)?,
+            PathItem::Summary(overlay) => {
+                [gatherer.finish()?, Some(Message::from_overlay(&overlay))]
+            }
         };
         for message in messages.into_iter().flatten() {
             page.add(message);
         }
         let is_full = page.is_full || (page.messages.len() >= limit && !gatherer.is_within_run());
-        Ok(if is_full { Step::Stop } else { Step::On })
+        Ok(if is_full {
+            WalkStep::Stop
+        } else {
+            WalkStep::On
+        })
     })?;
     if let Some(message) = gatherer.finish()? {
         page.add(message);
@@ -204,12 +210,12 @@ pub fn load_page(
     let mut messages = page.messages;
     let cursor = messages.last().and_then(HistoryCursor::above);
     messages.reverse();
-    Ok(Page { messages, cursor })
+    Ok(MessagePage { messages, cursor })
 }
 
 /// A page that takes messages, newest first, while they fit. It always takes
 /// the first: a message that is longer than a page is still to be read.
-struct Filling {
+struct PageBuilder {
     messages: Vec<Message>,
     bytes: usize,
     limit: usize,
@@ -217,7 +223,7 @@ struct Filling {
     is_full: bool,
 }
 
-impl Filling {
+impl PageBuilder {
     fn add(&mut self, message: Message) {
         let fits =
             self.messages.len() < self.limit && self.bytes + message.json.len() <= self.max_bytes;
@@ -231,7 +237,7 @@ impl Filling {
 }
 
 /// How many messages a path has. `segments` are the path's.
-pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[Segment]) -> Result<i64> {
+pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
         "SELECT count(*)
            FROM cf_agents_events AS e
@@ -241,7 +247,7 @@ pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[Segment]) 
     );
     let mut length = 0;
     for segment in segments {
-        let params: [Value; 3] = [
+        let params: [SqlValue; 3] = [
             session_id.as_str().into(),
             segment.from_seq.into(),
             segment.to_seq.into(),

@@ -18,7 +18,7 @@ use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "MessageSource"))]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+pub enum MessageSource {
     Client,
     #[default]
     Server,
@@ -45,13 +45,13 @@ pub struct NewMessage {
 const MAX_FIELDS: usize = 1_000;
 
 /// A message's fields in their order, their values as text.
-struct Fields<'a>(Vec<(String, &'a RawValue)>);
+struct MessageFields<'a>(Vec<(String, &'a RawValue)>);
 
-impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Fields<'de>;
+            type Value = MessageFields<'de>;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
@@ -63,7 +63,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
                     }
                     fields.push(field);
                 }
-                Ok(Fields(fields))
+                Ok(MessageFields(fields))
             }
         }
         deserializer.deserialize_map(Reader)
@@ -73,11 +73,11 @@ impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {
 /// Reads a message; an error names `message.…`.
 pub fn parse_message(
     message: &JsonObject,
-    source: Source,
+    source: MessageSource,
     reserved_keys: &[String],
 ) -> Result<NewMessage> {
     check_values("message", message.as_str())?;
-    let Fields(fields) = serde_json::from_str(message.as_str()).map_err(|_| {
+    let MessageFields(fields) = serde_json::from_str(message.as_str()).map_err(|_| {
         Error::invalid(
             "message",
             format!("`message` must be an object of at most {MAX_FIELDS} fields."),
@@ -130,10 +130,10 @@ pub fn parse_message(
         kept.push_str(&quoted(key));
         kept.push(':');
         match (source, key.as_str()) {
-            (Source::Client, "metadata") => push_without(&mut kept, value, &|key| {
+            (MessageSource::Client, "metadata") => push_without(&mut kept, value, &|key| {
                 reserved_keys.iter().any(|reserved| reserved == key)
             }),
-            (Source::Client, "parts") => push_without_provider_metadata(&mut kept, value),
+            (MessageSource::Client, "parts") => push_without_provider_metadata(&mut kept, value),
             _ => kept.push_str(value.get()),
         }
     }
@@ -256,7 +256,7 @@ fn quoted(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn parse(text: &str, source: Source) -> Result<NewMessage> {
+    fn parse(text: &str, source: MessageSource) -> Result<NewMessage> {
         let message: JsonObject = serde_json::from_str(text).unwrap();
         parse_message(&message, source, &["internal".to_owned()])
     }
@@ -265,7 +265,7 @@ mod tests {
     fn a_message_is_kept_as_text_less_what_are_columns() {
         let message = parse(
             r#"{"id":"m","role":"user","createdAt":5,"parts":[{"type":"text","text":"a\nb"},{"type":"file","n":1.0},{"type":"text","text":"c"}],"x":12345678901234567890}"#,
-            Source::Server,
+            MessageSource::Server,
         )
         .unwrap();
         assert_eq!(message.id.unwrap().as_str(), "m");
@@ -282,7 +282,7 @@ mod tests {
     fn a_date_of_another_kind_stays_inside() {
         let message = parse(
             r#"{"role":"user","parts":[],"createdAt":"2026-01-01"}"#,
-            Source::Server,
+            MessageSource::Server,
         )
         .unwrap();
         assert!(message.text.is_dated);
@@ -293,12 +293,12 @@ mod tests {
     #[test]
     fn what_a_client_may_not_say_is_taken_out() {
         let sent = r#"{"role":"user","metadata":{"internal":1,"mine":2},"parts":[{"type":"text","text":"a","providerMetadata":{"p":1}},{"type":"tool-x","callProviderMetadata":{},"input":{"providerMetadata":3}}]}"#;
-        let message = parse(sent, Source::Client).unwrap();
+        let message = parse(sent, MessageSource::Client).unwrap();
         assert_eq!(
             message.text.fields,
             r#""role":"user","metadata":{"mine":2},"parts":[{"type":"text","text":"a"},{"type":"tool-x","input":{"providerMetadata":3}}]"#
         );
-        let message = parse(sent, Source::Server).unwrap();
+        let message = parse(sent, MessageSource::Server).unwrap();
         assert!(
             message.text.fields.contains("internal")
                 && message.text.fields.contains("callProviderMetadata")
@@ -326,7 +326,7 @@ mod tests {
             ),
         ] {
             assert_eq!(
-                parse(text, Source::Server).unwrap_err().details["field"],
+                parse(text, MessageSource::Server).unwrap_err().details["field"],
                 field,
                 "{text}"
             );

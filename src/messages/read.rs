@@ -1,7 +1,7 @@
 //! Single messages, by their id or by their place.
 
 use super::run::{find_run, find_run_event, load_run_from};
-use super::view::{Gatherer, Message};
+use super::view::{Message, MessageGatherer};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
@@ -10,7 +10,7 @@ use crate::log::find::find_seqs;
 use crate::log::row::{EventRow, ShortRow, get_event_row};
 use crate::messages::tree::children::load_children;
 use crate::messages::tree::leaf::message_not_found;
-use crate::messages::tree::path::{Step, walk_path};
+use crate::messages::tree::path::{WalkStep, walk_path};
 
 /// The message of this id. An event in the middle of a run is no message's.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
@@ -43,7 +43,7 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
             rows.push(get_event_row(db, session_id, seq)?);
         }
     }
-    let mut gatherer = Gatherer::default();
+    let mut gatherer = MessageGatherer::default();
     let mut messages = Vec::new();
     for row in rows.into_iter().rev() {
         messages.extend(gatherer.take(row)?.into_iter().flatten());
@@ -100,7 +100,7 @@ pub fn message_at_leaf(
     session_id: &Id,
     leaf_seq: i64,
 ) -> Result<Option<Message>> {
-    let mut gatherer = Gatherer::default();
+    let mut gatherer = MessageGatherer::default();
     let mut found = None;
     walk_path(
         db,
@@ -115,9 +115,9 @@ pub fn message_at_leaf(
                 .flatten()
                 .next();
             Ok(if found.is_some() {
-                Step::Stop
+                WalkStep::Stop
             } else {
-                Step::On
+                WalkStep::On
             })
         },
     )?;

@@ -19,7 +19,7 @@ use crate::log::row::get_event_text;
 use crate::messages::tree::children::load_children;
 
 /// Rows that one statement reads.
-const BITE: i64 = 64;
+const BATCH: i64 = 64;
 
 /// Bytes of the notes of one run that are kept at once. Honest notes name a few
 /// dozen calls, in some kilobytes.
@@ -191,7 +191,7 @@ pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Ru
 /// The event, and those that go on with its run.
 pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Result<Run> {
     let goes_on = first.is_run_member;
-    let mut run = Filling::default();
+    let mut run = RunBuilder::default();
     run.add(first)?;
     while goes_on && run.events.len() < MAX_RUN_EVENTS {
         let last_seq = run.events.last().map_or(0, |last| last.seq);
@@ -215,7 +215,7 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
 /// and those that go on with it.
 pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Run> {
     let event = get_run_event(db, session_id, seq)?;
-    let mut above = Filling::default();
+    let mut above = RunBuilder::default();
     let mut parent_seq = event.parent_seq;
     while event.is_run_member && parent_seq != 0 && above.events.len() < MAX_RUN_EVENTS {
         let parent = get_run_event(db, session_id, parent_seq)?;
@@ -235,12 +235,12 @@ pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<R
 
 /// Events as they are found, their notes within [`MAX_NOTES_BYTES`].
 #[derive(Default)]
-struct Filling {
+struct RunBuilder {
     events: Vec<RunEvent>,
     notes_bytes: usize,
 }
 
-impl Filling {
+impl RunBuilder {
     fn add(&mut self, event: RunEvent) -> Result<()> {
         self.notes_bytes += event.note.as_ref().map_or(0, String::len);
         if self.notes_bytes > MAX_NOTES_BYTES {
@@ -256,7 +256,7 @@ impl Filling {
     }
 }
 
-/// The events right after `seq` that go on with its run, at most a bite.
+/// The events right after `seq` that go on with its run, at most a batch.
 fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEvent>> {
     let sql = format!(
         "SELECT {}
@@ -267,7 +267,7 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
           LIMIT ?3",
         RunRow::columns()
     );
-    let params = [session_id.as_str().into(), seq.into(), BITE.into()];
+    let params = [session_id.as_str().into(), seq.into(), BATCH.into()];
     let mut run = Vec::new();
     let mut last_seq = seq;
     for row in load::<RunRow>(db, &sql, &params)? {

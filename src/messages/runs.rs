@@ -8,21 +8,21 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::log::row::EventLink;
-use crate::messages::tree::path::{Step, walk_path};
+use crate::messages::tree::path::{WalkStep, walk_path};
 
 /// Where an event stands among runs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum RunPosition {
     /// It is a message by itself.
     Alone,
     /// In the run that begins with this event, which the message's id is of.
-    Run(Start),
+    Run(RunStart),
     /// Further from its run's beginning than a message reaches.
     BeyondItsMessage,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Start {
+pub struct RunStart {
     pub seq: i64,
     pub id: String,
     /// The event's place in the run, from 1.
@@ -30,15 +30,15 @@ pub struct Start {
 }
 
 /// What was found out of a session's runs so far, so that none is walked twice.
-pub struct Runs<'a> {
+pub struct RunCache<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
-    known: HashMap<i64, Place>,
+    known: HashMap<i64, RunPosition>,
     /// Rows that were read.
     pub read: usize,
 }
 
-impl<'a> Runs<'a> {
+impl<'a> RunCache<'a> {
     pub fn of(db: &'a dyn Database, session_id: &'a Id) -> Self {
         Self {
             db,
@@ -55,9 +55,9 @@ impl<'a> Runs<'a> {
         id: &str,
         parent_seq: i64,
         is_run_member: bool,
-    ) -> Result<Place> {
+    ) -> Result<RunPosition> {
         let place = match is_run_member {
-            false => Place::Alone,
+            false => RunPosition::Alone,
             true => self.find(parent_seq)?.below(seq, id),
         };
         self.known.insert(seq, place.clone());
@@ -65,33 +65,33 @@ impl<'a> Runs<'a> {
     }
 
     /// The place of the event at `seq`; 0 stands for what is above a root.
-    pub fn find(&mut self, seq: i64) -> Result<Place> {
+    pub fn find(&mut self, seq: i64) -> Result<RunPosition> {
         if seq == 0 {
-            return Ok(Place::Alone);
+            return Ok(RunPosition::Alone);
         }
         if let Some(place) = self.known.get(&seq) {
             return Ok(place.clone());
         }
         // Up to the first event whose place is known, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
-        let mut above = Place::Alone;
+        let mut above = RunPosition::Alone;
         let columns = EventLink::columns();
         let known = &self.known;
         walk_path(self.db, self.session_id, seq, &columns, 2, &mut |_, row| {
             let event: EventLink = row.read()?;
             if let Some(place) = known.get(&event.seq) {
                 above = place.clone();
-                return Ok(Step::Stop);
+                return Ok(WalkStep::Stop);
             }
             if !event.is_run_member {
-                return Ok(Step::Stop);
+                return Ok(WalkStep::Stop);
             }
             if walked.len() >= MAX_RUN_EVENTS {
-                above = Place::BeyondItsMessage;
-                return Ok(Step::Stop);
+                above = RunPosition::BeyondItsMessage;
+                return Ok(WalkStep::Stop);
             }
             walked.push((event.seq, event.id));
-            Ok(Step::On)
+            Ok(WalkStep::On)
         })?;
         self.read += walked.len() + 1;
         if walked.is_empty() {
@@ -106,20 +106,20 @@ impl<'a> Runs<'a> {
     }
 }
 
-impl Place {
+impl RunPosition {
     /// The place of a run's event right below one of this place.
     fn below(self, seq: i64, id: &str) -> Self {
         match self {
-            Place::Alone => Place::Run(Start {
+            RunPosition::Alone => RunPosition::Run(RunStart {
                 seq,
                 id: id.to_owned(),
                 depth: 1,
             }),
-            Place::Run(start) if start.depth < MAX_RUN_EVENTS => Place::Run(Start {
+            RunPosition::Run(start) if start.depth < MAX_RUN_EVENTS => RunPosition::Run(RunStart {
                 depth: start.depth + 1,
                 ..start
             }),
-            Place::Run(_) | Place::BeyondItsMessage => Place::BeyondItsMessage,
+            RunPosition::Run(_) | RunPosition::BeyondItsMessage => RunPosition::BeyondItsMessage,
         }
     }
 }

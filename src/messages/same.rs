@@ -9,13 +9,13 @@ use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 /// A message as its fields: what they are, whatever their order.
-pub struct Said {
+pub struct MessageDigest {
     /// All but the `id` and the `createdAt`.
     fields: u64,
     created_at: Option<(u64, Option<i64>)>,
 }
 
-impl Said {
+impl MessageDigest {
     /// `json` is an object; `None`: it is none.
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
@@ -37,16 +37,16 @@ impl Said {
     }
 }
 
-impl<'de> Deserialize<'de> for Said {
+impl<'de> Deserialize<'de> for MessageDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Said;
+            type Value = MessageDigest;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a message")
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Said, A::Error> {
-                let mut said = Said {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<MessageDigest, A::Error> {
+                let mut said = MessageDigest {
                     fields: 0,
                     created_at: None,
                 };
@@ -54,11 +54,11 @@ impl<'de> Deserialize<'de> for Said {
                     match name.as_str() {
                         "id" => drop(map.next_value::<IgnoredAny>()?),
                         "createdAt" => {
-                            let value = map.next_value::<Value>()?;
+                            let value = map.next_value::<ValueDigest>()?;
                             said.created_at = Some((value.digest, value.integer));
                         }
                         _ => {
-                            let value = map.next_value::<Value>()?;
+                            let value = map.next_value::<ValueDigest>()?;
                             said.fields = said.fields.wrapping_add(entry(&name, &value));
                         }
                     }
@@ -71,7 +71,7 @@ impl<'de> Deserialize<'de> for Said {
 }
 
 /// Any value, as a number that equal values share.
-struct Value {
+struct ValueDigest {
     digest: u64,
     integer: Option<i64>,
 }
@@ -82,64 +82,64 @@ fn digest(of: impl Hash) -> u64 {
     hasher.finish()
 }
 
-fn entry(name: &str, value: &Value) -> u64 {
+fn entry(name: &str, value: &ValueDigest) -> u64 {
     digest((name, value.digest))
 }
 
-impl<'de> Deserialize<'de> for Value {
+impl<'de> Deserialize<'de> for ValueDigest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Reader;
         impl<'de> Visitor<'de> for Reader {
-            type Value = Value;
+            type Value = ValueDigest;
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a value")
             }
-            fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-                Ok(Value::of("null"))
+            fn visit_unit<E: de::Error>(self) -> Result<ValueDigest, E> {
+                Ok(ValueDigest::of("null"))
             }
-            fn visit_bool<E: de::Error>(self, value: bool) -> Result<Value, E> {
-                Ok(Value::of(("bool", value)))
+            fn visit_bool<E: de::Error>(self, value: bool) -> Result<ValueDigest, E> {
+                Ok(ValueDigest::of(("bool", value)))
             }
-            fn visit_i64<E: de::Error>(self, value: i64) -> Result<Value, E> {
-                Ok(Value {
+            fn visit_i64<E: de::Error>(self, value: i64) -> Result<ValueDigest, E> {
+                Ok(ValueDigest {
                     integer: Some(value),
-                    ..Value::of(("integer", i128::from(value)))
+                    ..ValueDigest::of(("integer", i128::from(value)))
                 })
             }
-            fn visit_u64<E: de::Error>(self, value: u64) -> Result<Value, E> {
-                Ok(Value {
+            fn visit_u64<E: de::Error>(self, value: u64) -> Result<ValueDigest, E> {
+                Ok(ValueDigest {
                     integer: i64::try_from(value).ok(),
-                    ..Value::of(("integer", i128::from(value)))
+                    ..ValueDigest::of(("integer", i128::from(value)))
                 })
             }
-            fn visit_f64<E: de::Error>(self, value: f64) -> Result<Value, E> {
-                Ok(Value::of(("float", value.to_bits())))
+            fn visit_f64<E: de::Error>(self, value: f64) -> Result<ValueDigest, E> {
+                Ok(ValueDigest::of(("float", value.to_bits())))
             }
-            fn visit_str<E: de::Error>(self, value: &str) -> Result<Value, E> {
-                Ok(Value::of(("text", value)))
+            fn visit_str<E: de::Error>(self, value: &str) -> Result<ValueDigest, E> {
+                Ok(ValueDigest::of(("text", value)))
             }
-            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<ValueDigest, A::Error> {
                 let mut hasher = DefaultHasher::new();
                 let mut count = 0_u64;
-                while let Some(item) = items.next_element::<Value>()? {
+                while let Some(item) = items.next_element::<ValueDigest>()? {
                     item.digest.hash(&mut hasher);
                     count += 1;
                 }
-                Ok(Value::of(("array", count, hasher.finish())))
+                Ok(ValueDigest::of(("array", count, hasher.finish())))
             }
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ValueDigest, A::Error> {
                 let mut sum = 0_u64;
-                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                while let Some((name, value)) = map.next_entry::<String, ValueDigest>()? {
                     sum = sum.wrapping_add(entry(&name, &value));
                 }
-                Ok(Value::of(("object", sum)))
+                Ok(ValueDigest::of(("object", sum)))
             }
         }
         deserializer.deserialize_any(Reader)
     }
 }
 
-impl Value {
+impl ValueDigest {
     fn of(value: impl Hash) -> Self {
         Self {
             digest: digest(value),
@@ -153,7 +153,9 @@ mod tests {
     use super::*;
 
     fn same(a: &str, b: &str) -> bool {
-        Said::read(a).unwrap().is_same(&Said::read(b).unwrap())
+        MessageDigest::read(a)
+            .unwrap()
+            .is_same(&MessageDigest::read(b).unwrap())
     }
 
     #[test]
@@ -181,15 +183,15 @@ mod tests {
 
     #[test]
     fn a_date_is_told_apart() {
-        let dated = Said::read(r#"{"createdAt":5,"role":"user"}"#).unwrap();
+        let dated = MessageDigest::read(r#"{"createdAt":5,"role":"user"}"#).unwrap();
         assert_eq!(dated.date(), Some(5));
         assert!(
             dated
                 .without_date()
-                .is_same(&Said::read(r#"{"role":"user"}"#).unwrap())
+                .is_same(&MessageDigest::read(r#"{"role":"user"}"#).unwrap())
         );
-        let text = Said::read(r#"{"createdAt":"2026","role":"user"}"#).unwrap();
+        let text = MessageDigest::read(r#"{"createdAt":"2026","role":"user"}"#).unwrap();
         assert_eq!(text.date(), None);
-        assert!(Said::read("[]").is_none());
+        assert!(MessageDigest::read("[]").is_none());
     }
 }

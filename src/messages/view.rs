@@ -6,7 +6,7 @@
 //! the calls become `tool-<name>` parts, the results go into them.
 
 use crate::log::row::EventRow;
-use crate::log::tool::ShownTool;
+use crate::log::tool::RenderedTool;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -56,12 +56,12 @@ impl Message {
 
 /// Gathers a path's rows, newest first, into messages, newest first.
 #[derive(Default)]
-pub struct Gatherer {
+pub struct MessageGatherer {
     run: Vec<EventRow>,
     run_bytes: usize,
 }
 
-impl Gatherer {
+impl MessageGatherer {
     /// Takes the next row up the path; gives the messages that it completes, in
     /// order: the run below it, then itself.
     pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
@@ -117,7 +117,7 @@ fn single(row: &EventRow) -> Result<Message> {
                 Role::User => Role::User,
                 _ => Role::System,
             };
-            let parts = vec![Part::Text { text: &row.content }];
+            let parts = vec![RenderedPart::Text { text: &row.content }];
             render(row, role, &parts, row.metadata.as_deref())?
         }
     };
@@ -131,7 +131,7 @@ fn single(row: &EventRow) -> Result<Message> {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase", tag = "type", rename = "text")]
-struct Text<'a> {
+struct RenderedText<'a> {
     text: &'a str,
 }
 
@@ -141,18 +141,18 @@ struct Reasoning<'a> {
     text: &'a str,
 }
 
-enum Part<'a> {
+enum RenderedPart<'a> {
     Text { text: &'a str },
     Reasoning { text: String },
     Tool(ToolPart<'a>),
 }
 
-impl Serialize for Part<'_> {
+impl Serialize for RenderedPart<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Part::Text { text } => Text { text }.serialize(serializer),
-            Part::Reasoning { text } => Reasoning { text }.serialize(serializer),
-            Part::Tool(part) => part.serialize(serializer),
+            RenderedPart::Text { text } => RenderedText { text }.serialize(serializer),
+            RenderedPart::Reasoning { text } => Reasoning { text }.serialize(serializer),
+            RenderedPart::Tool(part) => part.serialize(serializer),
         }
     }
 }
@@ -169,7 +169,7 @@ struct ToolPart<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     raw_input: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<Output<'a>>,
+    output: Option<RenderedOutput<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error_text: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -178,7 +178,7 @@ struct ToolPart<'a> {
 
 #[derive(Serialize)]
 #[serde(untagged)]
-enum Output<'a> {
+enum RenderedOutput<'a> {
     Text(&'a str),
     Json(Box<RawValue>),
 }
@@ -196,11 +196,13 @@ fn joined(run: &[EventRow]) -> Result<Message> {
     let Some(first) = run.first() else {
         return Err(Error::storage("an empty run of events"));
     };
-    let mut parts: Vec<Part<'_>> = Vec::new();
+    let mut parts: Vec<RenderedPart<'_>> = Vec::new();
     for row in run {
         let note = row.note()?;
         let tool = match &row.tool {
-            Some(tool) => Some(serde_json::from_str::<ShownTool>(tool).map_err(|_| row.damaged())?),
+            Some(tool) => {
+                Some(serde_json::from_str::<RenderedTool>(tool).map_err(|_| row.damaged())?)
+            }
             None => None,
         };
         if row.action == Action::ToolResult {
@@ -209,19 +211,19 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         }
         let mut note = note;
         if !note.reasoning.is_empty() {
-            parts.push(Part::Reasoning {
+            parts.push(RenderedPart::Reasoning {
                 text: std::mem::take(&mut note.reasoning),
             });
         }
         if !row.content.is_empty() {
-            parts.push(Part::Text { text: &row.content });
+            parts.push(RenderedPart::Text { text: &row.content });
         }
         for call in tool
             .into_iter()
             .filter_map(|tool| tool.tool_calls)
             .flatten()
         {
-            parts.push(Part::Tool(ToolPart {
+            parts.push(RenderedPart::Tool(ToolPart {
                 kind: format!("tool-{}", call.name),
                 state: if note.decided.contains_key(&call.id) {
                     "approval-responded"
@@ -257,12 +259,12 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
 /// Puts a result into the part of its call; one whose call is not in the run
 /// stands by itself.
 fn add_result<'a>(
-    parts: &mut Vec<Part<'a>>,
+    parts: &mut Vec<RenderedPart<'a>>,
     row: &'a EventRow,
-    tool: Option<ShownTool>,
+    tool: Option<RenderedTool>,
     note: Note,
 ) -> Result<()> {
-    let Some(ShownTool {
+    let Some(RenderedTool {
         tool_call_id: Some(id),
         tool_name,
         is_error,
@@ -272,13 +274,13 @@ fn add_result<'a>(
         return Err(row.damaged());
     };
     let asked = parts.iter().position(|part| {
-        matches!(part, Part::Tool(part) if part.tool_call_id == id
+        matches!(part, RenderedPart::Tool(part) if part.tool_call_id == id
             && matches!(part.state, "input-available" | "approval-requested" | "approval-responded"))
     });
     let index = match asked {
         Some(index) => index,
         None => {
-            parts.push(Part::Tool(ToolPart {
+            parts.push(RenderedPart::Tool(ToolPart {
                 kind: format!("tool-{}", tool_name.unwrap_or_default()),
                 tool_call_id: id,
                 state: "input-available",
@@ -291,7 +293,7 @@ fn add_result<'a>(
             parts.len() - 1
         }
     };
-    if let Some(Part::Tool(part)) = parts.get_mut(index) {
+    if let Some(RenderedPart::Tool(part)) = parts.get_mut(index) {
         let is_denied = note.approval.as_ref().is_some_and(|asked| !asked.approved);
         part.approval = note.approval.map(PartApproval::Decided);
         if is_denied {
@@ -303,9 +305,9 @@ fn add_result<'a>(
             part.state = "output-available";
             part.output = Some(if note.is_json {
                 let json = RawValue::from_string(row.content.clone());
-                Output::Json(json.map_err(|_| row.damaged())?)
+                RenderedOutput::Json(json.map_err(|_| row.damaged())?)
             } else {
-                Output::Text(&row.content)
+                RenderedOutput::Text(&row.content)
             });
         }
     }
@@ -315,7 +317,7 @@ fn add_result<'a>(
 fn render(
     row: &EventRow,
     role: Role,
-    parts: &[Part<'_>],
+    parts: &[RenderedPart<'_>],
     metadata: Option<&str>,
 ) -> Result<String> {
     #[derive(Serialize)]
@@ -323,7 +325,7 @@ fn render(
     struct Rendered<'a> {
         id: &'a str,
         role: Role,
-        parts: &'a [Part<'a>],
+        parts: &'a [RenderedPart<'a>],
         #[serde(skip_serializing_if = "Option::is_none")]
         metadata: Option<JsonObject>,
         created_at: i64,
@@ -372,7 +374,7 @@ mod tests {
 
     /// The messages of a path given oldest first, oldest first.
     fn gather(rows: Vec<EventRow>) -> Vec<Value> {
-        let mut gatherer = Gatherer::default();
+        let mut gatherer = MessageGatherer::default();
         let mut messages = Vec::new();
         for row in rows.into_iter().rev() {
             messages.extend(gatherer.take(row).unwrap().into_iter().flatten());

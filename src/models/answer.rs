@@ -3,7 +3,7 @@
 //! before the end, the end once, and nothing after it.
 
 use super::call_ids::CallIds;
-use super::{FinishReason, Part, Usage};
+use super::{AnswerPart, FinishReason, TokenUsage};
 
 /// Calls of one answer. A model that goes on calling is stuck.
 pub const MAX_CALLS: usize = 128;
@@ -12,11 +12,11 @@ pub const MAX_CALLS: usize = 128;
 pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
-pub struct Answer {
-    parts: Vec<Part>,
+pub struct AnswerBuilder {
+    parts: Vec<AnswerPart>,
     ids: CallIds,
-    calls: Vec<Call>,
-    usage: Option<Usage>,
+    calls: Vec<PartialCall>,
+    usage: Option<TokenUsage>,
     finish: Option<FinishReason>,
     has_said_anything: bool,
     is_over: bool,
@@ -24,7 +24,7 @@ pub struct Answer {
     is_overload: bool,
 }
 
-struct Call {
+struct PartialCall {
     /// What the provider counts it by, where it does.
     key: Option<i64>,
     /// As the provider gave it; empty: not at all.
@@ -45,7 +45,7 @@ pub struct CallPiece<'a> {
     pub arguments: &'a str,
 }
 
-impl Answer {
+impl AnswerBuilder {
     pub fn new(ids: CallIds) -> Self {
         Self {
             ids,
@@ -53,7 +53,7 @@ impl Answer {
         }
     }
 
-    pub fn take_parts(&mut self) -> Vec<Part> {
+    pub fn take_parts(&mut self) -> Vec<AnswerPart> {
         std::mem::take(&mut self.parts)
     }
 
@@ -77,13 +77,13 @@ impl Answer {
 
     pub fn add_text(&mut self, text: &str) {
         if !text.is_empty() {
-            self.add(Part::Text(text.to_owned()));
+            self.add(AnswerPart::Text(text.to_owned()));
         }
     }
 
     pub fn add_reasoning(&mut self, text: &str) {
         if !text.is_empty() {
-            self.add(Part::Reasoning(text.to_owned()));
+            self.add(AnswerPart::Reasoning(text.to_owned()));
         }
     }
 
@@ -120,10 +120,10 @@ impl Answer {
         };
         let is_named = !name.is_empty();
         if is_named_now {
-            self.add(Part::CallStart { index, id, name });
+            self.add(AnswerPart::CallStart { index, id, name });
         }
         if is_named && !text.is_empty() {
-            self.add(Part::CallDelta { index, text });
+            self.add(AnswerPart::CallDelta { index, text });
         }
     }
 
@@ -143,7 +143,7 @@ impl Answer {
             None if !piece.name.is_empty() => None,
             None => self.calls.len().checked_sub(1),
         };
-        let is_another = |call: &Call| {
+        let is_another = |call: &PartialCall| {
             // Several calls under one number: only their ids tell them apart.
             !piece.id.is_empty() && !call.offered_id.is_empty() && call.offered_id != piece.id
         };
@@ -160,7 +160,7 @@ impl Answer {
             ));
             return None;
         }
-        self.calls.push(Call {
+        self.calls.push(PartialCall {
             key: piece.key,
             offered_id: piece.id.to_owned(),
             id: String::new(),
@@ -199,7 +199,7 @@ impl Answer {
             arguments => arguments.to_owned(),
         };
         let (id, name) = (call.id.clone(), call.name.clone());
-        self.add(Part::Call {
+        self.add(AnswerPart::Call {
             index,
             id,
             name,
@@ -208,11 +208,11 @@ impl Answer {
     }
 
     /// The newest numbers hold: providers count up.
-    pub fn set_usage(&mut self, usage: Usage) {
+    pub fn set_usage(&mut self, usage: TokenUsage) {
         self.usage = Some(usage);
     }
 
-    pub fn usage(&self) -> Usage {
+    pub fn usage(&self) -> TokenUsage {
         self.usage.unwrap_or_default()
     }
 
@@ -233,12 +233,12 @@ impl Answer {
             FinishReason::ToolCalls if self.calls.is_empty() => FinishReason::Stop,
             reason => reason,
         };
-        self.end_with(Part::Finish(reason));
+        self.end_with(AnswerPart::Finish(reason));
     }
 
     /// `sentence` is for a person: no payload of anyone's in it.
     pub fn fail(&mut self, sentence: String) {
-        self.end_with(Part::Failed(sentence));
+        self.end_with(AnswerPart::Failed(sentence));
     }
 
     pub fn fail_overloaded(&mut self, sentence: String) {
@@ -246,15 +246,15 @@ impl Answer {
         self.fail(sentence);
     }
 
-    fn end_with(&mut self, end: Part) {
+    fn end_with(&mut self, end: AnswerPart) {
         if let Some(usage) = self.usage.filter(|_| !self.is_over) {
-            self.add(Part::Usage(usage));
+            self.add(AnswerPart::Usage(usage));
         }
         self.add(end);
         self.is_over = true;
     }
 
-    fn add(&mut self, part: Part) {
+    fn add(&mut self, part: AnswerPart) {
         if !self.is_over {
             self.has_said_anything = true;
             self.parts.push(part);

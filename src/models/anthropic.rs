@@ -5,9 +5,9 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::answer::{Answer, CallPiece};
-use super::anthropic_messages::{Message, messages, system};
-use super::{FinishReason, ModelRequest, Usage, to_json};
+use super::answer::{AnswerBuilder, CallPiece};
+use super::anthropic_messages::{AnthropicMessage, messages, system};
+use super::{FinishReason, ModelRequest, TokenUsage, to_json};
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
 
@@ -18,21 +18,21 @@ const VERSION: &str = "2023-06-01";
 pub const DEFAULT_MAX_TOKENS: i64 = 8192;
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct AnthropicRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     max_tokens: i64,
     #[serde(skip_serializing_if = "String::is_empty")]
     system: String,
-    messages: Vec<Message<'a>>,
+    messages: Vec<AnthropicMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tools: Vec<Tool<'a>>,
+    tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
 }
 
 #[derive(Serialize)]
-struct Tool<'a> {
+struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawValue,
@@ -40,7 +40,7 @@ struct Tool<'a> {
 
 /// The body of a request.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
-    to_json(&Body {
+    to_json(&AnthropicRequest {
         model: Some(model),
         stream: Some(stream),
         ..body(request)
@@ -52,13 +52,13 @@ pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
 
-fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
-    let tools = request.tools.iter().map(|tool| Tool {
+fn body<'a>(request: &ModelRequest<'a>) -> AnthropicRequest<'a> {
+    let tools = request.tools.iter().map(|tool| AnthropicTool {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.parameters,
     });
-    Body {
+    AnthropicRequest {
         model: None,
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         system: system(request.system, request.messages),
@@ -81,7 +81,7 @@ pub fn headers(key: &str) -> Vec<(String, String)> {
 }
 
 /// An event of a stream, or a whole answer.
-pub fn read(value: &Value, answer: &mut Answer) {
+pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     let index = value.get("index").and_then(Value::as_i64);
     match value.get("type").and_then(Value::as_str) {
         Some("message") => read_whole(value, answer),
@@ -115,7 +115,7 @@ pub fn read(value: &Value, answer: &mut Answer) {
     }
 }
 
-fn read_whole(message: &Value, answer: &mut Answer) {
+fn read_whole(message: &Value, answer: &mut AnswerBuilder) {
     let blocks = message.get("content").and_then(Value::as_array);
     for (block, index) in blocks.into_iter().flatten().zip(0..) {
         read_block(Some(index), block, answer);
@@ -125,7 +125,7 @@ fn read_whole(message: &Value, answer: &mut Answer) {
     read_stop(Some(message), answer);
 }
 
-fn read_block(index: Option<i64>, block: &Value, answer: &mut Answer) {
+fn read_block(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
     match find_text(block, "type") {
         "text" => answer.add_text(find_text(block, "text")),
         "thinking" => answer.add_reasoning(find_text(block, "thinking")),
@@ -145,7 +145,7 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut Answer) {
     }
 }
 
-fn read_delta(index: Option<i64>, delta: &Value, answer: &mut Answer) {
+fn read_delta(index: Option<i64>, delta: &Value, answer: &mut AnswerBuilder) {
     match find_text(delta, "type") {
         "text_delta" => answer.add_text(find_text(delta, "text")),
         "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
@@ -159,7 +159,7 @@ fn read_delta(index: Option<i64>, delta: &Value, answer: &mut Answer) {
     }
 }
 
-fn read_usage(value: &Value, answer: &mut Answer) {
+fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     let Some(usage) = value.get("usage") else {
         return;
     };
@@ -170,13 +170,13 @@ fn read_usage(value: &Value, answer: &mut Answer) {
         .iter()
         .filter_map(|name| count(name))
         .sum::<i64>();
-    answer.set_usage(Usage {
+    answer.set_usage(TokenUsage {
         input_tokens: count("input_tokens").map_or(so_far.input_tokens, |count| count + cached),
         output_tokens: count("output_tokens").unwrap_or(so_far.output_tokens),
     });
 }
 
-fn read_stop(holder: Option<&Value>, answer: &mut Answer) {
+fn read_stop(holder: Option<&Value>, answer: &mut AnswerBuilder) {
     let reason = holder.and_then(|holder| holder.get("stop_reason")?.as_str());
     if let Some(reason) = reason {
         answer.set_finish(match reason {

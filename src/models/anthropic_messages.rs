@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::attachment::{ImageSource, Shown, show};
+use super::attachment::{ImageSource, ShownAttachment, show};
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
 
@@ -18,19 +18,19 @@ const EARLIER: &str = "(The conversation began earlier.)";
 const FAILED: &str = "The tool failed without a message.";
 
 #[derive(Serialize)]
-pub struct Message<'a> {
+pub struct AnthropicMessage<'a> {
     role: &'static str,
-    content: Vec<Block<'a>>,
+    content: Vec<ContentBlock<'a>>,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block<'a> {
+enum ContentBlock<'a> {
     Text {
         text: Cow<'a, str>,
     },
     Image {
-        source: Source<'a>,
+        source: ContentSource<'a>,
     },
     ToolUse {
         id: Cow<'a, str>,
@@ -47,7 +47,7 @@ enum Block<'a> {
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Source<'a> {
+enum ContentSource<'a> {
     Base64 {
         media_type: &'static str,
         data: &'a str,
@@ -73,8 +73,8 @@ pub fn system(prompt: &[String], messages: &[ContextMessage]) -> String {
         .join("\n\n")
 }
 
-pub fn messages(messages: &[ContextMessage]) -> Vec<Message<'_>> {
-    let mut turns: Vec<Message<'_>> = Vec::new();
+pub fn messages(messages: &[ContextMessage]) -> Vec<AnthropicMessage<'_>> {
+    let mut turns: Vec<AnthropicMessage<'_>> = Vec::new();
     for message in messages {
         let (role, blocks) = match message.role {
             Role::System => continue,
@@ -86,14 +86,14 @@ pub fn messages(messages: &[ContextMessage]) -> Vec<Message<'_>> {
             continue;
         }
         if turns.is_empty() && role == "assistant" {
-            turns.push(Message {
+            turns.push(AnthropicMessage {
                 role: "user",
                 content: text(EARLIER).into_iter().collect(),
             });
         }
         match turns.last_mut() {
             Some(last) if last.role == role => last.content.extend(blocks),
-            _ => turns.push(Message {
+            _ => turns.push(AnthropicMessage {
                 role,
                 content: blocks,
             }),
@@ -102,17 +102,17 @@ pub fn messages(messages: &[ContextMessage]) -> Vec<Message<'_>> {
     turns
 }
 
-fn text(text: &str) -> Option<Block<'_>> {
-    (!text.trim().is_empty()).then_some(Block::Text { text: text.into() })
+fn text(text: &str) -> Option<ContentBlock<'_>> {
+    (!text.trim().is_empty()).then_some(ContentBlock::Text { text: text.into() })
 }
 
-fn user(message: &ContextMessage) -> Vec<Block<'_>> {
+fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
     let files = message.files.iter().map(|file| match show(file) {
-        Shown::Text(text) => Block::Text { text: text.into() },
-        Shown::Image { media_type, source } => Block::Image {
+        ShownAttachment::Text(text) => ContentBlock::Text { text: text.into() },
+        ShownAttachment::Image { media_type, source } => ContentBlock::Image {
             source: match source {
-                ImageSource::Base64(data) => Source::Base64 { media_type, data },
-                ImageSource::Url(url) => Source::Url { url },
+                ImageSource::Base64(data) => ContentSource::Base64 { media_type, data },
+                ImageSource::Url(url) => ContentSource::Url { url },
             },
         },
     });
@@ -120,9 +120,9 @@ fn user(message: &ContextMessage) -> Vec<Block<'_>> {
     files.chain(text(&message.content)).collect()
 }
 
-fn assistant(message: &ContextMessage) -> Vec<Block<'_>> {
+fn assistant(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
     let calls = message.calls().iter().filter_map(|call| {
-        Some(Block::ToolUse {
+        Some(ContentBlock::ToolUse {
             id: plain(call.id.as_str()),
             name: plain(call.name.as_str()),
             input: serde_json::from_str(call.arguments.as_str()).ok()?,
@@ -131,10 +131,10 @@ fn assistant(message: &ContextMessage) -> Vec<Block<'_>> {
     text(&message.content).into_iter().chain(calls).collect()
 }
 
-fn result(message: &ContextMessage) -> Block<'_> {
+fn result(message: &ContextMessage) -> ContentBlock<'_> {
     let is_error = message.is_error == Some(true);
     let id = message.tool_call_id.as_ref().map(|id| id.as_str());
-    Block::ToolResult {
+    ContentBlock::ToolResult {
         tool_use_id: plain(id.unwrap_or_default()),
         content: match message.content.as_str() {
             "" if is_error => FAILED,

@@ -17,7 +17,7 @@ const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/we
 const MAX_SHOWN_URL_CHARS: usize = 2_000;
 
 #[derive(Debug, PartialEq)]
-pub enum Shown<'a> {
+pub enum ShownAttachment<'a> {
     Image {
         media_type: &'static str,
         source: ImageSource<'a>,
@@ -31,15 +31,15 @@ pub enum ImageSource<'a> {
     Url(&'a str),
 }
 
-pub fn show(file: &File) -> Shown<'_> {
+pub fn show(file: &File) -> ShownAttachment<'_> {
     let kind = file.kind();
     let image_type = IMAGE_TYPES.iter().find(|known| **known == kind);
     match (DataUrl::parse(&file.url), image_type) {
-        (Some(data), Some(media_type)) if data.is_image_data() => Shown::Image {
+        (Some(data), Some(media_type)) if data.is_image_data() => ShownAttachment::Image {
             media_type,
             source: ImageSource::Base64(data.payload),
         },
-        (None, Some(media_type)) => Shown::Image {
+        (None, Some(media_type)) => ShownAttachment::Image {
             media_type,
             source: ImageSource::Url(&file.url),
         },
@@ -47,9 +47,9 @@ pub fn show(file: &File) -> Shown<'_> {
             let (text, is_cut) = data.text();
             let note = if is_cut { "\n[… cut here]" } else { "" };
             let label = label(file, &kind);
-            Shown::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
+            ShownAttachment::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
         }
-        _ => Shown::Text(label(file, &kind)),
+        _ => ShownAttachment::Text(label(file, &kind)),
     }
 }
 
@@ -169,8 +169,8 @@ mod tests {
 
     fn shown_text(file: &File) -> String {
         match show(file) {
-            Shown::Text(text) => text,
-            Shown::Image { .. } => panic!("an image"),
+            ShownAttachment::Text(text) => text,
+            ShownAttachment::Image { .. } => panic!("an image"),
         }
     }
 
@@ -178,14 +178,14 @@ mod tests {
     fn an_image_is_shown_by_its_data_or_its_address() {
         assert_eq!(
             show(&file("image/PNG; q=1", "data:image/png;base64,iVBORw==")),
-            Shown::Image {
+            ShownAttachment::Image {
                 media_type: "image/png",
                 source: ImageSource::Base64("iVBORw==")
             }
         );
         assert_eq!(
             show(&file("image/webp", "https://example.com/a.webp")),
-            Shown::Image {
+            ShownAttachment::Image {
                 media_type: "image/webp",
                 source: ImageSource::Url("https://example.com/a.webp")
             }

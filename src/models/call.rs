@@ -11,38 +11,40 @@ use std::collections::VecDeque;
 use super::call_ids::CallIds;
 use super::choice::{ModelChoice, Provider, choose};
 use super::decode::Decoder;
-use super::send::{Backoff, Door, anthropic_door, attempt, openai_door, overloaded, unanswered};
-use super::{ModelRequest, Part, Usage, anthropic, demo, openai, workers_ai};
+use super::send::{
+    Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
+};
+use super::{AnswerPart, ModelRequest, TokenUsage, anthropic, demo, openai, workers_ai};
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Chunks, Outside};
+use crate::base::outbound::{ByteChunks, Outbound};
 use crate::base::settings::Setting;
 
 /// An answer that is coming.
 pub struct ModelStream<'a> {
-    ready: VecDeque<Part>,
+    ready: VecDeque<AnswerPart>,
     /// `None`: all that there is is ready.
-    rest: Option<Rest<'a>>,
+    rest: Option<UnreadAnswer<'a>>,
 }
 
-struct Rest<'a> {
+struct UnreadAnswer<'a> {
     provider: Provider,
-    body: Box<dyn Chunks + 'a>,
+    body: Box<dyn ByteChunks + 'a>,
     decoder: Decoder,
 }
 
 /// The model that answers for an agent of this Worker.
-pub fn choose_model(outside: &dyn Outside, agent_model: Option<&str>) -> Result<ModelChoice> {
-    let setting = outside.find_setting(Setting::Model);
+pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Result<ModelChoice> {
+    let setting = outbound.find_setting(Setting::Model);
     choose(
         agent_model,
         setting.as_deref(),
-        outside.is_bound(Setting::Ai.name()),
+        outbound.is_bound(Setting::Ai.name()),
     )
 }
 
 /// Asks; returns when the first part is there.
 pub async fn open<'a>(
-    outside: &'a dyn Outside,
+    outbound: &'a dyn Outbound,
     choice: &'a ModelChoice,
     request: &ModelRequest<'_>,
     stream: bool,
@@ -50,24 +52,27 @@ pub async fn open<'a>(
     let Some((provider, model)) = choice.name.served() else {
         return Ok(ModelStream::of_demo(request));
     };
-    let (door, body) = match provider {
-        Provider::WorkersAi => (Door::Ai(model), workers_ai::encode(request, stream)),
+    let (endpoint, body) = match provider {
+        Provider::WorkersAi => (
+            ModelEndpoint::Ai(model),
+            workers_ai::encode(request, stream),
+        ),
         Provider::OpenAi => (
-            openai_door(outside, openai::CHAT_PATH)?,
+            openai_endpoint(outbound, openai::CHAT_PATH)?,
             openai::encode(request, model, stream),
         ),
         Provider::Anthropic => (
-            anthropic_door(outside)?,
+            anthropic_endpoint(outbound)?,
             anthropic::encode(request, model, stream),
         ),
     };
     let mut backoff = Backoff::default();
     loop {
-        let refusal = match attempt(outside, provider, &door, &body).await {
+        let refusal = match attempt(outbound, provider, &endpoint, &body).await {
             Ok(answer) => {
                 let mut stream = ModelStream {
                     ready: VecDeque::new(),
-                    rest: Some(Rest {
+                    rest: Some(UnreadAnswer {
                         provider,
                         body: answer.body,
                         decoder: Decoder::new(provider, CallIds::after(request.messages)),
@@ -83,26 +88,26 @@ pub async fn open<'a>(
             }
             Err(refusal) => refusal,
         };
-        backoff.wait(outside, refusal).await?;
+        backoff.wait(outbound, refusal).await?;
     }
 }
 
 /// The whole text of an answer. `usage` is what it cost, if the provider said so,
 /// also where it failed.
 pub async fn complete(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     choice: &ModelChoice,
     request: &ModelRequest<'_>,
-    usage: &mut Usage,
+    usage: &mut TokenUsage,
 ) -> Result<String> {
     // Streamed all the same: a long answer that comes whole looks like silence.
-    let mut stream = open(outside, choice, request, true).await?;
+    let mut stream = open(outbound, choice, request, true).await?;
     let mut text = String::new();
     while let Some(part) = stream.next().await? {
         match part {
-            Part::Text(piece) => text.push_str(&piece),
-            Part::Usage(said) => *usage = said,
-            Part::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
+            AnswerPart::Text(piece) => text.push_str(&piece),
+            AnswerPart::Usage(said) => *usage = said,
+            AnswerPart::Failed(sentence) => return Err(Error::new(Code::ModelFailed, sentence)),
             _ => {}
         }
     }
@@ -117,9 +122,9 @@ impl<'a> ModelStream<'a> {
         }
     }
 
-    /// The next part; `None` after the last, which is [`Part::Finish`] or
-    /// [`Part::Failed`]. An error: the connection failed, and nothing follows.
-    pub async fn next(&mut self) -> Result<Option<Part>> {
+    /// The next part; `None` after the last, which is [`AnswerPart::Finish`] or
+    /// [`AnswerPart::Failed`]. An error: the connection failed, and nothing follows.
+    pub async fn next(&mut self) -> Result<Option<AnswerPart>> {
         while self.ready.is_empty() && self.rest.is_some() {
             self.receive().await?;
         }
@@ -131,7 +136,8 @@ impl<'a> ModelStream<'a> {
     async fn begin(&mut self) -> Result<bool> {
         loop {
             let is_overload = self.receive().await?;
-            let says_nothing = |part: &Part| matches!(part, Part::Usage(_) | Part::Failed(_));
+            let says_nothing =
+                |part: &AnswerPart| matches!(part, AnswerPart::Usage(_) | AnswerPart::Failed(_));
             if is_overload && self.ready.iter().all(says_nothing) {
                 return Ok(true);
             }

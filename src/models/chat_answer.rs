@@ -4,11 +4,11 @@
 
 use serde_json::Value;
 
-use super::answer::{Answer, CallPiece};
-use super::{FinishReason, Usage};
+use super::answer::{AnswerBuilder, CallPiece};
+use super::{FinishReason, TokenUsage};
 
 /// A chunk of a stream, or the whole answer: they differ in one word.
-pub fn read(value: &Value, answer: &mut Answer) {
+pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     let choices = value.get("choices").and_then(Value::as_array);
     // Only one answer was asked for; the chunk with the usage has none.
     if let Some(choice) = choices.and_then(|choices| choices.first()) {
@@ -23,7 +23,7 @@ pub fn read(value: &Value, answer: &mut Answer) {
     read_usage(value, answer);
 }
 
-fn read_said(said: &Value, answer: &mut Answer) {
+fn read_said(said: &Value, answer: &mut AnswerBuilder) {
     for name in ["reasoning_content", "reasoning"] {
         if let Some(text) = find_text(said, name).filter(|text| !text.is_empty()) {
             answer.add_reasoning(text);
@@ -43,7 +43,7 @@ fn read_said(said: &Value, answer: &mut Answer) {
 }
 
 /// Mistral's reasoning models send blocks where others send a string.
-fn read_block(block: &Value, answer: &mut Answer) {
+fn read_block(block: &Value, answer: &mut AnswerBuilder) {
     if let Some(text) = find_text(block, "text") {
         answer.add_text(text);
     }
@@ -60,7 +60,7 @@ fn read_block(block: &Value, answer: &mut Answer) {
 
 /// `tool_calls` of a message, a delta, or of Workers AI's own shape, where
 /// `name` and `arguments` stand without a `function` around them.
-pub fn read_calls(said: &Value, answer: &mut Answer) {
+pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
     let calls = said.get("tool_calls").and_then(Value::as_array);
     for call in calls.into_iter().flatten() {
         let function = call.get("function").unwrap_or(call);
@@ -78,11 +78,11 @@ pub fn read_calls(said: &Value, answer: &mut Answer) {
     }
 }
 
-pub fn read_usage(value: &Value, answer: &mut Answer) {
+pub fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     let count = |name: &str| value.get("usage")?.get(name)?.as_i64();
     let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
     if input.is_some() || output.is_some() {
-        answer.set_usage(Usage {
+        answer.set_usage(TokenUsage {
             input_tokens: input.unwrap_or_default(),
             output_tokens: output.unwrap_or_default(),
         });

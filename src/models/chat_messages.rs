@@ -4,21 +4,21 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::attachment::{ImageSource, Shown, show};
+use super::attachment::{ImageSource, ShownAttachment, show};
 use super::{ModelRequest, ToolDefinition};
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
 
 /// Where the two differ.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Habit {
+pub enum CompletionDialect {
     OpenAi,
     /// Refuses `content: null`, and wants a result to name its tool.
     WorkersAi,
 }
 
 #[derive(Serialize)]
-pub struct ChatMessage<'a> {
+pub struct CompletionMessage<'a> {
     role: &'static str,
     content: Content,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -33,13 +33,13 @@ pub struct ChatMessage<'a> {
 #[serde(untagged)]
 enum Content {
     Text(String),
-    Blocks(Vec<Block>),
+    Blocks(Vec<ContentPart>),
     Nothing,
 }
 
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
-enum Block {
+enum ContentPart {
     Text { text: String },
     ImageUrl { image_url: ImageUrl },
 }
@@ -80,7 +80,10 @@ struct DefinedFunction<'a> {
 
 /// The system prompt as one message, which every server takes (the templates of
 /// many models refuse a second), then the conversation.
-pub fn messages<'a>(request: &ModelRequest<'a>, habit: Habit) -> Vec<ChatMessage<'a>> {
+pub fn messages<'a>(
+    request: &ModelRequest<'a>,
+    habit: CompletionDialect,
+) -> Vec<CompletionMessage<'a>> {
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| plain("system", Content::Text(system)));
     let said = request
@@ -95,8 +98,8 @@ pub fn messages<'a>(request: &ModelRequest<'a>, habit: Habit) -> Vec<ChatMessage
     system.into_iter().chain(said).collect()
 }
 
-fn plain<'a>(role: &'static str, content: Content) -> ChatMessage<'a> {
-    ChatMessage {
+fn plain<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
+    CompletionMessage {
         role,
         content,
         tool_calls: Vec::new(),
@@ -116,10 +119,13 @@ fn user(message: &ContextMessage) -> Option<Content> {
         return text_of(message);
     }
     let text = Some(message.content.clone()).filter(|text| !text.trim().is_empty());
-    let mut blocks: Vec<Block> = text.into_iter().map(|text| Block::Text { text }).collect();
+    let mut blocks: Vec<ContentPart> = text
+        .into_iter()
+        .map(|text| ContentPart::Text { text })
+        .collect();
     blocks.extend(message.files.iter().map(|file| match show(file) {
-        Shown::Text(text) => Block::Text { text },
-        Shown::Image { media_type, source } => Block::ImageUrl {
+        ShownAttachment::Text(text) => ContentPart::Text { text },
+        ShownAttachment::Image { media_type, source } => ContentPart::ImageUrl {
             image_url: ImageUrl {
                 url: match source {
                     ImageSource::Url(url) => url.to_owned(),
@@ -131,8 +137,8 @@ fn user(message: &ContextMessage) -> Option<Content> {
     let texts: Vec<&str> = blocks
         .iter()
         .map_while(|block| match block {
-            Block::Text { text } => Some(text.as_str()),
-            Block::ImageUrl { .. } => None,
+            ContentPart::Text { text } => Some(text.as_str()),
+            ContentPart::ImageUrl { .. } => None,
         })
         .collect();
     // Models without eyes take a text and no list.
@@ -142,7 +148,7 @@ fn user(message: &ContextMessage) -> Option<Content> {
     Some(Content::Blocks(blocks))
 }
 
-fn assistant(message: &ContextMessage, habit: Habit) -> Option<ChatMessage<'_>> {
+fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<CompletionMessage<'_>> {
     let calls = message.calls().iter().map(|call| ChatCall {
         id: call.id.as_str(),
         kind: "function",
@@ -155,25 +161,25 @@ fn assistant(message: &ContextMessage, habit: Habit) -> Option<ChatMessage<'_>> 
     let content = match (text_of(message), habit) {
         (Some(content), _) => content,
         (None, _) if tool_calls.is_empty() => return None,
-        (None, Habit::OpenAi) => Content::Nothing,
-        (None, Habit::WorkersAi) => Content::Text(String::new()),
+        (None, CompletionDialect::OpenAi) => Content::Nothing,
+        (None, CompletionDialect::WorkersAi) => Content::Text(String::new()),
     };
-    Some(ChatMessage {
+    Some(CompletionMessage {
         tool_calls,
         ..plain("assistant", content)
     })
 }
 
-fn result(message: &ContextMessage, habit: Habit) -> ChatMessage<'_> {
+fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {
     // The shape has no word for a failure, so the text says it.
     let content = match message.is_error {
         Some(true) => format!("Error: {}", message.content),
         _ => message.content.clone(),
     };
     let name = message.tool_name.as_ref().map(|name| name.as_str());
-    ChatMessage {
+    CompletionMessage {
         tool_call_id: message.tool_call_id.as_ref().map(|id| id.as_str()),
-        name: name.filter(|_| habit == Habit::WorkersAi),
+        name: name.filter(|_| habit == CompletionDialect::WorkersAi),
         ..plain("tool", Content::Text(content))
     }
 }

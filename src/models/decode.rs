@@ -1,17 +1,17 @@
-//! From the bytes of an answer to [`Part`]s, whoever sends them and however
+//! From the bytes of an answer to [`AnswerPart`]s, whoever sends them and however
 //! they are cut: an event stream, or one JSON value, also where a stream was
 //! asked for. Which of the two it is shows in the first byte that isn't blank.
 //!
-//! An answer that breaks off is [`Part::Failed`], never a quiet end.
+//! An answer that breaks off is [`AnswerPart::Failed`], never a quiet end.
 
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::AnswerBuilder;
 use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::http_error::find_problem;
 use super::mend::mend;
-use super::{Part, anthropic, openai, sse, workers_ai};
+use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
 /// Bytes of an answer, events and all: a long answer of 32,000 tokens at some
 /// 300 bytes an event, and half as much again.
@@ -19,11 +19,11 @@ pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 pub struct Decoder {
     provider: Provider,
-    answer: Answer,
-    body: Body,
+    answer: AnswerBuilder,
+    body: BodyFormat,
 }
 
-enum Body {
+enum BodyFormat {
     /// Nothing but blanks so far.
     Unknown,
     Stream(sse::Parser),
@@ -34,28 +34,30 @@ impl Decoder {
     pub fn new(provider: Provider, ids: CallIds) -> Self {
         Self {
             provider,
-            answer: Answer::new(ids),
-            body: Body::Unknown,
+            answer: AnswerBuilder::new(ids),
+            body: BodyFormat::Unknown,
         }
     }
 
     /// What these bytes say.
-    pub fn push(&mut self, bytes: &[u8]) -> Vec<Part> {
+    pub fn push(&mut self, bytes: &[u8]) -> Vec<AnswerPart> {
         let mut bytes = bytes;
-        if matches!(self.body, Body::Unknown) {
+        if matches!(self.body, BodyFormat::Unknown) {
             let blank = bytes.iter().take_while(|byte| is_blank(**byte)).count();
             bytes = bytes.get(blank..).unwrap_or_default();
             self.body = match bytes.first() {
-                None => Body::Unknown,
-                Some(b'{' | b'[') => Body::Whole(Vec::new()),
-                Some(_) => Body::Stream(sse::Parser::default()),
+                None => BodyFormat::Unknown,
+                Some(b'{' | b'[') => BodyFormat::Whole(Vec::new()),
+                Some(_) => BodyFormat::Stream(sse::Parser::default()),
             };
         }
         match &mut self.body {
-            Body::Unknown => {}
-            Body::Whole(whole) if whole.len() + bytes.len() > MAX_ANSWER_BYTES => self.fail_long(),
-            Body::Whole(whole) => whole.extend_from_slice(bytes),
-            Body::Stream(parser) => match parser.push(bytes) {
+            BodyFormat::Unknown => {}
+            BodyFormat::Whole(whole) if whole.len() + bytes.len() > MAX_ANSWER_BYTES => {
+                self.fail_long()
+            }
+            BodyFormat::Whole(whole) => whole.extend_from_slice(bytes),
+            BodyFormat::Stream(parser) => match parser.push(bytes) {
                 Ok(events) => {
                     for event in events {
                         self.take_event(&event.data);
@@ -68,10 +70,10 @@ impl Decoder {
     }
 
     /// What is left to say when no bytes are.
-    pub fn end(&mut self) -> Vec<Part> {
-        match std::mem::replace(&mut self.body, Body::Unknown) {
-            Body::Unknown => self.fail("sent an empty answer"),
-            Body::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
+    pub fn end(&mut self) -> Vec<AnswerPart> {
+        match std::mem::replace(&mut self.body, BodyFormat::Unknown) {
+            BodyFormat::Unknown => self.fail("sent an empty answer"),
+            BodyFormat::Whole(whole) => match parse(&String::from_utf8_lossy(&whole)) {
                 Some(value) => {
                     self.take_value(&value);
                     match self.answer.has_said_anything() {
@@ -81,7 +83,7 @@ impl Decoder {
                 }
                 None => self.fail("sent an answer that is not valid JSON"),
             },
-            Body::Stream(mut parser) => {
+            BodyFormat::Stream(mut parser) => {
                 let last = parser.end().ok().flatten();
                 // A last event that is cut off says nothing; that it was cut
                 // off is said below.

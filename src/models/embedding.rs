@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choice::{ModelName, Provider};
-use super::send::{Door, openai_door, send, unanswered};
+use super::send::{ModelEndpoint, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Outside, read_all};
+use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 
 const SETTING: &str = Setting::EmbeddingModel.name();
@@ -32,8 +32,8 @@ pub enum EmbeddingModel {
 
 impl EmbeddingModel {
     /// The Worker's; `None` where it has none.
-    pub fn find(outside: &dyn Outside) -> Result<Option<Self>> {
-        let setting = outside.find_setting(Setting::EmbeddingModel);
+    pub fn find(outbound: &dyn Outbound) -> Result<Option<Self>> {
+        let setting = outbound.find_setting(Setting::EmbeddingModel);
         let Some(text) = setting.filter(|text| !text.is_empty()) else {
             return Ok(None);
         };
@@ -65,18 +65,18 @@ impl EmbeddingModel {
 
 /// A vector a text, in order, all of one length.
 pub async fn embed(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     model: &EmbeddingModel,
     texts: &[String],
 ) -> Result<Vec<Vec<f32>>> {
     let provider = model.provider();
-    let door = match model {
-        EmbeddingModel::WorkersAi(model) => Door::Ai(model),
-        EmbeddingModel::OpenAi(_) => openai_door(outside, "embeddings")?,
+    let endpoint = match model {
+        EmbeddingModel::WorkersAi(model) => ModelEndpoint::Ai(model),
+        EmbeddingModel::OpenAi(_) => openai_endpoint(outbound, "embeddings")?,
     };
     let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(texts.len());
     for batch in texts.chunks(MAX_BATCH_TEXTS) {
-        let mut answer = send(outside, provider, &door, &encode(model, batch)).await?;
+        let mut answer = send(outbound, provider, &endpoint, &encode(model, batch)).await?;
         let body = read_all(answer.body.as_mut())
             .await
             .map_err(|failure| unanswered(provider, &failure).error)?;
@@ -207,50 +207,53 @@ mod tests {
 
     #[test]
     fn workers_ai_is_sent_texts_and_sends_vectors() {
-        let outside = Script::default();
+        let outbound = Script::default();
         let said = json!({"shape": [2, 2], "data": [[0.5, 1], [0.25, -1.0]], "pooling": "cls"});
-        outside.answer(Said::json(&said));
+        outbound.answer(Said::json(&said));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         let texts = ["a".to_owned(), String::new()];
-        let vectors = wait_for(embed(&outside, &model, &texts)).unwrap();
+        let vectors = wait_for(embed(&outbound, &model, &texts)).unwrap();
         assert_eq!(vectors, [[0.5, 1.0], [0.25, -1.0]]);
         assert_eq!(
-            *outside.ai_calls.borrow(),
+            *outbound.ai_calls.borrow(),
             [("@cf/m".to_owned(), r#"{"text":["a"," "]}"#.to_owned())]
         );
     }
 
     #[test]
     fn openais_shape_is_put_in_order() {
-        let outside = set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
+        let outbound = set("OPENAI_BASE_URL", "http://127.0.0.1:1/v1");
         let said = json!({"object": "list", "data": [
             {"object": "embedding", "index": 1, "embedding": [2.0]}, {"index": 0, "embedding": [1.0]}
         ]});
-        outside.answer(Said::json(&said));
+        outbound.answer(Said::json(&said));
         let model = EmbeddingModel::OpenAi("m".to_owned());
-        let vectors = wait_for(embed(&outside, &model, &texts(2))).unwrap();
+        let vectors = wait_for(embed(&outbound, &model, &texts(2))).unwrap();
         assert_eq!(vectors, [[1.0], [2.0]]);
-        let calls = outside.calls.borrow();
+        let calls = outbound.calls.borrow();
         assert_eq!(calls[0].body, r#"{"model":"m","input":["0","1"]}"#);
         assert_eq!(
             calls[0].place,
-            crate::base::outside::Place::Url("http://127.0.0.1:1/v1/embeddings".to_owned())
+            crate::base::outbound::Endpoint::Url("http://127.0.0.1:1/v1/embeddings".to_owned())
         );
     }
 
     #[test]
     fn many_texts_go_in_batches_and_long_ones_are_cut() {
-        let outside = Script::default();
+        let outbound = Script::default();
         for count in [MAX_BATCH_TEXTS, 1] {
-            outside.answer(Said::json(&json!({"data": vec![[1.0]; count]})));
+            outbound.answer(Said::json(&json!({"data": vec![[1.0]; count]})));
         }
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
         let mut sent = texts(MAX_BATCH_TEXTS);
         sent.push("é".repeat(MAX_TEXT_CHARS + 1));
-        assert_eq!(wait_for(embed(&outside, &model, &sent)).unwrap().len(), 101);
-        let calls = outside.ai_calls.borrow();
+        assert_eq!(
+            wait_for(embed(&outbound, &model, &sent)).unwrap().len(),
+            101
+        );
+        let calls = outbound.ai_calls.borrow();
         assert_eq!(calls[1].1.matches('é').count(), MAX_TEXT_CHARS);
-        assert_eq!(wait_for(embed(&outside, &model, &[])), Ok(vec![]));
+        assert_eq!(wait_for(embed(&outbound, &model, &[])), Ok(vec![]));
         assert_eq!(calls.len(), 2);
     }
 
@@ -267,20 +270,20 @@ mod tests {
             json!({}),
             json!([]),
         ] {
-            let outside = Script::default();
-            outside.answer(Said::json(&said));
-            let error = wait_for(embed(&outside, &model, &texts(2))).unwrap_err();
+            let outbound = Script::default();
+            outbound.answer(Said::json(&said));
+            let error = wait_for(embed(&outbound, &model, &texts(2))).unwrap_err();
             assert_eq!(error.code.name(), "model_failed", "{said}");
         }
     }
 
     #[test]
     fn an_overloaded_model_is_asked_again() {
-        let outside = Script::default();
-        outside.answer(Ok(Said::text(500, "AiError: 3040: Out of capacity")));
-        outside.answer(Said::json(&json!({"data": [[1.0]]})));
+        let outbound = Script::default();
+        outbound.answer(Ok(Said::text(500, "AiError: 3040: Out of capacity")));
+        outbound.answer(Said::json(&json!({"data": [[1.0]]})));
         let model = EmbeddingModel::WorkersAi("@cf/m".to_owned());
-        assert!(wait_for(embed(&outside, &model, &texts(1))).is_ok());
-        assert_eq!(*outside.slept.borrow(), [500]);
+        assert!(wait_for(embed(&outbound, &model, &texts(1))).is_ok());
+        assert_eq!(*outbound.slept.borrow(), [500]);
     }
 }

@@ -16,7 +16,7 @@ const MAX_KIND_CHARS: usize = 64;
 
 /// A failure, as far as its words tell.
 #[derive(Debug, Default, PartialEq)]
-pub struct Problem {
+pub struct ProviderError {
     /// The provider's name for it: `rate_limit_exceeded`, `3040`.
     pub kind: Option<String>,
     pub is_overload: bool,
@@ -25,7 +25,7 @@ pub struct Problem {
 }
 
 /// The error in a JSON answer, if it is one.
-pub fn find_problem(value: &Value) -> Option<Problem> {
+pub fn find_problem(value: &Value) -> Option<ProviderError> {
     // Google's endpoint puts an answer of one error into a list.
     let value = value.as_array().map_or(Some(value), |list| list.first())?;
     let first = |name: &str| value.get(name).and_then(Value::as_array)?.first();
@@ -50,7 +50,7 @@ pub fn find_problem(value: &Value) -> Option<Problem> {
         (Some(code), Some(kind)) if is_number(code) => Some(kind.clone()),
         _ => code.clone().or(kind.clone()),
     };
-    Some(Problem {
+    Some(ProviderError {
         kind: shown,
         is_overload,
         is_exhausted,
@@ -59,7 +59,7 @@ pub fn find_problem(value: &Value) -> Option<Problem> {
 
 /// Workers AI throws: `InferenceUpstreamError: 3040: Capacity temporarily
 /// exceeded, please try again.`
-fn problem_of_text(text: &str) -> Problem {
+fn problem_of_text(text: &str) -> ProviderError {
     let name = text.split_once(':').map(|(name, _)| name.trim());
     let name = name.and_then(clean);
     // The code stands near the front; further back is the model's own text.
@@ -73,7 +73,7 @@ fn problem_of_text(text: &str) -> Problem {
         (Some(name), Some(code)) => Some(format!("{name} {code}")),
         (name, code) => name.or(code.map(str::to_owned)),
     };
-    Problem {
+    ProviderError {
         is_overload: code.is_some_and(is_overload_word)
             || says("capacity temporarily exceeded")
             || says("too many requests"),
@@ -108,7 +108,7 @@ fn clean(text: &str) -> Option<String> {
 }
 
 /// What an answer with this status and body is.
-pub fn read_problem(status: u16, body: &[u8]) -> Problem {
+pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
     let text = String::from_utf8_lossy(body);
     let json = serde_json::from_str::<Value>(&text).ok();
     let mut problem = match json {
@@ -123,7 +123,7 @@ pub fn read_problem(status: u16, body: &[u8]) -> Problem {
 pub fn to_error(
     provider: Provider,
     status: u16,
-    problem: &Problem,
+    problem: &ProviderError,
     retry_after: Option<i64>,
 ) -> Error {
     let kind = problem.kind.as_deref();

@@ -1,10 +1,10 @@
 //! Models, one provider a file: what is sent to it and what its answer says.
-//! The providers' files are pure: values become JSON, bytes become [`Part`]s.
+//! The providers' files are pure: values become JSON, bytes become [`AnswerPart`]s.
 //! [`call`] and [`embedding`] ask, by way of `send`, through [`crate::base::outside`].
 //!
 //! Whoever answers, the parts keep an order: a call is begun before its pieces
 //! and complete after them, usage comes before the end, and the end, which is
-//! [`Part::Finish`] or [`Part::Failed`], comes once.
+//! [`AnswerPart::Finish`] or [`Part::Failed`], comes once.
 
 mod answer;
 mod anthropic;
@@ -60,7 +60,7 @@ pub struct ToolDefinition {
 
 /// What a model says, piece by piece, in order.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Part {
+pub enum AnswerPart {
     Text(String),
     Reasoning(String),
     /// A call begins; its arguments follow in pieces or not at all.
@@ -81,7 +81,7 @@ pub enum Part {
         name: String,
         arguments: String,
     },
-    Usage(Usage),
+    Usage(TokenUsage),
     Finish(FinishReason),
     /// The provider reported an error inside its answer; nothing follows.
     Failed(String),
@@ -89,7 +89,7 @@ pub enum Part {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct TokenUsage {
     pub input_tokens: i64,
     pub output_tokens: i64,
 }

@@ -3,9 +3,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::AnswerBuilder;
 use super::chat_answer;
-use super::chat_messages::{ChatMessage, ChatTool, Habit, messages, tools};
+use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
 use super::{ModelRequest, to_json};
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
@@ -13,10 +13,10 @@ const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 pub const CHAT_PATH: &str = "chat/completions";
 
 #[derive(Serialize)]
-struct Body<'a> {
+struct OpenAiRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
-    messages: Vec<ChatMessage<'a>>,
+    messages: Vec<CompletionMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -41,7 +41,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
         .iter()
         .any(|family| model.starts_with(family));
     let limit = request.max_output_tokens;
-    to_json(&Body {
+    to_json(&OpenAiRequest {
         model: Some(model),
         max_tokens: limit.filter(|_| !takes_new_name),
         max_completion_tokens: limit.filter(|_| takes_new_name),
@@ -58,10 +58,10 @@ pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
 
-fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
-    Body {
+fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
+    OpenAiRequest {
         model: None,
-        messages: messages(request, Habit::OpenAi),
+        messages: messages(request, CompletionDialect::OpenAi),
         tools: tools(request.tools),
         max_tokens: request.max_output_tokens,
         max_completion_tokens: None,
@@ -84,6 +84,6 @@ pub fn headers(key: Option<&str>) -> Vec<(String, String)> {
 }
 
 /// A chunk of a stream, or a whole answer.
-pub fn read(value: &Value, answer: &mut Answer) {
+pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     chat_answer::read(value, answer);
 }

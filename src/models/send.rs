@@ -3,10 +3,13 @@
 
 use super::choice::Provider;
 use super::decode::MAX_ANSWER_BYTES;
-use super::http_error::{MAX_BODY_BYTES, Problem, read_problem, to_error};
+use super::http_error::{MAX_BODY_BYTES, ProviderError, read_problem, to_error};
 use super::{anthropic, openai};
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Answer, Call, Chunks, Failure, Limits, Outside, Place, Purpose};
+use crate::base::outbound::{
+    ByteChunks, CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest,
+    OutboundResponse,
+};
 use crate::base::settings::Setting;
 
 /// Silence after which an answer is given up: longer than a provider takes to
@@ -16,7 +19,7 @@ const SILENCE_MS: i64 = 60_000;
 /// How long a request waits until it may leave.
 const WAIT_MS: i64 = 5 * 60_000;
 
-const LIMITS: Limits = Limits {
+const LIMITS: CallLimits = CallLimits {
     wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
     total_ms: None,
@@ -33,7 +36,7 @@ const FIRST_PAUSE_MS: i64 = 500;
 const MAX_PAUSE_MS: i64 = 10_000;
 
 /// Where a request goes.
-pub enum Door<'a> {
+pub enum ModelEndpoint<'a> {
     /// The binding, and the model on it.
     Ai(&'a str),
     Http {
@@ -51,31 +54,31 @@ pub struct Refusal {
     pub is_remote_only: bool,
 }
 
-/// The door of OpenAI or of whoever stands in for it.
-pub fn openai_door<'a>(outside: &dyn Outside, path: &str) -> Result<Door<'a>> {
-    let base_url = outside.find_setting(Setting::OpenAiBaseUrl);
-    let key = outside.find_setting(Setting::OpenAiApiKey);
+/// The endpoint of OpenAI or of whoever stands in for it.
+pub fn openai_endpoint<'a>(outbound: &dyn Outbound, path: &str) -> Result<ModelEndpoint<'a>> {
+    let base_url = outbound.find_setting(Setting::OpenAiBaseUrl);
+    let key = outbound.find_setting(Setting::OpenAiApiKey);
     if base_url.is_none() && key.is_none() {
         return Err(missing_setting(
             Setting::OpenAiApiKey,
             "OpenAI needs the secret `OPENAI_API_KEY`: `npx wrangler secret put OPENAI_API_KEY`. For another server, set `OPENAI_BASE_URL`.",
         ));
     }
-    Ok(Door::Http {
+    Ok(ModelEndpoint::Http {
         url: openai::endpoint(base_url.as_deref(), path),
         headers: openai::headers(key.as_deref()),
     })
 }
 
-pub fn anthropic_door<'a>(outside: &dyn Outside) -> Result<Door<'a>> {
-    let key = outside.find_setting(Setting::AnthropicApiKey).ok_or_else(|| {
+pub fn anthropic_endpoint<'a>(outbound: &dyn Outbound) -> Result<ModelEndpoint<'a>> {
+    let key = outbound.find_setting(Setting::AnthropicApiKey).ok_or_else(|| {
         missing_setting(
             Setting::AnthropicApiKey,
             "Anthropic needs the secret `ANTHROPIC_API_KEY`: `npx wrangler secret put ANTHROPIC_API_KEY`.",
         )
     })?;
-    let base_url = outside.find_setting(Setting::AnthropicBaseUrl);
-    Ok(Door::Http {
+    let base_url = outbound.find_setting(Setting::AnthropicBaseUrl);
+    Ok(ModelEndpoint::Http {
         url: anthropic::url(base_url.as_deref()),
         headers: anthropic::headers(&key),
     })
@@ -87,16 +90,16 @@ fn missing_setting(setting: Setting, sentence: &str) -> Error {
 
 /// Sends it once. What comes back has a good status.
 pub async fn attempt<'a>(
-    outside: &'a dyn Outside,
+    outbound: &'a dyn Outbound,
     provider: Provider,
-    door: &Door<'a>,
+    endpoint: &ModelEndpoint<'a>,
     body: &str,
-) -> Result<Answer<'a>, Refusal> {
-    let sent = match door {
-        Door::Ai(model) => outside.run_ai(model, body.to_owned(), LIMITS),
-        Door::Http { url, headers } => outside.send(Call {
-            purpose: Purpose::Work,
-            place: Place::Url(url.clone()),
+) -> Result<OutboundResponse<'a>, Refusal> {
+    let sent = match endpoint {
+        ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), LIMITS),
+        ModelEndpoint::Http { url, headers } => outbound.send(OutboundRequest {
+            purpose: CallPurpose::Work,
+            place: Endpoint::Url(url.clone()),
             headers: headers.clone(),
             body: body.to_owned(),
             limits: LIMITS,
@@ -118,22 +121,22 @@ pub async fn attempt<'a>(
 }
 
 /// No answer, or no more of it.
-pub fn unanswered(provider: Provider, failure: &Failure) -> Refusal {
-    let is_remote_only = matches!(failure, Failure::RemoteOnly { .. });
+pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
+    let is_remote_only = matches!(failure, CallFailure::RemoteOnly { .. });
     let error = match failure {
-        Failure::NotConfigured { binding } => Failure::not_configured(binding),
-        Failure::Crowded => Error::new(
+        CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
+        CallFailure::Crowded => Error::new(
             Code::RateLimited,
             "Too many calls of this agent are under way. Try again when some have ended.",
         )
         .with("retryAfter", 5),
-        Failure::RemoteOnly { .. } => missing_setting(
+        CallFailure::RemoteOnly { .. } => missing_setting(
             Setting::Ai,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
         ),
         _ => Error {
             cause: match failure {
-                Failure::Unreachable { cause } => Some(cause.clone()),
+                CallFailure::Unreachable { cause } => Some(cause.clone()),
                 _ => None,
             },
             ..Error::new(
@@ -152,9 +155,9 @@ pub fn unanswered(provider: Provider, failure: &Failure) -> Refusal {
 
 /// The refusal of an answer that began well and then said so.
 pub fn overloaded(provider: Provider) -> Refusal {
-    let problem = Problem {
+    let problem = ProviderError {
         is_overload: true,
-        ..Problem::default()
+        ..ProviderError::default()
     };
     Refusal {
         error: to_error(provider, 200, &problem, None),
@@ -163,7 +166,7 @@ pub fn overloaded(provider: Provider) -> Refusal {
     }
 }
 
-async fn read_head(body: &mut dyn Chunks) -> Vec<u8> {
+async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
     let mut bytes = Vec::new();
     while bytes.len() < MAX_BODY_BYTES {
         match body.next().await {
@@ -184,7 +187,7 @@ pub struct Backoff {
 
 impl Backoff {
     /// Waits, if another try may help; else gives the error back.
-    pub async fn wait(&mut self, outside: &dyn Outside, refusal: Refusal) -> Result<()> {
+    pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
         let asked = refusal.error.details.get("retryAfter");
         let asked_ms = asked.and_then(|seconds| seconds.as_i64()?.checked_mul(1000));
@@ -192,23 +195,23 @@ impl Backoff {
         if !refusal.is_overload || self.tries >= MAX_TRIES || pause_ms > MAX_PAUSE_MS {
             return Err(refusal.error);
         }
-        outside.sleep(pause_ms.max(0)).await;
+        outbound.sleep(pause_ms.max(0)).await;
         Ok(())
     }
 }
 
 /// Sends it until there is an answer or no use in trying.
 pub async fn send<'a>(
-    outside: &'a dyn Outside,
+    outbound: &'a dyn Outbound,
     provider: Provider,
-    door: &Door<'a>,
+    endpoint: &ModelEndpoint<'a>,
     body: &str,
-) -> Result<Answer<'a>> {
+) -> Result<OutboundResponse<'a>> {
     let mut backoff = Backoff::default();
     loop {
-        match attempt(outside, provider, door, body).await {
+        match attempt(outbound, provider, endpoint, body).await {
             Ok(answer) => return Ok(answer),
-            Err(refusal) => backoff.wait(outside, refusal).await?,
+            Err(refusal) => backoff.wait(outbound, refusal).await?,
         }
     }
 }

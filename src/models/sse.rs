@@ -16,7 +16,7 @@ pub const MAX_EVENT_BYTES: usize = 2 << 20;
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, PartialEq)]
-pub struct Event {
+pub struct SseEvent {
     /// Empty when the stream doesn't say.
     pub name: String,
     /// Its `data` lines, joined by line feeds.
@@ -39,7 +39,7 @@ pub struct Parser {
 
 impl Parser {
     /// The events that these bytes complete.
-    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub fn push(&mut self, bytes: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         let mut events = Vec::new();
         for byte in bytes {
             let after_cr = std::mem::take(&mut self.after_cr);
@@ -57,13 +57,13 @@ impl Parser {
     }
 
     /// What the stream ended in the middle of.
-    pub fn end(&mut self) -> Result<Option<Event>, TooLong> {
+    pub fn end(&mut self) -> Result<Option<SseEvent>, TooLong> {
         // A line that breaks off is taken as far as it goes.
         let last = self.end_line()?;
         Ok(last.or_else(|| self.take_event()))
     }
 
-    fn end_line(&mut self) -> Result<Option<Event>, TooLong> {
+    fn end_line(&mut self) -> Result<Option<SseEvent>, TooLong> {
         let bytes = std::mem::take(&mut self.line);
         let text = String::from_utf8_lossy(&bytes);
         let mut line = text.as_ref();
@@ -100,9 +100,9 @@ impl Parser {
         Ok(())
     }
 
-    fn take_event(&mut self) -> Option<Event> {
+    fn take_event(&mut self) -> Option<SseEvent> {
         let name = std::mem::take(&mut self.name);
-        self.data.take().map(|data| Event { name, data })
+        self.data.take().map(|data| SseEvent { name, data })
     }
 }
 

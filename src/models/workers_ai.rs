@@ -4,9 +4,9 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::answer::Answer;
+use super::answer::AnswerBuilder;
 use super::chat_answer::{self, finish_reason, read_calls, read_usage};
-use super::chat_messages::{ChatMessage, ChatTool, Habit, messages, tools};
+use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
 use super::{ModelRequest, to_json};
 
 /// Tokens of an answer when nothing else is said: the platform's own default of
@@ -14,8 +14,8 @@ use super::{ModelRequest, to_json};
 pub const DEFAULT_MAX_TOKENS: i64 = 4096;
 
 #[derive(Serialize)]
-struct Body<'a> {
-    messages: Vec<ChatMessage<'a>>,
+struct WorkersAiRequest<'a> {
+    messages: Vec<CompletionMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     max_tokens: i64,
@@ -25,7 +25,7 @@ struct Body<'a> {
 
 /// The input of a run; the model is named beside it.
 pub fn encode(request: &ModelRequest<'_>, stream: bool) -> String {
-    to_json(&Body {
+    to_json(&WorkersAiRequest {
         stream: Some(stream),
         ..body(request)
     })
@@ -36,9 +36,9 @@ pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
 
-fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
-    Body {
-        messages: messages(request, Habit::WorkersAi),
+fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
+    WorkersAiRequest {
+        messages: messages(request, CompletionDialect::WorkersAi),
         tools: tools(request.tools),
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
         stream: None,
@@ -46,7 +46,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> Body<'a> {
 }
 
 /// A chunk of a stream, or a whole answer.
-pub fn read(value: &Value, answer: &mut Answer) {
+pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     // The REST API puts an envelope around what the binding gives bare.
     let value = value
         .get("result")

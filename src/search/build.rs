@@ -1,27 +1,28 @@
 //! Building the index: backwards from the newest event, so that what was said last
 //! is found first, in bites that each are one short transaction. Where it goes on is
-//! stored with every bite (`progress.rs`).
+//! stored with every batch (`progress.rs`).
 
-use super::index::Writer;
+use super::index::IndexWriter;
 use super::progress::{
-    ASKED, Cursor, NOTHING, State, WHOLE, find_number, find_own, find_state, forget, set_state,
+    ASKED, IndexCursor, NOTHING, StoredProgress, WHOLE, find_number, find_own, find_state, forget,
+    set_state,
 };
 use super::read::{find_event, load_newest_below};
 use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 
-/// What a bite indexes at most, and one event more where that is longer: some tens
+/// What a batch indexes at most, and one event more where that is longer: some tens
 /// of milliseconds. A session that it looks at counts as an event.
-const BITE_EVENTS: i64 = 1_000;
-const BITE_BYTES: usize = 1 << 20;
+const BATCH_EVENTS: i64 = 1_000;
+const BATCH_BYTES: usize = 1 << 20;
 
 /// Bites that a search waits for: 8,000 events, or 8 MiB.
 const BITES_A_SEARCH: usize = 8;
 
 /// Bites that go on by themselves in one go, others' requests between them; then
 /// there is a pause, and a new allowance of the platform's.
-pub const BITES_A_WAKE: usize = 50;
+pub const BATCHES_PER_WAKE: usize = 50;
 
 /// Events that one statement reads, and how long one may be to come with them: 1 MiB.
 const PAGE: i64 = 64;
@@ -32,7 +33,7 @@ const MAX_SLICES: i64 = 9;
 
 /// For whom a search builds.
 #[derive(Clone, Copy)]
-pub enum Asker<'a> {
+pub enum BuildScope<'a> {
     /// One who may see every session, and looks in this one alone, if any.
     Anyone(Option<&'a str>),
     /// One who may see this session alone: no other is touched for its sake.
@@ -41,34 +42,34 @@ pub enum Asker<'a> {
 
 /// How a search found the index.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Progress {
+pub struct BuildProgress {
     /// Some of what it looks in is not in the index yet.
     pub is_pending: bool,
-    /// There is more to be built, here or elsewhere: [`bite`] goes on with it.
+    /// There is more to be built, here or elsewhere: [`build_batch`] goes on with it.
     pub goes_on: bool,
 }
 
 /// Builds some of the index before a search looks into it.
-pub fn advance(db: &dyn Database, asker: Asker<'_>) -> Result<Progress> {
+pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress> {
     let (session_id, is_narrowed) = match asker {
-        Asker::Anyone(session_id) => (session_id, false),
-        Asker::Only(session_id) => (Some(session_id), true),
+        BuildScope::Anyone(session_id) => (session_id, false),
+        BuildScope::Only(session_id) => (Some(session_id), true),
     };
     let Some(mut state) = begin(db, is_narrowed)? else {
-        return Ok(Progress::default());
+        return Ok(BuildProgress::default());
     };
     let mut bites = BITES_A_SEARCH;
     let mut is_pending = false;
     if let Some(session_id) = session_id {
         is_pending = true;
         while bites > 0 && is_pending {
-            is_pending = bite_of(db, session_id)?;
+            is_pending = build_batch_of(db, session_id)?;
             bites -= 1;
         }
     }
     if !is_narrowed {
         while bites > 0 && state != WHOLE {
-            state = bite_of_all(db)?;
+            state = build_batch_of_all(db)?;
             bites -= 1;
         }
         is_pending = match session_id {
@@ -76,20 +77,20 @@ pub fn advance(db: &dyn Database, asker: Asker<'_>) -> Result<Progress> {
             None => state != WHOLE,
         };
     }
-    Ok(Progress {
+    Ok(BuildProgress {
         is_pending,
         goes_on: is_pending || (!is_narrowed && state != WHOLE),
     })
 }
 
-/// One more bite of what searches have asked for; whether there is more.
-pub fn bite(db: &dyn Database) -> Result<bool> {
+/// One more batch of what searches have asked for; whether there is more.
+pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
-        None | Some(State::Whole(_)) => Ok(false),
-        Some(State::Building(_)) => Ok(bite_of_all(db)? != WHOLE),
-        Some(State::Asked { .. }) => match find_begun(db, 0)? {
+        None | Some(StoredProgress::Whole(_)) => Ok(false),
+        Some(StoredProgress::Building(_)) => Ok(build_batch_of_all(db)? != WHOLE),
+        Some(StoredProgress::Asked { .. }) => match find_begun(db, 0)? {
             Some(session) => {
-                bite_of(db, &session.id)?;
+                build_batch_of(db, &session.id)?;
                 Ok(find_begun(db, 0)?.is_some())
             }
             None => Ok(false),
@@ -98,14 +99,14 @@ pub fn bite(db: &dyn Database) -> Result<bool> {
 }
 
 /// The state to go on from; `None`: there is nothing to do.
-fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<State>> {
+fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<StoredProgress>> {
     let state = match (find_state(db)?, is_narrowed) {
-        (Some(State::Whole(_)), _) => return Ok(None),
+        (Some(StoredProgress::Whole(_)), _) => return Ok(None),
         (None, true) => ASKED,
-        (None | Some(State::Asked { .. }), false) => {
+        (None | Some(StoredProgress::Asked { .. }), false) => {
             let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
             let newest = find_value(db, sql, &[])?;
-            State::Building(Cursor {
+            StoredProgress::Building(IndexCursor {
                 number: newest.unwrap_or(0),
                 from: NOTHING,
             })
@@ -117,15 +118,15 @@ fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<State>> {
 }
 
 /// A session on its way in.
-struct Session {
+struct SessionBuild {
     number: i64,
     id: String,
     /// Its events from this `seq` on are in.
     from: i64,
 }
 
-/// A bite of one session, whatever the rest; whether there is more of it.
-fn bite_of(db: &dyn Database, session_id: &str) -> Result<bool> {
+/// A batch of one session, whatever the rest; whether there is more of it.
+fn build_batch_of(db: &dyn Database, session_id: &str) -> Result<bool> {
     atomically(db, || {
         let Some(state) = find_state(db)? else {
             return Ok(false);
@@ -137,26 +138,26 @@ fn bite_of(db: &dyn Database, session_id: &str) -> Result<bool> {
         if from == 0 {
             return Ok(false);
         }
-        let from = Bite::new(db).take(session_id, number, from)?;
+        let from = IndexBatch::new(db).take(session_id, number, from)?;
         state.keep(db, number, from)?;
         Ok(from > 0)
     })
 }
 
-/// A bite of everything, newest first.
-fn bite_of_all(db: &dyn Database) -> Result<State> {
+/// A batch of everything, newest first.
+fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
     atomically(db, || {
         let mut cursor = match find_state(db)? {
-            Some(State::Building(cursor)) => cursor,
+            Some(StoredProgress::Building(cursor)) => cursor,
             Some(state) => return Ok(state),
             None => return Ok(WHOLE),
         };
-        let mut bite = Bite::new(db);
-        while bite.has_room() {
+        let mut batch = IndexBatch::new(db);
+        while batch.has_room() {
             // New sessions that were too long to go in at once.
             if let Some(session) = find_begun(db, cursor.number)? {
-                let from = bite.take(&session.id, session.number, session.from)?;
-                State::Building(cursor).keep(db, session.number, from)?;
+                let from = batch.take(&session.id, session.number, session.from)?;
+                StoredProgress::Building(cursor).keep(db, session.number, from)?;
                 continue;
             }
             let Some(session) = find_next(db, cursor)? else {
@@ -164,23 +165,23 @@ fn bite_of_all(db: &dyn Database) -> Result<State> {
                 return Ok(WHOLE);
             };
             cursor.number = session.number;
-            cursor.from = bite.take(&session.id, session.number, session.from)?;
+            cursor.from = batch.take(&session.id, session.number, session.from)?;
             forget(db, session.number)?;
             if cursor.from == 0 {
-                cursor = Cursor {
+                cursor = IndexCursor {
                     number: session.number - 1,
                     from: NOTHING,
                 };
             }
         }
-        let state = State::Building(cursor);
+        let state = StoredProgress::Building(cursor);
         set_state(db, state)?;
         Ok(state)
     })
 }
 
 /// The newest session above `number` that is on its way in by itself.
-fn find_begun(db: &dyn Database, number: i64) -> Result<Option<Session>> {
+fn find_begun(db: &dyn Database, number: i64) -> Result<Option<SessionBuild>> {
     let sql = "SELECT s.number, s.id, p.indexed_from
                  FROM cf_agents_search_progress AS p
                 CROSS JOIN cf_agents_sessions AS s
@@ -189,11 +190,17 @@ fn find_begun(db: &dyn Database, number: i64) -> Result<Option<Session>> {
                   AND p.indexed_from > 0
                 ORDER BY p.number DESC
                 LIMIT 1";
-    Ok(find(db, sql, &[number.into()])?.map(|(number, id, from)| Session { number, id, from }))
+    Ok(
+        find(db, sql, &[number.into()])?.map(|(number, id, from)| SessionBuild {
+            number,
+            id,
+            from,
+        }),
+    )
 }
 
 /// The session at the cursor, or the next below.
-fn find_next(db: &dyn Database, cursor: Cursor) -> Result<Option<Session>> {
+fn find_next(db: &dyn Database, cursor: IndexCursor) -> Result<Option<SessionBuild>> {
     let sql = "SELECT number, id
                  FROM cf_agents_sessions
                 WHERE number <= ?1
@@ -203,26 +210,26 @@ fn find_next(db: &dyn Database, cursor: Cursor) -> Result<Option<Session>> {
         return Ok(None);
     };
     let own = find_own(db, number)?;
-    Ok(Some(Session {
+    Ok(Some(SessionBuild {
         number,
         id,
-        from: own.unwrap_or_else(|| State::Building(cursor).usual_from(number)),
+        from: own.unwrap_or_else(|| StoredProgress::Building(cursor).usual_from(number)),
     }))
 }
 
 /// What one transaction puts in.
-struct Bite<'a> {
+struct IndexBatch<'a> {
     db: &'a dyn Database,
     events_left: i64,
     bytes_left: usize,
 }
 
-impl<'a> Bite<'a> {
+impl<'a> IndexBatch<'a> {
     fn new(db: &'a dyn Database) -> Self {
         Self {
             db,
-            events_left: BITE_EVENTS,
-            bytes_left: BITE_BYTES,
+            events_left: BATCH_EVENTS,
+            bytes_left: BATCH_BYTES,
         }
     }
 
@@ -233,7 +240,7 @@ impl<'a> Bite<'a> {
     /// Puts in what fits of a session's events below `from`; where it is in from then.
     fn take(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
         self.events_left -= 1;
-        let mut writer = Writer::new(self.db);
+        let mut writer = IndexWriter::new(self.db);
         let mut is_whole = from == 0;
         while self.has_room() && !is_whole {
             let events = load_newest_below(self.db, session_id, from, PAGE, INLINE_BYTES)?;
@@ -261,16 +268,16 @@ impl<'a> Bite<'a> {
 }
 
 /// Puts a new session's events in, as one that is copied or imported has at once: as
-/// many as are a bite; the next searches put in the others. Part of the transaction
+/// many as are a batch; the next searches put in the others. Part of the transaction
 /// that makes the session.
 pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let state = match find_state(db)? {
-        None | Some(State::Asked { .. }) => return Ok(()),
+        None | Some(StoredProgress::Asked { .. }) => return Ok(()),
         Some(state) => state,
     };
     let Some(number) = find_number(db, session_id)? else {
         return Ok(());
     };
-    let from = Bite::new(db).take(session_id, number, NOTHING)?;
+    let from = IndexBatch::new(db).take(session_id, number, NOTHING)?;
     state.keep(db, number, from)
 }

@@ -11,14 +11,14 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::index::FIRST_PART;
-use super::query::{Query, find_word};
-use super::rank::{Term, rarity};
+use super::query::{WordQuery, find_word};
+use super::rank::{QueryTerm, rarity};
 use super::terms::load_terms;
 use crate::base::columns::{find, find_value, load};
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
-use crate::search::request::{FILTERS, Search};
+use crate::search::request::{FILTERS, SearchRequest};
 
 /// Candidates whose texts are looked at.
 const MAX_CANDIDATES: i64 = 300;
@@ -35,27 +35,27 @@ const MAX_PARTS: i64 = 10_000;
 const MAX_COUNTED: i64 = 10_000;
 
 /// An event that the index offers.
-pub struct Offered {
+pub struct IndexMatch {
     /// Its session's number, and its own.
     pub place: (i64, i64),
     pub score: f64,
 }
 
 /// Best first, with the query's words and how rare they are.
-pub struct Offer {
-    pub events: Vec<Offered>,
-    pub terms: Vec<Term>,
+pub struct IndexMatches {
+    pub events: Vec<IndexMatch>,
+    pub terms: Vec<QueryTerm>,
 }
 
 /// `number`: only in this session.
 pub fn load_candidates(
     db: &dyn Database,
-    search: &Search<'_>,
-    query: &Query,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
     number: Option<i64>,
-) -> Result<Offer> {
+) -> Result<IndexMatches> {
     match number {
-        None => Ok(Offer {
+        None => Ok(IndexMatches {
             events: of_agent(db, search, query)?,
             terms: load_terms(db, "cf_agents_search_words", query)?,
         }),
@@ -65,7 +65,11 @@ pub fn load_candidates(
 
 /// By the engine's score. The parts of a long text are one event, which takes one
 /// place of those that there are.
-fn of_agent(db: &dyn Database, search: &Search<'_>, query: &Query) -> Result<Vec<Offered>> {
+fn of_agent(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+) -> Result<Vec<IndexMatch>> {
     let score = "-bm25(cf_agents_search, 1.0, 0.4, 0.7) AS score";
     let found = format!(
         "SELECT number, seq, max(score) AS score
@@ -98,22 +102,27 @@ fn of_agent(db: &dyn Database, search: &Search<'_>, query: &Query) -> Result<Vec
 }
 
 /// By the rarity of the words that each holds, the later first among equals.
-fn of_session(db: &dyn Database, search: &Search<'_>, query: &Query, number: i64) -> Result<Offer> {
+fn of_session(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
+    number: i64,
+) -> Result<IndexMatches> {
     let (first, last) = (place(number, 0), place(number, MAX_SEQ));
     let terms = query.terms();
     let wanted: Vec<String> = terms.iter().map(|term| find_word(term)).collect();
     let counts = count_in(db, &wanted, first, last)?;
     let all = count_events(db, number)?;
-    let terms: Vec<Term> = terms
+    let terms: Vec<QueryTerm> = terms
         .into_iter()
         .zip(&counts)
-        .map(|(stem, (count, _))| Term {
+        .map(|(stem, (count, _))| QueryTerm {
             rarity: rarity(*count, all),
             stem,
         })
         .collect();
     let asked: Vec<serde_json::Value> = if query.phrases.is_empty() {
-        let by_stem: HashMap<&str, (&Term, i64)> = terms
+        let by_stem: HashMap<&str, (&QueryTerm, i64)> = terms
             .iter()
             .zip(&counts)
             .map(|(term, (_, least))| (term.stem.as_str(), (term, *least)))
@@ -153,7 +162,7 @@ fn of_session(db: &dyn Database, search: &Search<'_>, query: &Query, number: i64
     );
     let asked = json!(asked).to_string();
     let events = filtered(db, search, &found, vec![asked.into()], vec![last.into()])?;
-    Ok(Offer { events, terms })
+    Ok(IndexMatches { events, terms })
 }
 
 /// About how many events a session has, by its first and its last: two seeks, whatever
@@ -211,11 +220,11 @@ fn count_in(
 /// and score; ?1 is its own, ?2 to ?4 are the filters', ?5 the limit, then `more`.
 fn filtered(
     db: &dyn Database,
-    search: &Search<'_>,
+    search: &SearchRequest<'_>,
     found: &str,
-    mut params: Vec<Value>,
-    more: Vec<Value>,
-) -> Result<Vec<Offered>> {
+    mut params: Vec<SqlValue>,
+    more: Vec<SqlValue>,
+) -> Result<Vec<IndexMatch>> {
     let is_filtered = search.is_filtered();
     // An event's row is read only where a filter asks.
     let filters = if is_filtered {
@@ -248,7 +257,7 @@ fn filtered(
     let offered = load::<(i64, i64, Option<f64>)>(db, &sql, &params)?;
     Ok(offered
         .into_iter()
-        .map(|(number, seq, score)| Offered {
+        .map(|(number, seq, score)| IndexMatch {
             place: (number, seq),
             score: score.unwrap_or(0.0),
         })

@@ -47,7 +47,7 @@ pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
 
 /// The same, piece by piece, without a copy of it.
 pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
-    let mut teller = Teller {
+    let mut teller = LineCollector {
         tell,
         left: max_bytes,
         has_told: false,
@@ -76,13 +76,13 @@ fn bounded(body: &str) -> &str {
 }
 
 /// Tells a text in lines, until there is enough of it.
-struct Teller<'a> {
+struct LineCollector<'a> {
     tell: &'a mut dyn FnMut(&str),
     left: usize,
     has_told: bool,
 }
 
-impl Teller<'_> {
+impl LineCollector<'_> {
     fn tell_message(&mut self, message: &str) {
         let parts = || {
             let parts = fields(message).find(|(name, _)| name == "parts");

@@ -1,24 +1,24 @@
 //! Finding: the index gives candidates, their texts decide the order.
 
-use crate::search::request::{FILTERS, Search};
+use crate::search::request::{FILTERS, SearchRequest};
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 use serde_json::json;
 
-use super::candidates::{Offered, load_candidates};
+use super::candidates::{IndexMatch, load_candidates};
 use super::document::{EventText, MAX_TEXT_BYTES, about, text_of};
 use super::fuse::{Nearest, fuse};
 use super::progress::find_number;
-use super::query::Query;
-use super::rank::{Candidate, Reading, Term, scores};
+use super::query::WordQuery;
+use super::rank::{Candidate, QueryTerm, TermCounter, scores};
 use super::read::find_event;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
 use super::words::each_word;
 use crate::base::action::StoredAction;
 use crate::base::columns::FromRow;
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
@@ -113,10 +113,10 @@ pub struct Hit {
 /// both.
 pub fn find(
     db: &dyn Database,
-    search: &Search<'_>,
+    search: &SearchRequest<'_>,
     nearest: &Nearest<(i64, i64)>,
 ) -> Result<Vec<Hit>> {
-    let query = Query::parse(search.query);
+    let query = WordQuery::parse(search.query);
     let number = match search.session_id {
         Some(session_id) => find_number(db, session_id.as_str())?,
         None => None,
@@ -125,7 +125,7 @@ pub fn find(
         return Ok(Vec::new());
     }
     let offer = load_candidates(db, search, &query, number)?;
-    let mut reader = Reader {
+    let mut reader = CandidateReader {
         db,
         search,
         query: &query,
@@ -154,17 +154,17 @@ pub fn find(
 
 /// Reads candidates' texts, some at a time: what stays is what of the query stands
 /// in each.
-struct Reader<'a> {
+struct CandidateReader<'a> {
     db: &'a dyn Database,
-    search: &'a Search<'a>,
-    query: &'a Query,
-    terms: &'a [Term],
+    search: &'a SearchRequest<'a>,
+    query: &'a WordQuery,
+    terms: &'a [QueryTerm],
     candidates: Vec<Candidate>,
 }
 
-impl Reader<'_> {
+impl CandidateReader<'_> {
     /// An event that is gone, or is not asked for, is passed over.
-    fn read(&mut self, events: &[Offered]) -> Result<()> {
+    fn read(&mut self, events: &[IndexMatch]) -> Result<()> {
         for page in events.chunks(PAGE) {
             let places: Vec<(i64, i64)> = page.iter().map(|offered| offered.place).collect();
             let scores: HashMap<(i64, i64), f64> = page
@@ -182,7 +182,7 @@ impl Reader<'_> {
     }
 
     /// The turns right after the best questions, where they are not candidates.
-    fn find_answers(&self) -> Vec<Offered> {
+    fn find_answers(&self) -> Vec<IndexMatch> {
         let scores = scores(&self.candidates, self.terms);
         let mut questions: Vec<(f64, &Candidate)> = scores
             .into_iter()
@@ -200,7 +200,7 @@ impl Reader<'_> {
             .take(MAX_ANSWERED)
             .map(|(_, candidate)| (candidate.session, candidate.seq + 1))
             .filter(|place| !known.contains(place))
-            .map(|place| Offered { place, score: 0.0 })
+            .map(|place| IndexMatch { place, score: 0.0 })
             .collect()
     }
 }
@@ -208,8 +208,8 @@ impl Reader<'_> {
 /// The best that a search may give, as many as it asks for.
 fn to_hits(
     db: &dyn Database,
-    search: &Search<'_>,
-    query: &Query,
+    search: &SearchRequest<'_>,
+    query: &WordQuery,
     ranked: &[((i64, i64), f64)],
 ) -> Result<Vec<Hit>> {
     let stems = query.terms();
@@ -236,7 +236,7 @@ fn to_hits(
 /// These columns of the events at these places that a search may give.
 fn load_places(
     db: &dyn Database,
-    search: &Search<'_>,
+    search: &SearchRequest<'_>,
     columns: &str,
     wanted: &[(i64, i64)],
 ) -> Result<Vec<Row>> {
@@ -255,20 +255,20 @@ fn load_places(
             AND (?5 IS NULL OR s.id = ?5)"
     );
     let mut params = search.filters();
-    params.insert(0, Value::Text(json!(wanted).to_string()));
+    params.insert(0, SqlValue::Text(json!(wanted).to_string()));
     params.push(search.session_id.map(Id::as_str).into());
     db.rows(&sql, &params)
 }
 
 fn to_candidate(
     row: &CandidateRow<'_>,
-    query: &Query,
-    terms: &[Term],
+    query: &WordQuery,
+    terms: &[QueryTerm],
     index_score: f64,
 ) -> Candidate {
     let event = &row.event;
     let text = text_of(event, MAX_TEXT_BYTES);
-    let mut reading = Reading::new(terms);
+    let mut reading = TermCounter::new(terms);
     let mut is_begun = vec![false; query.prefixes.len()];
     each_word(&text, &mut |word| {
         reading.take(&stem(word));

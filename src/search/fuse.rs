@@ -48,11 +48,11 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
         .iter()
         .filter(|(item, _)| !nearness.contains_key(item))
         .count();
-    let words = Spread::of(
+    let words = ScoreSpread::of(
         by_words.iter().map(|(_, score)| *score),
         nearest.items.len() + without_vector,
     );
-    let meanings = Spread::of(
+    let meanings = ScoreSpread::of(
         nearest.items.iter().map(|(_, nearness)| *nearness),
         nearest.items.len(),
     );
@@ -78,12 +78,12 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
 }
 
 /// How scores lie around their average.
-struct Spread {
+struct ScoreSpread {
     average: f64,
     deviation: f64,
 }
 
-impl Spread {
+impl ScoreSpread {
     /// Of `all` things, those beyond `scores` score nothing.
     fn of(scores: impl Iterator<Item = f64>, all: usize) -> Self {
         let (sum, squares) = scores.fold((0.0, 0.0), |(sum, squares), score| {

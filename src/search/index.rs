@@ -6,11 +6,11 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use super::progress::{self, State, find_number, find_state};
+use super::progress::{self, StoredProgress, find_number, find_state};
 use super::stem::stem;
-use super::words::Cutter;
+use super::words::WordSplitter;
 use crate::base::columns::find_value;
-use crate::base::database::{Database, MAX_LIST_BYTES, Value};
+use crate::base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
@@ -44,14 +44,14 @@ pub fn find_index_state(db: &dyn Database) -> Result<IndexState> {
 
 /// A session as the index knows it.
 #[derive(Clone, Copy)]
-pub struct Place {
+pub struct SessionIndex {
     pub number: i64,
-    state: State,
+    state: StoredProgress,
     /// Its events from this `seq` on are in.
     from: i64,
 }
 
-impl Place {
+impl SessionIndex {
     /// Whether the index holds this event: what it doesn't hold yet is read when
     /// its turn comes, as it says then.
     pub fn holds(&self, seq: i64) -> bool {
@@ -74,14 +74,14 @@ impl Place {
 }
 
 /// `None`: the agent has never searched, or there is no such session.
-pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<Place>> {
+pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
     let Some(state) = find_state(db)? else {
         return Ok(None);
     };
     let Some(number) = find_number(db, session_id)? else {
         return Ok(None);
     };
-    Ok(Some(Place {
+    Ok(Some(SessionIndex {
         number,
         state,
         from: state.find_from(db, number)?,
@@ -89,13 +89,13 @@ pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<Place>> 
 }
 
 /// Events on their way into the index, a statement's worth at a time.
-pub struct Writer<'a> {
+pub struct IndexWriter<'a> {
     db: &'a dyn Database,
     rows: Vec<serde_json::Value>,
     bytes: usize,
 }
 
-impl<'a> Writer<'a> {
+impl<'a> IndexWriter<'a> {
     pub fn new(db: &'a dyn Database) -> Self {
         Self {
             db,
@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         let about = about_column(event);
-        let mut part = Part::default();
+        let mut part = IndexedWords::default();
         let mut parts = 0;
         let mut outcome = Ok(());
         {
@@ -127,7 +127,7 @@ impl<'a> Writer<'a> {
                 }
                 part.add(word);
             };
-            let mut cutter = Cutter::default();
+            let mut cutter = WordSplitter::default();
             read_text(event, MAX_TEXT_BYTES, &mut |piece| {
                 cutter.read(piece, &mut take);
             });
@@ -142,7 +142,7 @@ impl<'a> Writer<'a> {
         number: i64,
         seq: i64,
         parts_before: usize,
-        part: Part,
+        part: IndexedWords,
         about: &str,
     ) -> Result<()> {
         let id = match parts_before {
@@ -176,7 +176,8 @@ impl<'a> Writer<'a> {
             return Ok(());
         }
         self.bytes = 0;
-        let rows = Value::Text(serde_json::Value::from(std::mem::take(&mut self.rows)).to_string());
+        let rows =
+            SqlValue::Text(serde_json::Value::from(std::mem::take(&mut self.rows)).to_string());
         self.db.run(
             "INSERT INTO cf_agents_search (rowid, stems, words, about)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
@@ -188,12 +189,12 @@ impl<'a> Writer<'a> {
 
 /// What goes into a row's columns: words with spaces between them.
 #[derive(Default)]
-struct Part {
+struct IndexedWords {
     stems: String,
     words: String,
 }
 
-impl Part {
+impl IndexedWords {
     /// Whether another word might not fit: one has 64 characters of 4 bytes, and a space.
     fn is_full(&self) -> bool {
         self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
@@ -212,12 +213,12 @@ impl Part {
 /// Takes events of one session out, and their vectors: these are made by searches,
 /// so where there is no index there are none. Part of the transaction that deletes
 /// or changes the events.
-pub fn remove(db: &dyn Database, place: &Place, seqs: &[i64]) -> Result<()> {
+pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<()> {
     let numbered = seqs.iter().filter(|seq| has_place(place.number, **seq));
     let rowids: Vec<i64> = numbered
         .map(|seq| numbers::place(place.number, *seq))
         .collect();
-    let rowids = [Value::Text(json!(rowids).to_string())];
+    let rowids = [SqlValue::Text(json!(rowids).to_string())];
     for (table, column) in [
         ("cf_agents_search", "rowid"),
         ("cf_agents_event_vectors", "place"),
@@ -228,7 +229,7 @@ pub fn remove(db: &dyn Database, place: &Place, seqs: &[i64]) -> Result<()> {
         );
         db.run(&sql, &rowids)?;
     }
-    let params: [Value; 2] = [place.number.into(), Value::Text(json!(seqs).to_string())];
+    let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json!(seqs).to_string())];
     db.run(
         "DELETE FROM cf_agents_search
           WHERE rowid IN (SELECT rowid_

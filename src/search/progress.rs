@@ -12,7 +12,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::columns::find_value;
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::store::stored::{find_stored, write_stored};
 
@@ -24,27 +24,27 @@ pub const NOTHING: i64 = 1 << 32;
 /// What the configuration says under [`KEY`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
-pub enum State {
+pub enum StoredProgress {
     /// `true`: every event is in.
     Whole(bool),
     /// Everything is on its way in.
-    Building(Cursor),
+    Building(IndexCursor),
     /// Only sessions that were searched by callers who may see no other: nobody
     /// has asked for the rest.
     Asked { asked: bool },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Cursor {
+pub struct IndexCursor {
     pub number: i64,
     pub from: i64,
 }
 
-pub const WHOLE: State = State::Whole(true);
-pub const ASKED: State = State::Asked { asked: true };
+pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
+pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 
 /// `None`: the agent has never searched, and pays nothing. One row read.
-pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
+pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
     find_stored(db, KEY)?
         .map(|state| {
             serde_json::from_str(&state)
@@ -53,19 +53,19 @@ pub fn find_state(db: &dyn Database) -> Result<Option<State>> {
         .transpose()
 }
 
-pub fn set_state(db: &dyn Database, state: State) -> Result<()> {
+pub fn set_state(db: &dyn Database, state: StoredProgress) -> Result<()> {
     write_stored(db, KEY, &state)
 }
 
-impl State {
+impl StoredProgress {
     /// Where a session without a row of its own is in from.
     pub fn usual_from(self, number: i64) -> i64 {
         match self {
-            State::Whole(_) => 0,
-            State::Asked { .. } => NOTHING,
-            State::Building(cursor) if number > cursor.number => 0,
-            State::Building(cursor) if number == cursor.number => cursor.from,
-            State::Building(_) => NOTHING,
+            StoredProgress::Whole(_) => 0,
+            StoredProgress::Asked { .. } => NOTHING,
+            StoredProgress::Building(cursor) if number > cursor.number => 0,
+            StoredProgress::Building(cursor) if number == cursor.number => cursor.from,
+            StoredProgress::Building(_) => NOTHING,
         }
     }
 
@@ -82,13 +82,16 @@ impl State {
     pub fn keep(self, db: &dyn Database, number: i64, from: i64) -> Result<()> {
         if from == self.usual_from(number) {
             return match self {
-                State::Whole(_) => Ok(()),
+                StoredProgress::Whole(_) => Ok(()),
                 _ => forget(db, number),
             };
         }
         if self == WHOLE {
             // Whole but for this session.
-            set_state(db, State::Building(Cursor { number: 0, from: 0 }))?;
+            set_state(
+                db,
+                StoredProgress::Building(IndexCursor { number: 0, from: 0 }),
+            )?;
         }
         db.run(
             "INSERT INTO cf_agents_search_progress (number, indexed_from)
@@ -116,6 +119,6 @@ pub fn find_own(db: &dyn Database, number: i64) -> Result<Option<i64>> {
 pub fn forget(db: &dyn Database, number: i64) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_search_progress WHERE number = ?1",
-        &[Value::from(number)],
+        &[SqlValue::from(number)],
     )
 }

@@ -15,7 +15,7 @@ const MAX_PHRASES: usize = 8;
 const MAX_PHRASE_WORDS: usize = 32;
 
 #[derive(Debug, Default, PartialEq)]
-pub struct Query {
+pub struct WordQuery {
     /// Stems, any of which may stand in a result.
     pub stems: Vec<String>,
     /// Beginnings of words.
@@ -24,10 +24,10 @@ pub struct Query {
     pub phrases: Vec<Vec<String>>,
 }
 
-impl Query {
+impl WordQuery {
     pub fn parse(text: &str) -> Self {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
-        let mut query = Query::default();
+        let mut query = WordQuery::default();
         let mut loose = Vec::new();
         // Every other piece stands between quotes; an opening one alone opens nothing.
         let pieces: Vec<&str> = text.split(['"', '\u{201C}', '\u{201D}']).collect();
@@ -42,14 +42,14 @@ impl Query {
                 query.read_loose(piece, &mut loose);
             }
         }
-        let telling: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
+        let frame_header: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
         // Where there is nothing else, small words are all there is to go by.
         let nothing_else =
-            telling.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
+            frame_header.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
         let chosen = if nothing_else {
             loose.iter().collect()
         } else {
-            telling
+            frame_header
         };
         for word in chosen {
             let stem = stem(word);
@@ -131,14 +131,14 @@ mod tests {
 
     #[test]
     fn a_query_is_words_phrases_and_prefixes() {
-        let query = Query::parse(r#"When did Anna's "two words" deploy* to Oslo?"#);
+        let query = WordQuery::parse(r#"When did Anna's "two words" deploy* to Oslo?"#);
         assert_eq!(query.stems, ["anna", "oslo"]);
         assert_eq!(query.prefixes, ["deploy"]);
         assert_eq!(query.phrases, [["two", "words"]]);
         assert_eq!(query.to_fts(), r#"words : "two words""#);
         assert_eq!(query.terms(), ["anna", "oslo", "two", "word"]);
         assert_eq!(
-            Query::parse("deploying depl*").to_fts(),
+            WordQuery::parse("deploying depl*").to_fts(),
             r#"{stems about} : "deploy" OR words : "depl" *"#
         );
     }
@@ -146,10 +146,10 @@ mod tests {
     #[test]
     fn small_words_count_where_there_is_nothing_else() {
         assert_eq!(
-            Query::parse("to be or not to be").stems,
+            WordQuery::parse("to be or not to be").stems,
             ["to", "be", "or", "not"]
         );
-        assert_eq!(Query::parse("to be Oslo").stems, ["oslo"]);
+        assert_eq!(WordQuery::parse("to be Oslo").stems, ["oslo"]);
     }
 
     #[test]
@@ -174,7 +174,7 @@ mod tests {
             "'; DROP TABLE x; --",
             "stems : a",
         ] {
-            let fts = Query::parse(text).to_fts();
+            let fts = WordQuery::parse(text).to_fts();
             let inside: Vec<&str> = fts.split('"').skip(1).step_by(2).collect();
             assert!(
                 inside
@@ -184,8 +184,8 @@ mod tests {
             );
             assert_eq!(fts.matches('"').count() % 2, 0);
         }
-        assert!(Query::parse(" * \" ").is_empty());
+        assert!(WordQuery::parse(" * \" ").is_empty());
         let long: String = (0..10_000).map(|n| format!("w{n} ")).collect();
-        assert_eq!(Query::parse(&long).stems.len(), MAX_TERMS);
+        assert_eq!(WordQuery::parse(&long).stems.len(), MAX_TERMS);
     }
 }

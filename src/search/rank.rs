@@ -55,8 +55,8 @@ pub struct Candidate {
 }
 
 /// Reads a candidate's stems, in order.
-pub struct Reading<'a> {
-    terms: &'a [Term],
+pub struct TermCounter<'a> {
+    terms: &'a [QueryTerm],
     length: usize,
     counts: Vec<usize>,
     is_about: Vec<bool>,
@@ -65,8 +65,8 @@ pub struct Reading<'a> {
     before: [Option<usize>; 2],
 }
 
-impl<'a> Reading<'a> {
-    pub fn new(terms: &'a [Term]) -> Self {
+impl<'a> TermCounter<'a> {
+    pub fn new(terms: &'a [QueryTerm]) -> Self {
         Self {
             terms,
             length: 0,
@@ -126,7 +126,7 @@ impl<'a> Reading<'a> {
 }
 
 /// A word of the query with its rarity.
-pub struct Term {
+pub struct QueryTerm {
     pub stem: String,
     pub rarity: f64,
 }
@@ -138,7 +138,7 @@ pub fn rarity(found: i64, all: i64) -> f64 {
 }
 
 /// A score a candidate, in their order.
-pub fn scores(candidates: &[Candidate], terms: &[Term]) -> Vec<f64> {
+pub fn scores(candidates: &[Candidate], terms: &[QueryTerm]) -> Vec<f64> {
     let own: Vec<f64> = candidates
         .iter()
         .map(|candidate| own_score(candidate, terms))
@@ -178,7 +178,7 @@ pub fn scores(candidates: &[Candidate], terms: &[Term]) -> Vec<f64> {
         .collect()
 }
 
-fn own_score(candidate: &Candidate, terms: &[Term]) -> f64 {
+fn own_score(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
     let length = candidate.length as f64;
     let mut score = 0.0;
     let mut found = 0.0;
@@ -212,7 +212,7 @@ fn own_score(candidate: &Candidate, terms: &[Term]) -> f64 {
 }
 
 /// Pairs of the query's words that stand side by side in the text, in its order.
-fn together(candidate: &Candidate, terms: &[Term]) -> f64 {
+fn together(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
     terms
         .windows(2)
         .zip(&candidate.is_together)
@@ -227,8 +227,8 @@ fn together(candidate: &Candidate, terms: &[Term]) -> f64 {
 mod tests {
     use super::*;
 
-    fn candidate(seq: i64, text: &str, about: &str, terms: &[Term]) -> Candidate {
-        let mut reading = Reading::new(terms);
+    fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
+        let mut reading = TermCounter::new(terms);
         for stem in text.split_whitespace() {
             reading.take(stem);
         }
@@ -236,10 +236,10 @@ mod tests {
         reading.end(1, seq, 0, 0.0)
     }
 
-    fn terms(terms: &[(&str, f64)]) -> Vec<Term> {
+    fn terms(terms: &[(&str, f64)]) -> Vec<QueryTerm> {
         terms
             .iter()
-            .map(|(stem, rarity)| Term {
+            .map(|(stem, rarity)| QueryTerm {
                 stem: (*stem).to_owned(),
                 rarity: *rarity,
             })

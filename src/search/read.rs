@@ -10,7 +10,7 @@ use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 
 /// An event's bodies.
-pub struct Stored {
+pub struct EventBodies {
     pub seq: i64,
     pub id: String,
     pub action: StoredAction,
@@ -21,7 +21,7 @@ pub struct Stored {
     message: Option<String>,
 }
 
-impl Stored {
+impl EventBodies {
     pub fn as_text(&self) -> EventText<'_> {
         EventText {
             role: self.action.role(),
@@ -43,7 +43,7 @@ impl Stored {
 
 /// An event's row.
 struct StoredRow {
-    event: Stored,
+    event: EventBodies,
     /// Bytes of its bodies that are in slices.
     sliced_bytes: i64,
 }
@@ -58,7 +58,7 @@ impl StoredRow {
     }
 
     /// The event, with what `max_slices` of each body hold.
-    fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<Stored> {
+    fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<EventBodies> {
         let mut event = self.event;
         if self.sliced_bytes == 0 {
             return Ok(event);
@@ -76,7 +76,7 @@ impl FromRow<'_> for StoredRow {
     fn from_row(row: &Row) -> Result<Self> {
         let text = |column: usize| row.find_text(column).map(str::to_owned);
         Ok(Self {
-            event: Stored {
+            event: EventBodies {
                 seq: row.integer(0)?,
                 id: row.text(1)?.to_owned(),
                 action: StoredAction::parse(row.text(2)?),
@@ -112,7 +112,7 @@ pub fn find_event(
     session_id: &str,
     seq: i64,
     max_slices: i64,
-) -> Result<Option<Stored>> {
+) -> Result<Option<EventBodies>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_events AS e
@@ -133,7 +133,7 @@ pub fn load_newest_below(
     below: i64,
     limit: i64,
     inline_bytes: i64,
-) -> Result<Vec<(i64, Option<Stored>)>> {
+) -> Result<Vec<(i64, Option<EventBodies>)>> {
     let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
                  + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
                  + e.sliced_bytes";

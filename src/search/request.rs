@@ -1,12 +1,12 @@
 //! What a search is asked to find, and where.
 
 use crate::base::action::Action;
-use crate::base::database::Value;
+use crate::base::database::SqlValue;
 use crate::base::ids::Id;
 use serde_json::json;
 
 /// What to look for, and where.
-pub struct Search<'a> {
+pub struct SearchRequest<'a> {
     pub query: &'a str,
     pub session_id: Option<&'a Id>,
     pub limit: usize,
@@ -20,13 +20,13 @@ pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
             AND (?3 IS NULL OR e.created_at <= ?3)
             AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";
 
-impl Search<'_> {
+impl SearchRequest<'_> {
     pub fn is_filtered(&self) -> bool {
         self.roles.is_some() || self.since_ms.is_some() || self.until_ms.is_some()
     }
 
     /// The values of [`FILTERS`], from ?2 on.
-    pub fn filters(&self) -> Vec<Value> {
+    pub fn filters(&self) -> Vec<SqlValue> {
         let actions = self.roles.map(|roles| {
             let chosen: Vec<&str> = Action::ALL
                 .into_iter()

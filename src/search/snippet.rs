@@ -12,7 +12,7 @@ const MAX_CHARS: usize = 240;
 pub const MAX_SCANNED_BYTES: usize = 256 << 10;
 
 /// A word of the text: where it stands, and whether it is asked for.
-struct Spot {
+struct WordSpan {
     start: usize,
     end: usize,
     is_hit: bool,
@@ -65,7 +65,7 @@ fn utf16_length(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<Spot> {
+fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<WordSpan> {
     let is_hit = |word: &str| {
         words(word).iter().any(|word| {
             terms.contains(&stem(word)) || prefixes.iter().any(|prefix| word.starts_with(prefix))
@@ -83,7 +83,7 @@ fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<Spot> {
             (None, true) => start = Some(offset),
             (Some(from), false) => {
                 let word = text.get(from..offset).unwrap_or_default();
-                spots.push(Spot {
+                spots.push(WordSpan {
                     start: from,
                     end: offset,
                     is_hit: is_hit(word),
@@ -97,11 +97,11 @@ fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<Spot> {
 }
 
 /// The stretch of about [`MAX_CHARS`] that holds the most hits, cut at words.
-fn densest(text: &str, spots: &[Spot]) -> (usize, usize) {
+fn densest(text: &str, spots: &[WordSpan]) -> (usize, usize) {
     if text.chars().nth(MAX_CHARS).is_none() {
         return (0, text.len());
     }
-    let hits: Vec<&Spot> = spots.iter().filter(|spot| spot.is_hit).collect();
+    let hits: Vec<&WordSpan> = spots.iter().filter(|spot| spot.is_hit).collect();
     let mut best = (0, 0);
     let mut first = 0;
     for (last, hit) in hits.iter().enumerate() {

@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::document::EVERY_DOCUMENT;
-use super::query::Query;
-use super::rank::{Term, rarity};
+use super::query::WordQuery;
+use super::rank::{QueryTerm, rarity};
 use crate::base::columns::load;
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 
 /// A query's terms, each with how rare it is in an index, whose words are counted
@@ -16,8 +16,8 @@ use crate::base::error::Result;
 pub fn load_terms(
     db: &dyn Database,
     words_table: &'static str,
-    query: &Query,
-) -> Result<Vec<Term>> {
+    query: &WordQuery,
+) -> Result<Vec<QueryTerm>> {
     let stems = query.terms();
     let mut wanted: Vec<&str> = stems.iter().map(String::as_str).collect();
     wanted.push(EVERY_DOCUMENT);
@@ -27,12 +27,12 @@ pub fn load_terms(
           CROSS JOIN {words_table} AS found
              ON found.term = wanted.value"
     );
-    let rows = load(db, &sql, &[Value::Text(json!(wanted).to_string())])?;
+    let rows = load(db, &sql, &[SqlValue::Text(json!(wanted).to_string())])?;
     let counts: HashMap<String, i64> = rows.into_iter().collect();
     let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
     Ok(stems
         .into_iter()
-        .map(|stem| Term {
+        .map(|stem| QueryTerm {
             rarity: rarity(counts.get(&stem).copied().unwrap_or(0), all),
             stem,
         })

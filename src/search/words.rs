@@ -14,21 +14,21 @@ pub fn words(text: &str) -> Vec<String> {
 
 /// The same, a word at a time.
 pub fn each_word(text: &str, take: &mut dyn FnMut(&str)) {
-    let mut cutter = Cutter::default();
+    let mut cutter = WordSplitter::default();
     cutter.read(text, take);
     cutter.end(take);
 }
 
 /// Cuts a text that comes in pieces: it holds one word, whatever the text's length.
 #[derive(Default)]
-pub struct Cutter {
+pub struct WordSplitter {
     word: String,
     length: usize,
     /// The character before, of a script without spaces.
     before: Option<char>,
 }
 
-impl Cutter {
+impl WordSplitter {
     pub fn read(&mut self, text: &str, take: &mut dyn FnMut(&str)) {
         for c in text.chars() {
             if is_cjk(c) {
@@ -303,7 +303,7 @@ mod tests {
         for (text, expected) in table {
             assert_eq!(words(text), expected, "{text}");
             // In pieces of a character the same.
-            let mut cutter = Cutter::default();
+            let mut cutter = WordSplitter::default();
             let mut found = Vec::new();
             for piece in text.split("") {
                 cutter.read(piece, &mut |word| found.push(word.to_owned()));

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 
 use crate::base::columns::{find, load};
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -77,7 +77,7 @@ fn record_some(
             session_id.as_str().into(),
             start.into(),
             change.name().into(),
-            Value::Text(serde_json::json!(ids).to_string()),
+            SqlValue::Text(serde_json::json!(ids).to_string()),
             host.now_ms().into(),
             number.into(),
         ],
@@ -206,7 +206,7 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
 }
 
 /// Where a session's cursors begin, and the newest that it has.
-pub struct Life {
+pub struct CursorRange {
     pub base: i64,
     pub newest: i64,
 }
@@ -223,7 +223,7 @@ pub const NEXT_BASE: &str = "coalesce((SELECT CAST(value AS INTEGER)
                                         WHERE key = 'feed'), 0)";
 
 /// `None`: there is no such session.
-pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<Life>> {
+pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<CursorRange>> {
     let sql = format!(
         "SELECT feed_base,
                 max(coalesce((SELECT max(seq)
@@ -236,7 +236,7 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<Life>> {
           WHERE id = ?1"
     );
     let life = find(db, &sql, &[session_id.as_str().into()])?;
-    Ok(life.map(|(base, newest)| Life { base, newest }))
+    Ok(life.map(|(base, newest)| CursorRange { base, newest }))
 }
 
 /// Ends a session's feed, before the session is deleted: later sessions' cursors
@@ -245,7 +245,7 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<Life>> {
 /// One row for the whole agent, whatever is deleted. Above the highest base it
 /// begins anew: an old cursor could then fit again, 2^31 appends later.
 pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let Some(Life { base, newest }) = find_life(db, session_id)? else {
+    let Some(CursorRange { base, newest }) = find_life(db, session_id)? else {
         return Ok(());
     };
     if newest == 0 {
@@ -269,7 +269,7 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
 }
 
 /// The position that a caller's cursor stands for. 0 is always the beginning.
-pub fn find_position(life: &Life, since: i64) -> Result<i64> {
+pub fn find_position(life: &CursorRange, since: i64) -> Result<i64> {
     if since == 0 {
         return Ok(0);
     }
@@ -285,7 +285,7 @@ pub fn find_position(life: &Life, since: i64) -> Result<i64> {
 
 /// What happened, and where in the feed.
 #[derive(Clone, Debug, Serialize)]
-pub struct Change {
+pub struct FeedChange {
     pub cursor: i64,
     #[serde(rename = "type")]
     pub kind: Cow<'static, str>,
@@ -298,7 +298,7 @@ pub fn load_recorded(
     session_id: &Id,
     position: i64,
     limit: i64,
-) -> Result<Vec<Change>> {
+) -> Result<Vec<FeedChange>> {
     let changes = load(
         db,
         "SELECT cursor, type, id
@@ -311,10 +311,12 @@ pub fn load_recorded(
     )?;
     Ok(changes
         .into_iter()
-        .map(|(cursor, kind, id): (i64, String, Option<String>)| Change {
-            cursor,
-            kind: kind.into(),
-            id,
-        })
+        .map(
+            |(cursor, kind, id): (i64, String, Option<String>)| FeedChange {
+                cursor,
+                kind: kind.into(),
+                id,
+            },
+        )
         .collect())
 }

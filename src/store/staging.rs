@@ -4,7 +4,7 @@
 //! so that what a dead import left is found and thrown away.
 
 use crate::base::columns::load_values;
-use crate::base::database::{Database, Value, find_row};
+use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -44,7 +44,7 @@ pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
 /// Makes sure that these rows are still this import's to write. Part of the
 /// transaction that writes more of them.
 pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
-    let params: [Value; 3] = [
+    let params: [SqlValue; 3] = [
         session_id.as_str().into(),
         token.into(),
         host.now_ms().into(),

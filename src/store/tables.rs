@@ -8,20 +8,20 @@
 //!
 //! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
 
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
 /// One table, and what becomes of its rows.
-pub struct Table {
+pub struct SessionTable {
     pub name: &'static str,
     pub owner: Owner,
     pub deletion: Deletion,
     /// The column that names a block of memory, where the rows are what a block
     /// holds: `removeBlock` with `purge` deletes them.
     pub block: Option<&'static str>,
-    pub fork: Fork,
-    pub file: File,
+    pub fork: InFork,
+    pub file: InFile,
 }
 
 /// Whose the rows are.
@@ -57,7 +57,7 @@ pub enum Deletion {
 
 /// What a fork gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fork {
+pub enum InFork {
     /// A copy of every row, with these columns beside the owner's. The columns that
     /// are left out number the rows.
     Copy { columns: &'static str },
@@ -69,7 +69,7 @@ pub enum Fork {
 
 /// What the file of an exported session holds, and what an import writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum File {
+pub enum InFile {
     /// What the rows say. Every file holds some of it, and who may export may read it.
     Always,
     /// What the rows say. Who exports the session must be allowed the operation of
@@ -83,42 +83,42 @@ pub enum File {
 }
 
 /// The agent's own tables take part in none of this.
-const fn of_the_agent(name: &'static str) -> Table {
-    Table {
+const fn of_the_agent(name: &'static str) -> SessionTable {
+    SessionTable {
         name,
         owner: Owner::Agent,
         deletion: Deletion::Never("the rows are the agent's"),
         block: None,
-        fork: Fork::Nothing("the rows are the agent's"),
-        file: File::Nothing("the rows are the agent's"),
+        fork: InFork::Nothing("the rows are the agent's"),
+        file: InFile::Nothing("the rows are the agent's"),
     }
 }
 
 /// What the index of words keeps of events.
-const fn of_the_index(name: &'static str) -> Table {
-    Table {
+const fn of_the_index(name: &'static str) -> SessionTable {
+    SessionTable {
         name,
         owner: Owner::Event,
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("search/build.rs"),
-        file: File::Nothing("the index takes up a session when its row is written"),
+        fork: InFork::Made("search/build.rs"),
+        file: InFile::Nothing("the index takes up a session when its row is written"),
     }
 }
 
-const fn view(name: &'static str) -> Table {
-    Table {
+const fn view(name: &'static str) -> SessionTable {
+    SessionTable {
         owner: Owner::View,
         deletion: Deletion::Never("a view has no rows"),
-        fork: Fork::Nothing("a view has no rows"),
-        file: File::Nothing("a view has no rows"),
+        fork: InFork::Nothing("a view has no rows"),
+        file: InFile::Nothing("a view has no rows"),
         ..of_the_agent(name)
     }
 }
 
 /// All tables. Rows are deleted and copied in this order: what is found by another
 /// table's rows stands before that table.
-pub const TABLES: &[Table] = &[
+pub const TABLES: &[SessionTable] = &[
     of_the_agent("cf_agents_migrations"),
     of_the_agent("cf_agents_config"),
     of_the_agent("cf_agents_tools"),
@@ -126,186 +126,186 @@ pub const TABLES: &[Table] = &[
     view("cf_agents_search_words"),
     of_the_index("cf_agents_search_parts"),
     of_the_index("cf_agents_search_progress"),
-    Table {
-        fork: Fork::Nothing("searches make them"),
+    SessionTable {
+        fork: InFork::Nothing("searches make them"),
         ..of_the_index("cf_agents_event_vectors")
     },
-    Table {
+    SessionTable {
         name: "cf_agents_events",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("lifecycle/fork.rs"),
-        file: File::Always,
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::Always,
     },
-    Table {
+    SessionTable {
         name: "cf_agents_slices",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("lifecycle/fork.rs"),
-        file: File::MadeAnew("long events"),
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::MadeAnew("long events"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_compactions",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("messages/tree/overlays.rs"),
-        file: File::ShownBy("getCompactions"),
+        fork: InFork::Made("messages/tree/overlays.rs"),
+        file: InFile::ShownBy("getCompactions"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_media",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("log/media.rs"),
-        file: File::Always,
+        fork: InFork::Made("log/media.rs"),
+        file: InFile::Always,
     },
-    Table {
+    SessionTable {
         name: "cf_agents_media_uses",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Made("log/media.rs"),
-        file: File::Always,
+        fork: InFork::Made("log/media.rs"),
+        file: InFile::Always,
     },
-    Table {
+    SessionTable {
         name: "cf_agents_early_answers",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: Fork::Nothing("an answer is taken where the turn ends"),
-        file: File::Nothing("an answer is taken where the turn ends"),
+        fork: InFork::Nothing("an answer is taken where the turn ends"),
+        file: InFile::Nothing("an answer is taken where the turn ends"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_changes",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Nothing("a fork's feed begins with the fork"),
-        file: File::ShownBy("getChanges"),
+        fork: InFork::Nothing("a fork's feed begins with the fork"),
+        file: InFile::ShownBy("getChanges"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_usage_calls",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Nothing("a fork's usage begins at nothing"),
-        file: File::Nothing("the rows guard against a retry, not against a copy"),
+        fork: InFork::Nothing("a fork's usage begins at nothing"),
+        file: InFile::Nothing("the rows guard against a retry, not against a copy"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_turns",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Nothing("a running turn goes on where it runs"),
-        file: File::Nothing("a running turn goes on where it runs"),
+        fork: InFork::Nothing("a running turn goes on where it runs"),
+        file: InFile::Nothing("a running turn goes on where it runs"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_imports",
         owner: Owner::Session("session_id"),
         deletion: Deletion::Never("only a session that isn't there yet has such a row"),
         block: None,
-        fork: Fork::Nothing("only a session that isn't there yet has such a row"),
-        file: File::Nothing("only a session that isn't there yet has such a row"),
+        fork: InFork::Nothing("only a session that isn't there yet has such a row"),
+        file: InFile::Nothing("only a session that isn't there yet has such a row"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_entries_search",
         owner: Owner::Entry("rowid"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Made("memory/copy.rs"),
-        file: File::MadeAnew("entries"),
+        fork: InFork::Made("memory/copy.rs"),
+        file: InFile::MadeAnew("entries"),
     },
     view("cf_agents_entries_search_words"),
-    Table {
+    SessionTable {
         name: "cf_agents_entry_vectors",
         owner: Owner::Entry("number"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Nothing("searches make them"),
-        file: File::Nothing("searches make them"),
+        fork: InFork::Nothing("searches make them"),
+        file: InFile::Nothing("searches make them"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_blocks",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "key, label, kind, description, max_tokens, default_content, source, when_changed, is_removed, defined_at, model_writes",
         },
-        file: File::ShownBy("getBlocks"),
+        file: InFile::ShownBy("getBlocks"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_block_versions",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("key"),
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "key, version, content, written_by, session_id, turn_id, reason, written_at",
         },
-        file: File::ShownBy("getBlockVersions"),
+        file: InFile::ShownBy("getBlockVersions"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_entries",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "block, key, title, content, created_at, updated_at",
         },
-        file: File::ShownBy("listEntries"),
+        file: InFile::ShownBy("listEntries"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_skills",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "block, key, description, content, updated_at",
         },
-        file: File::ShownBy("loadSkill"),
+        file: InFile::ShownBy("loadSkill"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_skill_listings",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
-        fork: Fork::Nothing("a listing is a cache"),
-        file: File::Nothing("a listing is a cache"),
+        fork: InFork::Nothing("a listing is a cache"),
+        file: InFile::Nothing("a listing is a cache"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_loaded_skills",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "block, key, label, content, loaded_at",
         },
-        file: File::ShownBy("loadSkill"),
+        file: InFile::ShownBy("loadSkill"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_prompts",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Copy {
+        fork: InFork::Copy {
             columns: "prompt, hash, sections, frozen_at",
         },
-        file: File::ShownBy("freezePrompt"),
+        file: InFile::ShownBy("freezePrompt"),
     },
-    Table {
+    SessionTable {
         name: "cf_agents_sessions",
         owner: Owner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: Fork::Made("lifecycle/fork.rs"),
-        file: File::Always,
+        fork: InFork::Made("lifecycle/fork.rs"),
+        file: InFile::Always,
     },
 ];
 
-impl Table {
+impl SessionTable {
     /// The condition under which a row is of the session `?1`. `None`: no statement on
     /// this table alone finds the rows.
     fn condition(&self) -> Option<String> {
@@ -321,7 +321,7 @@ impl Table {
     /// Whether an import writes rows before the session has its own row.
     fn is_staged(&self) -> bool {
         // The session's own row is the end of the staging.
-        self.name != "cf_agents_sessions" && !matches!(self.file, File::Nothing(_))
+        self.name != "cf_agents_sessions" && !matches!(self.file, InFile::Nothing(_))
     }
 }
 
@@ -358,10 +358,14 @@ pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
 /// Deletes what an import has written before the session's own row. Part of a
 /// transaction.
 pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
-    delete(db, session_id, Table::is_staged)
+    delete(db, session_id, SessionTable::is_staged)
 }
 
-fn delete(db: &dyn Database, session_id: &str, is_deleted: impl Fn(&Table) -> bool) -> Result<()> {
+fn delete(
+    db: &dyn Database,
+    session_id: &str,
+    is_deleted: impl Fn(&SessionTable) -> bool,
+) -> Result<()> {
     for table in TABLES.iter().filter(|table| is_deleted(table)) {
         if let Some(condition) = table.condition() {
             let sql = format!("DELETE FROM {} WHERE {condition}", table.name);
@@ -374,7 +378,7 @@ fn delete(db: &dyn Database, session_id: &str, is_deleted: impl Fn(&Table) -> bo
 /// Deletes what a block holds in this object; `false`: it held nothing. Part of a
 /// transaction.
 pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
-    let params: [Value; 2] = [scope.into(), block.into()];
+    let params: [SqlValue; 2] = [scope.into(), block.into()];
     let mut has_deleted = false;
     for table in TABLES {
         match (table.owner, table.block) {
@@ -401,12 +405,12 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
 
 /// Copies the rows that a fork gets unchanged. Part of the fork's transaction.
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
-    let params: [Value; 2] = [from.as_str().into(), to.as_str().into()];
-    for Table {
+    let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
+    for SessionTable {
         name, owner, fork, ..
     } in TABLES
     {
-        let (Owner::Session(owner), Fork::Copy { columns }) = (owner, fork) else {
+        let (Owner::Session(owner), InFork::Copy { columns }) = (owner, fork) else {
             continue;
         };
         // Rows that are numbered keep their order.
@@ -428,7 +432,7 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
 pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
     let mut readers = Vec::new();
     for table in TABLES {
-        if let (File::ShownBy(reader), Some(condition)) = (table.file, table.condition()) {
+        if let (InFile::ShownBy(reader), Some(condition)) = (table.file, table.condition()) {
             let sql = format!("SELECT 1 FROM {} WHERE {condition} LIMIT 1", table.name);
             if !db.rows(&sql, &[session_id.as_str().into()])?.is_empty() {
                 readers.push(reader);

@@ -2,7 +2,7 @@
 //! counts once, however often it is sent.
 
 use crate::base::columns::find_value;
-use crate::base::database::{Database, Value};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -28,7 +28,7 @@ pub fn count_usage(
     id: &Id,
     more: &UsageIncrease,
 ) -> Result<()> {
-    let params: [Value; 7] = [
+    let params: [SqlValue; 7] = [
         id.as_str().into(),
         more.input_tokens.into(),
         more.output_tokens.into(),

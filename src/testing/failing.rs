@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use crate::base::database::{Database, Row, Text, Value};
+use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 
 /// Another engine, refusing its nth statement: what a full disk or a lost
@@ -38,9 +38,9 @@ impl<'a> Failing<'a> {
         self.failed.get()
     }
 
-    fn count(&self, params: &[Value]) -> Result<()> {
+    fn count(&self, params: &[SqlValue]) -> Result<()> {
         if let Some(needle) = self.needle
-            && params.contains(&Value::Text(needle.to_owned()))
+            && params.contains(&SqlValue::Text(needle.to_owned()))
         {
             self.failed.set(true);
             return Err(Error::storage("injected failure"));
@@ -59,17 +59,17 @@ impl<'a> Failing<'a> {
 }
 
 impl Database for Failing<'_> {
-    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         self.count(params)?;
         self.inner.run(sql, params)
     }
 
-    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         self.count(params)?;
         self.inner.rows(sql, params)
     }
 
-    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
         self.count(params)?;
         self.inner.find_text(sql, params)
     }

@@ -4,12 +4,12 @@
 
 mod failing;
 mod host;
-mod outside;
+mod outbound;
 mod sqlite;
 
 pub use failing::Failing;
 pub use host::FixedHost;
-pub use outside::{Onlookers, Said, Script, cut_off, wait_for};
+pub use outbound::{Onlookers, Said, Script, cut_off, wait_for};
 pub use sqlite::Sqlite;
 
 use crate::store::schema;

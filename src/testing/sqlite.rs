@@ -10,7 +10,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use crate::base::database::{Database, Row, Text, Value};
+use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 
 /// workerd's own, by name (platform.md: what it refuses was measured).
@@ -171,28 +171,28 @@ fn failed(error: rusqlite::Error) -> Error {
 }
 
 /// As workerd binds: every number is a double.
-struct Bound<'a>(&'a Value);
+struct Bound<'a>(&'a SqlValue);
 
 impl ToSql for Bound<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self.0 {
-            Value::Null => ToSqlOutput::Borrowed(ValueRef::Null),
-            Value::Integer(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value as f64)),
-            Value::Real(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value)),
-            Value::Text(value) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
+            SqlValue::Null => ToSqlOutput::Borrowed(ValueRef::Null),
+            SqlValue::Integer(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value as f64)),
+            SqlValue::Real(value) => ToSqlOutput::Borrowed(ValueRef::Real(*value)),
+            SqlValue::Text(value) => ToSqlOutput::Borrowed(ValueRef::Text(value.as_bytes())),
         })
     }
 }
 
 impl Database for Sqlite {
-    fn run(&self, sql: &str, params: &[Value]) -> Result<()> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
         if params.is_empty() {
             return self.connection.execute_batch(sql).map_err(failed);
         }
         self.rows(sql, params).map(drop)
     }
 
-    fn rows(&self, sql: &str, params: &[Value]) -> Result<Vec<Row>> {
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let width = statement.column_count();
         let mut cursor = statement
@@ -202,12 +202,12 @@ impl Database for Sqlite {
         while let Some(row) = cursor.next().map_err(failed)? {
             let columns = (0..width).map(|column| {
                 Ok(match row.get_ref(column)? {
-                    ValueRef::Null => Value::Null,
-                    ValueRef::Integer(value) => Value::Integer(value),
-                    ValueRef::Real(value) => Value::Real(value),
+                    ValueRef::Null => SqlValue::Null,
+                    ValueRef::Integer(value) => SqlValue::Integer(value),
+                    ValueRef::Real(value) => SqlValue::Real(value),
                     ValueRef::Text(value) | ValueRef::Blob(value) => {
                         self.text_bytes.set(self.text_bytes.get() + value.len());
-                        Value::Text(String::from_utf8_lossy(value).into_owned())
+                        SqlValue::Text(String::from_utf8_lossy(value).into_owned())
                     }
                 })
             });
@@ -218,12 +218,12 @@ impl Database for Sqlite {
         Ok(rows)
     }
 
-    fn find_text(&self, sql: &str, params: &[Value]) -> Result<Option<Text>> {
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
         let rows = self.rows(sql, params)?;
         Ok(rows
             .first()
             .and_then(|row| row.find_text(0))
-            .map(|text| Text(text.to_owned())))
+            .map(|text| SqlText(text.to_owned())))
     }
 
     fn size_bytes(&self) -> Result<i64> {

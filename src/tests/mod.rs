@@ -21,8 +21,8 @@ use crate::api::operation::Agent;
 use crate::api::table::OPERATIONS;
 use crate::base::database::Database;
 use crate::base::error::Error;
-use crate::chat::live::Desk;
-use crate::context::compaction::auto::Watch;
+use crate::chat::running_turns::RunningTurns;
+use crate::context::compaction::auto::CompactionTracker;
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
@@ -32,9 +32,9 @@ struct Alice {
     host: FixedHost,
     policy: Policy,
     caller: Caller,
-    outside: Script,
-    watch: Watch,
-    desk: Desk,
+    outbound: Script,
+    compactions: CompactionTracker,
+    turns: RunningTurns,
     audience: Onlookers,
     /// The agents that its requests came through.
     via: Vec<String>,
@@ -50,9 +50,9 @@ impl Default for Alice {
                 None,
             ),
             caller: Caller::Owner,
-            outside: Script::default(),
-            watch: Watch::default(),
-            desk: Desk::default(),
+            outbound: Script::default(),
+            compactions: CompactionTracker::default(),
+            turns: RunningTurns::default(),
             audience: Onlookers::default(),
             via: Vec::new(),
         }
@@ -84,9 +84,9 @@ impl Alice {
             operations: OPERATIONS,
             policy: &self.policy,
             caller: &self.caller,
-            outside: &self.outside,
-            watch: &self.watch,
-            desk: &self.desk,
+            outbound: &self.outbound,
+            compactions: &self.compactions,
+            turns: &self.turns,
             audience: &self.audience,
             via: &self.via,
         }

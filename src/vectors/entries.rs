@@ -4,7 +4,8 @@
 use serde_json::Value as Json;
 
 use super::nearest::{
-    Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, embed_missing, find_nearest,
+    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
+    embed_missing, find_nearest,
 };
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, find_row};
@@ -16,7 +17,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{self, FoundEntry};
 use crate::models::embedding::EmbeddingModel;
 use crate::search::fuse::Nearest;
-use crate::search::query::Query;
+use crate::search::query::WordQuery;
 
 /// How long a write waits for its entry's vector, once the entry is written.
 const WRITE_PATIENCE_MS: i64 = 5_000;
@@ -25,11 +26,11 @@ const WRITE_PATIENCE_MS: i64 = 5_000;
 const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
 /// What a search of a block found.
-pub struct Found {
+pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
     /// `None`: only words took part, as they should.
-    pub vectors: Option<Report>,
+    pub vectors: Option<VectorReport>,
 }
 
 /// Writes an entry, then its vector. Where the model fails, or whatever becomes
@@ -43,16 +44,16 @@ pub async fn set(
 ) -> Result<Entry> {
     let entry = entries::set(memory, block, key, title, content).await?;
     if lives_here(block)
-        && let Ok(Some(model)) = EmbeddingModel::find(memory.outside)
+        && let Ok(Some(model)) = EmbeddingModel::find(memory.outbound)
     {
-        let shelf = Entries {
+        let store = Entries {
             db: memory.db,
             block,
         };
-        if let Ok(Some(number)) = shelf.find_missing(key, &model.name()) {
+        if let Ok(Some(number)) = store.find_missing(key, &model.name()) {
             let numbers = [number];
-            let outside = memory.outside;
-            let _ = embed_missing(outside, &model, &shelf, &numbers, WRITE_PATIENCE_MS).await;
+            let outbound = memory.outbound;
+            let _ = embed_missing(outbound, &model, &store, &numbers, WRITE_PATIENCE_MS).await;
         }
     }
     Ok(entry)
@@ -64,11 +65,11 @@ pub async fn search(
     block: &Definition,
     query: &str,
     limit: i64,
-) -> Result<Found> {
+) -> Result<EntryMatches> {
     check_searchable(block)?;
     if !lives_here(block) {
         let found = entry_search::search_elsewhere(memory, block, query, limit).await?;
-        return Ok(Found {
+        return Ok(EntryMatches {
             results: found.results,
             vectors: found
                 .vectors
@@ -77,23 +78,23 @@ pub async fn search(
     }
     let mut nearest = Nearest::default();
     let mut report = None;
-    if Query::parse(query).is_open() {
-        match EmbeddingModel::find(memory.outside) {
+    if WordQuery::parse(query).is_open() {
+        match EmbeddingModel::find(memory.outbound) {
             Ok(None) => {}
             Ok(Some(model)) => {
-                let shelf = Entries {
+                let store = Entries {
                     db: memory.db,
                     block,
                 };
-                let found = find_nearest(memory.outside, &model, query, &shelf).await?;
+                let found = find_nearest(memory.outbound, &model, query, &store).await?;
                 nearest = found.nearest;
                 report = Some(found.report);
             }
-            Err(error) => report = Some(Report::failed(error)),
+            Err(error) => report = Some(VectorReport::failed(error)),
         }
     }
     let most = usize::try_from(limit).unwrap_or(0);
-    Ok(Found {
+    Ok(EntryMatches {
         results: entry_search::find(memory.db, block, query, &nearest, most)?,
         vectors: report,
     })
@@ -129,16 +130,20 @@ impl Entries<'_> {
     }
 }
 
-impl Shelf for Entries<'_> {
+impl VectorStore for Entries<'_> {
     fn db(&self) -> &dyn Database {
         self.db
     }
 
     /// In the order of the keys, which their index has at hand: the entries' own
     /// rows, and their texts, are not read.
-    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite> {
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch> {
         let after = match cursor {
-            Some(Cursor::Key(key)) => key.as_str(),
+            Some(VectorCursor::Key(key)) => key.as_str(),
             _ => "",
         };
         let row = find_row(
@@ -164,14 +169,14 @@ impl Shelf for Entries<'_> {
                 after.into(),
                 wanted.model.into(),
                 wanted.dimensions.into(),
-                wanted.bite.into(),
+                wanted.batch.into(),
             ],
         )?
         .unwrap_or_default();
-        Ok(Bite::from_row(&row, wanted.bite))
+        Ok(VectorBatch::from_row(&row, wanted.batch))
     }
 
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
         let sql = format!(
             "SELECT e.number, {TEXT} {TEXT_CHARS})
                FROM json_each(?1) AS wanted
@@ -181,7 +186,7 @@ impl Shelf for Entries<'_> {
         let texts = load(self.db, &sql, &[Json::from(numbers).to_string().into()])?;
         Ok(texts
             .into_iter()
-            .map(|(number, stored)| Text {
+            .map(|(number, stored)| PendingText {
                 number,
                 stored,
                 speaker: None,
@@ -189,7 +194,7 @@ impl Shelf for Entries<'_> {
             .collect())
     }
 
-    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
+    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
         let sql = format!(
             "INSERT INTO cf_agents_entry_vectors (number, model, vector)
              SELECT e.number, ?2, ?3

@@ -4,18 +4,21 @@
 
 use serde_json::Value as Json;
 
-use super::nearest::{Bite, Cursor, Report, Shelf, TEXT_CHARS, Text, Wanted, find_nearest};
+use super::nearest::{
+    PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
+    find_nearest,
+};
 use crate::base::columns::{FromRow, load};
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
-use crate::base::outside::Outside;
+use crate::base::outbound::Outbound;
 use crate::models::embedding::EmbeddingModel;
 use crate::search::document::find_speaker;
 use crate::search::find::{Hit, find};
 use crate::search::fuse::Nearest;
-use crate::search::query::Query;
-use crate::search::request::Search;
+use crate::search::query::WordQuery;
+use crate::search::request::SearchRequest;
 use crate::store::config::load_config;
 
 /// What people and the agent said has a vector. What tools were given and gave
@@ -23,42 +26,42 @@ use crate::store::config::load_config;
 const ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// What a search found.
-pub struct Found {
+pub struct EventMatches {
     pub hits: Vec<Hit>,
     /// `None`: only words took part, as they should.
-    pub vectors: Option<Report>,
+    pub vectors: Option<VectorReport>,
 }
 
 /// The index of words must be there.
 pub async fn search(
     db: &dyn Database,
-    outside: &dyn Outside,
-    search: &Search<'_>,
-) -> Result<Found> {
-    let by_words = |report| -> Result<Found> {
-        Ok(Found {
+    outbound: &dyn Outbound,
+    search: &SearchRequest<'_>,
+) -> Result<EventMatches> {
+    let by_words = |report| -> Result<EventMatches> {
+        Ok(EventMatches {
             hits: find(db, search, &Nearest::default())?,
             vectors: report,
         })
     };
-    let model = EmbeddingModel::find(outside);
-    if model == Ok(None) || !load_config(db)?.vectors || !Query::parse(search.query).is_open() {
+    let model = EmbeddingModel::find(outbound);
+    if model == Ok(None) || !load_config(db)?.vectors || !WordQuery::parse(search.query).is_open() {
         return by_words(None);
     }
     let model = match model {
         Ok(Some(model)) => model,
         Ok(None) => return by_words(None),
-        Err(error) => return by_words(Some(Report::failed(error))),
+        Err(error) => return by_words(Some(VectorReport::failed(error))),
     };
-    let shelf = Events { db, search };
-    let found = find_nearest(outside, &model, search.query, &shelf).await?;
+    let store = Events { db, search };
+    let found = find_nearest(outbound, &model, search.query, &store).await?;
     let items = found.nearest.items.into_iter();
     let nearest = Nearest {
         items: items
             .map(|(number, nearness)| (split_place(number), nearness))
             .collect(),
     };
-    Ok(Found {
+    Ok(EventMatches {
         hits: find(db, search, &nearest)?,
         vectors: Some(found.report),
     })
@@ -67,11 +70,11 @@ pub async fn search(
 /// The events that a search may give.
 struct Events<'a> {
     db: &'a dyn Database,
-    search: &'a Search<'a>,
+    search: &'a SearchRequest<'a>,
 }
 
 /// What an event says, to make a vector of.
-struct SaidRow(Text);
+struct SaidRow(PendingText);
 
 impl SaidRow {
     /// Of an event `e` in a session `s`.
@@ -86,7 +89,7 @@ impl SaidRow {
 
 impl FromRow<'_> for SaidRow {
     fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self(Text {
+        Ok(Self(PendingText {
             number: numbers::place(row.integer(0)?, row.integer(1)?),
             stored: row.text(2)?.to_owned(),
             speaker: find_speaker(row.find_text(3), row.find_text(4)),
@@ -94,17 +97,21 @@ impl FromRow<'_> for SaidRow {
     }
 }
 
-impl Shelf for Events<'_> {
+impl VectorStore for Events<'_> {
     fn db(&self) -> &dyn Database {
         self.db
     }
 
-    /// Backwards, from the newest event of the newest session. A bite is so many
+    /// Backwards, from the newest event of the newest session. A batch is so many
     /// events, whoever spoke. A message of megabytes, whose text is in no row of
     /// the log's own, goes by words.
-    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite> {
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch> {
         let (number, seq) = match cursor {
-            Some(Cursor::Number(place)) => split_place(*place),
+            Some(VectorCursor::Number(place)) => split_place(*place),
             _ => (MAX_SESSION_NUMBER, MAX_SEQ + 1),
         };
         let only = match self.search.session_id {
@@ -137,20 +144,20 @@ impl Shelf for Events<'_> {
             place = numbers::place_sql("s.number", "e.seq"),
             filters = crate::search::request::FILTERS
         );
-        let mut params: Vec<Value> = vec![self.search.session_id.map(|id| id.as_str()).into()];
+        let mut params: Vec<SqlValue> = vec![self.search.session_id.map(|id| id.as_str()).into()];
         params.extend(self.search.filters());
         params.extend([
             number.into(),
             seq.into(),
-            wanted.bite.into(),
+            wanted.batch.into(),
             wanted.model.into(),
             wanted.dimensions.into(),
         ]);
         let row = find_row(self.db, &sql, &params)?.unwrap_or_default();
-        Ok(Bite::from_row(&row, wanted.bite))
+        Ok(VectorBatch::from_row(&row, wanted.batch))
     }
 
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>> {
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>> {
         let sql = format!(
             "SELECT {columns}
                FROM json_each(?1) AS wanted
@@ -168,7 +175,7 @@ impl Shelf for Events<'_> {
         Ok(said.into_iter().map(|SaidRow(text)| text).collect())
     }
 
-    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()> {
+    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()> {
         let (session, seq) = split_place(text.number);
         let sql = format!(
             "INSERT INTO cf_agents_event_vectors (place, model, vector)

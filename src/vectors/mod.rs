@@ -11,4 +11,4 @@ pub mod events;
 mod nearest;
 mod vector;
 
-pub use nearest::Report;
+pub use nearest::VectorReport;

@@ -1,16 +1,16 @@
-//! What lies nearest to a query on a shelf, and giving vectors to what has none.
+//! What lies nearest to a query in a store, and giving vectors to what has none.
 //!
 //! Three steps: ask the model for the query's vector, read every vector of the
-//! shelf, and have what has none yet embedded, a bounded number a search. No
+//! store, and have what has none yet embedded, a bounded number a search. No
 //! transaction holds an await; a vector is kept only for the text that it was
 //! made of.
 
 use serde::{Deserialize, Serialize};
 
-use super::vector::{Query, pack};
+use super::vector::{QueryVector, pack};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Outside, in_time};
+use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::search::fuse::Nearest;
 
@@ -25,8 +25,8 @@ const QUERY_PATIENCE_MS: i64 = 3_000;
 const TEXTS_PATIENCE_MS: i64 = 5_000;
 
 /// Vectors that one statement gives, and the bytes that they may have together.
-const BITE: usize = 1_000;
-const BITE_BYTES: usize = MAX_VALUE_BYTES / 2;
+const BATCH: usize = 1_000;
+const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 
 /// Characters of a text that its vector is made of. The usual models read 512
 /// tokens, about as many; and in no script do these make more than the 8,191
@@ -36,7 +36,7 @@ pub const TEXT_CHARS: i64 = 2_000;
 /// How meanings took part in a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct Report {
+pub struct VectorReport {
     /// Some texts have no vector yet: the next searches make them.
     pub pending: bool,
     /// Why meanings took no part, or not their whole.
@@ -51,7 +51,7 @@ pub struct ReportedError {
     pub message: String,
 }
 
-impl Report {
+impl VectorReport {
     pub fn failed(error: Error) -> Self {
         Self {
             pending: false,
@@ -64,22 +64,26 @@ impl Report {
 }
 
 /// Texts with vectors, each under a number.
-pub trait Shelf {
+pub trait VectorStore {
     fn db(&self) -> &dyn Database;
 
-    /// What comes after `cursor`, at most `wanted.bite` texts.
-    fn load_bite(&self, wanted: &Wanted<'_>, cursor: Option<&Cursor>) -> Result<Bite>;
+    /// What comes after `cursor`, at most `wanted.batch` texts.
+    fn load_batch(
+        &self,
+        wanted: &VectorFilter<'_>,
+        cursor: Option<&VectorCursor>,
+    ) -> Result<VectorBatch>;
 
     /// The texts of these numbers; of those still there.
-    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<Text>>;
+    fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
 
     /// Keeps a vector, if what is stored still says what it was made of. Part of
     /// a transaction.
-    fn keep(&self, text: &Text, model: &str, vector: &str) -> Result<()>;
+    fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()>;
 }
 
 /// A text on its way to the model.
-pub struct Text {
+pub struct PendingText {
     pub number: i64,
     /// As it is stored: [`TEXT_CHARS`] of it.
     pub stored: String,
@@ -87,7 +91,7 @@ pub struct Text {
     pub speaker: Option<String>,
 }
 
-impl Text {
+impl PendingText {
     fn told(&self) -> String {
         match &self.speaker {
             Some(speaker) => format!("{speaker}: {}", self.stored),
@@ -97,31 +101,31 @@ impl Text {
 }
 
 /// The vectors that can be compared: of this model, of this length.
-pub struct Wanted<'a> {
+pub struct VectorFilter<'a> {
     pub model: &'a str,
     pub dimensions: i64,
     /// Vectors a statement.
-    pub bite: i64,
+    pub batch: i64,
 }
 
-/// Where a bite ended, in its shelf's own terms.
+/// Where a batch ended, in the terms of its store.
 #[derive(Clone, Debug)]
-pub enum Cursor {
+pub enum VectorCursor {
     Number(i64),
     Key(String),
 }
 
-/// Some of a shelf: what can be compared, its vectors one after the other, and
+/// Some of a store: what can be compared, its vectors one after the other, and
 /// what can't yet.
-pub struct Bite {
+pub struct VectorBatch {
     pub numbers: Vec<i64>,
     pub vectors: String,
     pub missing: Vec<i64>,
     /// Where the next one begins; `None`: this was the last.
-    pub next: Option<Cursor>,
+    pub next: Option<VectorCursor>,
 }
 
-impl Bite {
+impl VectorBatch {
     /// From a row that says where the bite ends, how many rows it looked at, the
     /// numbers of what has a vector, the vectors, and the numbers of what has none.
     /// `most`: a bite of fewer is the last.
@@ -130,8 +134,11 @@ impl Bite {
             let list = row.find_text(column).unwrap_or_default();
             list.split(',').filter_map(|n| n.parse().ok()).collect()
         };
-        let key = || row.find_text(0).map(|key| Cursor::Key(key.to_owned()));
-        let last = row.find_integer(0).map(Cursor::Number).or_else(key);
+        let key = || {
+            row.find_text(0)
+                .map(|key| VectorCursor::Key(key.to_owned()))
+        };
+        let last = row.find_integer(0).map(VectorCursor::Number).or_else(key);
         let is_full = row.find_integer(1).unwrap_or(0) >= most;
         Self {
             numbers: numbers(2),
@@ -144,56 +151,56 @@ impl Bite {
 
 /// What was found, by its numbers.
 #[derive(Default)]
-pub struct Found {
+pub struct NearestMatches {
     pub nearest: Nearest<i64>,
-    pub report: Report,
+    pub report: VectorReport,
 }
 
-/// The nearest to `text` on the shelf. What goes wrong with the model, or with
+/// The nearest to `text` in the store. What goes wrong with the model, or with
 /// keeping what it made, is in the report; only reading can fail a search.
 pub async fn find_nearest(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     model: &EmbeddingModel,
     text: &str,
-    shelf: &dyn Shelf,
-) -> Result<Found> {
-    let query = match embed_query(outside, model, text).await {
+    store: &dyn VectorStore,
+) -> Result<NearestMatches> {
+    let query = match embed_query(outbound, model, text).await {
         Ok(query) => query,
         Err(error) => {
-            return Ok(Found {
-                report: Report::failed(error),
-                ..Found::default()
+            return Ok(NearestMatches {
+                report: VectorReport::failed(error),
+                ..NearestMatches::default()
             });
         }
     };
     let name = model.name();
-    let Scanned {
+    let ScanResult {
         mut found,
         mut missing,
-    } = scan(shelf, &name, &query)?;
-    let mut report = Report {
+    } = scan(store, &name, &query)?;
+    let mut report = VectorReport {
         pending: missing.len() > MAX_EMBEDDED,
         error: None,
     };
     if !missing.is_empty() {
         missing.truncate(MAX_EMBEDDED);
-        match embed_missing(outside, model, shelf, &missing, TEXTS_PATIENCE_MS).await {
+        match embed_missing(outbound, model, store, &missing, TEXTS_PATIENCE_MS).await {
             Ok(made) => found.extend(
                 made.into_iter()
                     .filter(|(_, vector)| vector.len() == query.dimensions())
                     .map(|(number, vector)| (query.compare(vector.as_bytes()), number)),
             ),
             Err(error) => {
-                report = Report {
+                report = VectorReport {
                     pending: true,
-                    ..Report::failed(error)
+                    ..VectorReport::failed(error)
                 };
             }
         }
     }
     found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
     let items = found.into_iter();
-    Ok(Found {
+    Ok(NearestMatches {
         nearest: Nearest {
             items: items
                 .map(|(nearness, number)| (number, f64::from(nearness)))
@@ -203,9 +210,13 @@ pub async fn find_nearest(
     })
 }
 
-async fn embed_query(outside: &dyn Outside, model: &EmbeddingModel, text: &str) -> Result<Query> {
-    let vectors = embed_in_time(outside, model, &[text.to_owned()], QUERY_PATIENCE_MS).await?;
-    let query = vectors.first().and_then(|vector| Query::new(vector));
+async fn embed_query(
+    outbound: &dyn Outbound,
+    model: &EmbeddingModel,
+    text: &str,
+) -> Result<QueryVector> {
+    let vectors = embed_in_time(outbound, model, &[text.to_owned()], QUERY_PATIENCE_MS).await?;
+    let query = vectors.first().and_then(|vector| QueryVector::new(vector));
     query.ok_or_else(|| {
         Error::new(
             Code::ModelFailed,
@@ -215,12 +226,12 @@ async fn embed_query(outside: &dyn Outside, model: &EmbeddingModel, text: &str) 
 }
 
 async fn embed_in_time(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     model: &EmbeddingModel,
     texts: &[String],
     patience_ms: i64,
 ) -> Result<Vec<Vec<f32>>> {
-    let outcome = in_time(outside, patience_ms, embed(outside, model, texts)).await;
+    let outcome = in_time(outbound, patience_ms, embed(outbound, model, texts)).await;
     outcome.unwrap_or_else(|| {
         Err(Error::new(
             Code::ModelFailed,
@@ -232,60 +243,60 @@ async fn embed_in_time(
     })
 }
 
-struct Scanned {
+struct ScanResult {
     found: Vec<(f32, i64)>,
     /// One more than one search has embedded, at most.
     missing: Vec<i64>,
 }
 
-fn scan(shelf: &dyn Shelf, model: &str, query: &Query) -> Result<Scanned> {
+fn scan(store: &dyn VectorStore, model: &str, query: &QueryVector) -> Result<ScanResult> {
     let dimensions = query.dimensions();
-    let wanted = Wanted {
+    let wanted = VectorFilter {
         model,
         dimensions: dimensions as i64,
-        bite: BITE.min(BITE_BYTES / dimensions.max(1)) as i64,
+        batch: BATCH.min(BATCH_BYTES / dimensions.max(1)) as i64,
     };
-    let mut scanned = Scanned {
+    let mut scanned = ScanResult {
         found: Vec::new(),
         missing: Vec::new(),
     };
     let mut cursor = None;
     let mut left = MAX_COMPARED;
     while left > 0 {
-        let bite = shelf.load_bite(&wanted, cursor.as_ref())?;
-        let vectors = bite.vectors.as_bytes().chunks_exact(dimensions.max(1));
-        let compared = bite.numbers.iter().zip(vectors);
+        let batch = store.load_batch(&wanted, cursor.as_ref())?;
+        let vectors = batch.vectors.as_bytes().chunks_exact(dimensions.max(1));
+        let compared = batch.numbers.iter().zip(vectors);
         scanned
             .found
             .extend(compared.map(|(number, vector)| (query.compare(vector), *number)));
         let room = (MAX_EMBEDDED + 1).saturating_sub(scanned.missing.len());
-        scanned.missing.extend(bite.missing.iter().take(room));
-        cursor = bite.next;
+        scanned.missing.extend(batch.missing.iter().take(room));
+        cursor = batch.next;
         if cursor.is_none() {
             break;
         }
-        left -= wanted.bite;
+        left -= wanted.batch;
     }
     Ok(scanned)
 }
 
 /// Has texts embedded and keeps their vectors; gives those that were made.
 pub async fn embed_missing(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     model: &EmbeddingModel,
-    shelf: &dyn Shelf,
+    store: &dyn VectorStore,
     numbers: &[i64],
     patience_ms: i64,
 ) -> Result<Vec<(i64, String)>> {
-    let texts = shelf.load_texts(numbers)?;
-    let contents: Vec<String> = texts.iter().map(Text::told).collect();
-    let vectors = embed_in_time(outside, model, &contents, patience_ms).await?;
+    let texts = store.load_texts(numbers)?;
+    let contents: Vec<String> = texts.iter().map(PendingText::told).collect();
+    let vectors = embed_in_time(outbound, model, &contents, patience_ms).await?;
     let name = model.name();
-    atomically(shelf.db(), || {
+    atomically(store.db(), || {
         let mut made = Vec::with_capacity(texts.len());
         for (text, vector) in texts.iter().zip(&vectors) {
             let packed = pack(vector);
-            shelf.keep(text, &name, &packed)?;
+            store.keep(text, &name, &packed)?;
             made.push((text.number, packed));
         }
         Ok(made)

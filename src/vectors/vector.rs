@@ -30,12 +30,12 @@ fn largest(vector: &[f32]) -> Option<f32> {
 }
 
 /// What stored vectors are held against.
-pub struct Query {
+pub struct QueryVector {
     numbers: Vec<i16>,
     length: f32,
 }
 
-impl Query {
+impl QueryVector {
     /// `None`: it points nowhere.
     pub fn new(vector: &[f32]) -> Option<Self> {
         let largest = largest(vector)?;
@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(pack(&[0.1, -0.1, 0.0, 0.05]), "~ Og");
         assert_eq!(pack(&[0.0, 0.0]), "OO");
         assert_eq!(pack(&[]), "");
-        assert!(Query::new(&[0.0]).is_none());
+        assert!(QueryVector::new(&[0.0]).is_none());
     }
 
     #[test]
@@ -178,7 +178,7 @@ mod tests {
                 for (b, a) in b.iter_mut().zip(&a) {
                     *b += a * (seed % 5) as f32 / 2.0;
                 }
-                let found = Query::new(&a).unwrap().compare(pack(&b).as_bytes());
+                let found = QueryVector::new(&a).unwrap().compare(pack(&b).as_bytes());
                 let wanted = cosine(&a, &b);
                 let most = if dimensions < 10 { 0.01 } else { 0.002 };
                 assert!(
@@ -193,7 +193,7 @@ mod tests {
     fn itself_is_nearest_and_the_opposite_farthest() {
         let a = random(7, 384);
         let opposite: Vec<f32> = a.iter().map(|x| -x).collect();
-        let query = Query::new(&a).unwrap();
+        let query = QueryVector::new(&a).unwrap();
         assert!(query.compare(pack(&a).as_bytes()) > 0.999);
         assert!(query.compare(pack(&opposite).as_bytes()) < -0.999);
         assert_eq!(query.compare(b""), 0.0);
@@ -203,7 +203,7 @@ mod tests {
     #[test]
     fn no_stored_bytes_overflow() {
         for sign in [1.0, -1.0] {
-            let query = Query::new(&[sign; 4096]).unwrap();
+            let query = QueryVector::new(&[sign; 4096]).unwrap();
             for byte in [0, 255] {
                 assert!(query.compare(&[byte; 4096]).abs() > 0.99);
             }

@@ -53,9 +53,9 @@ test("only_the_list_of_settings_names_one", () => {
 // A `match` that names each variant has the compiler name every place that a new
 // home of blocks, or a new provider of models, concerns.
 test("homes_and_providers_are_told_apart_by_whole_matches", () => {
-  assert.ok(holders(/\bHome::Agent\b/).length > 4);
+  assert.ok(holders(/\bBlockHome::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
-  assert.deepEqual(holders(/\blet\s+(Some\()?(Home|Provider)::|[=!]= (Home|Provider)::|\bmatches!\([^;]*\b(Home|Provider)::/), []);
+  assert.deepEqual(holders(/\blet\s+(Some\()?(BlockHome|Provider)::|[=!]= (BlockHome|Provider)::|\bmatches!\([^;]*\b(BlockHome|Provider)::/), []);
 });
 
 test("nothing_that_ships_panics", () => {
@@ -145,6 +145,17 @@ test("no_district_calls_one_above_it", () => {
     return others.filter((other) => chain.indexOf(other.split("::")[0]) < place).map((other) => `${module} → ${other}`);
   });
   assert.deepEqual(back, []);
+});
+
+test("no_type_name_is_defined_in_two_files", () => {
+  const files = new Map();
+  for (const { file, code } of sources) {
+    for (const [, name] of code.matchAll(/^(?:pub(?:\([a-z ]+\))? )?(?:struct|enum|trait|type|union) (\w+)/gm)) {
+      files.set(name, [...(files.get(name) ?? []), file]);
+    }
+  }
+  assert.ok(files.size > 300);
+  assert.deepEqual([...files].filter(([, where]) => new Set(where).size > 1), []);
 });
 
 test("each_district_says_what_lives_there", () => {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
@@ -17,7 +17,7 @@ use crate::store::schema;
 impl Operation for ConfigureAgent {
     const NAME: &'static str = "configureAgent";
     const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
+    const EFFECT: Effect = Effect::Agent;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
     type Output = Config;
@@ -43,7 +43,7 @@ pub struct GetConfig {}
 impl Operation for GetConfig {
     const NAME: &'static str = "getConfig";
     const NEEDS: Needs = Needs::WholeAgent;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Config;
 }
@@ -73,7 +73,7 @@ pub struct Destroyed {
 impl Operation for Destroy {
     const NAME: &'static str = "destroy";
     const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
+    const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
     type Output = Destroyed;
 }

@@ -2,9 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::turns::{room, show_if_watched};
+use crate::api::turns::{show_if_watched, turn_context};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::chat::recover;
@@ -27,7 +27,7 @@ pub struct Cancelled {
 impl Operation for CancelTurn {
     const NAME: &'static str = "cancelTurn";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Cancelled;
 
@@ -38,13 +38,13 @@ impl Operation for CancelTurn {
 
 impl RunAtOnce for CancelTurn {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let cancelled = match agent.desk.find(&self.session_id) {
+        let cancelled = match agent.turns.find(&self.session_id) {
             Some(running) => {
                 running.cancel();
                 true
             }
             None => {
-                let was_there = recover::stop_cut_off(room(agent), &self.session_id)?;
+                let was_there = recover::stop_cut_off(turn_context(agent), &self.session_id)?;
                 if was_there {
                     show_if_watched(agent, &self.session_id, None);
                 }

@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
-use crate::base::outside::Failure;
+use crate::base::outbound::CallFailure;
 use crate::chat::client_tools::check_name;
 use crate::chat::registered::{
-    At, RegisteredTool, ShownTool, check_url, define_tool, load_tools, remove_tool,
+    RegisteredTool, ShownTool, ToolAddress, check_url, define_tool, load_tools, remove_tool,
 };
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
@@ -45,7 +45,7 @@ pub struct DefineTool {
 impl Operation for DefineTool {
     const NAME: &'static str = "defineTool";
     const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
+    const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
     type Output = ShownTool;
 }
@@ -77,14 +77,14 @@ impl RunAtOnce for DefineTool {
         };
         let at = match (self.service, self.url) {
             (Some(binding), None) => {
-                if !agent.outside.is_bound(binding.as_str()) {
-                    return Err(Failure::not_configured(binding.as_str()));
+                if !agent.outbound.is_bound(binding.as_str()) {
+                    return Err(CallFailure::not_configured(binding.as_str()));
                 }
-                At::Service(binding.as_str().to_owned())
+                ToolAddress::Service(binding.as_str().to_owned())
             }
             (None, Some(url)) => {
-                check_url(agent.outside, &url)?;
-                At::Url(url)
+                check_url(agent.outbound, &url)?;
+                ToolAddress::Url(url)
             }
             _ => {
                 return Err(Error::invalid(
@@ -124,7 +124,7 @@ pub struct RemovedTool {
 impl Operation for RemoveTool {
     const NAME: &'static str = "removeTool";
     const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
+    const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
     type Output = RemovedTool;
 }
@@ -152,7 +152,7 @@ pub struct RegisteredTools {
 impl Operation for ListTools {
     const NAME: &'static str = "listTools";
     const NEEDS: Needs = Needs::WholeAgent;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = RegisteredTools;
 }

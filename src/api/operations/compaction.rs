@@ -3,14 +3,16 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
-use crate::base::database::Text;
+use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, nullable};
 use crate::chat::registered;
-use crate::context::compaction::act::{Compactor, Covers, Outcome, Reason, Task};
+use crate::context::compaction::act::{
+    CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
+};
 use crate::context::compaction::auto;
 use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
 use crate::context::compaction::configure::{change_settings, load_settings};
@@ -18,10 +20,10 @@ use crate::context::compaction::configure::{change_settings, load_settings};
 use crate::context::compaction::estimate::Estimate;
 use crate::context::compaction::estimate::measure;
 use crate::context::compaction::fixed::{load_fixed, read_fixed};
-use crate::context::compaction::journal::{Decision, load_journal};
-use crate::context::compaction::settings::Own;
+use crate::context::compaction::journal::{CompactionDecision, load_journal};
 #[cfg(test)]
-use crate::context::compaction::settings::Settings;
+use crate::context::compaction::settings::CompactionSettings;
+use crate::context::compaction::settings::OwnSettings;
 use crate::context::compaction::summariser::ModelSummariser;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
@@ -50,9 +52,9 @@ pub struct ConfigureCompaction {
 impl Operation for ConfigureCompaction {
     const NAME: &'static str = "configureCompaction";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
-    type Output = Settings;
+    type Output = CompactionSettings;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -62,7 +64,7 @@ impl Operation for ConfigureCompaction {
 impl RunAtOnce for ConfigureCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let number = |count: Option<Count>| count.map(|count| count.0);
-        let change = Own {
+        let change = OwnSettings {
             compact_after: self.compact_after.map(number),
             protect_head: number(self.protect_head),
             tail_token_budget: number(self.tail_token_budget),
@@ -97,13 +99,13 @@ pub struct Compact {
 pub struct CompactOutput {
     #[cfg_attr(test, schemars(with = "Option<Compaction>"))]
     compaction: Option<Box<RawValue>>,
-    reason: Reason,
+    reason: CompactionReason,
     /// Tokens of the whole context, estimated.
     tokens_before: i64,
     tokens_after: i64,
     /// What is, or would be, covered.
     #[serde(skip_serializing_if = "Option::is_none")]
-    covers: Option<Covers>,
+    covers: Option<CoveredIds>,
     /// The middle was too long for one compaction; the next goes on with it.
     has_more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -137,7 +139,7 @@ pub struct Compaction {
 impl Operation for Compact {
     const NAME: &'static str = "compact";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = CompactOutput;
 
@@ -152,12 +154,17 @@ impl RunWaiting for Compact {
         resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let outcome = match (leaf, agent.watch.take(&self.session_id)) {
-            (None, _) => Outcome::nothing(Reason::NothingToCompact, fixed.with(0).total),
+        let outcome = match (leaf, agent.compactions.take(&self.session_id)) {
+            (None, _) => {
+                CompactionOutcome::nothing(CompactionReason::NothingToCompact, fixed.with(0).total)
+            }
             (Some(leaf_seq), None) => {
                 let measure = measure(agent.db, &self.session_id, leaf_seq, None)?;
                 let messages = fixed.calibration.correct(measure.tokens);
-                Outcome::nothing(Reason::AlreadyRunning, fixed.with(messages).total)
+                CompactionOutcome::nothing(
+                    CompactionReason::AlreadyRunning,
+                    fixed.with(messages).total,
+                )
             }
             (Some(leaf_seq), Some(_lease)) => {
                 let compactor = Compactor {
@@ -165,10 +172,10 @@ impl RunWaiting for Compact {
                     host: agent.host,
                     summariser: &ModelSummariser {
                         db: agent.db,
-                        outside: agent.outside,
+                        outbound: agent.outbound,
                     },
                 };
-                let task = Task {
+                let task = CompactionTask {
                     session_id: &self.session_id,
                     leaf_seq,
                     settings: load_settings(agent.db, Some(&self.session_id))?,
@@ -183,8 +190,8 @@ impl RunWaiting for Compact {
     }
 }
 
-fn render(outcome: Outcome) -> Result<CompactOutput> {
-    let raw = |text: Text| {
+fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
+    let raw = |text: SqlText| {
         RawValue::from_string(text.into_string()).map_err(|error| Error::storage(error.to_string()))
     };
     Ok(CompactOutput {
@@ -216,7 +223,7 @@ pub struct AddCompaction {
 impl Operation for AddCompaction {
     const NAME: &'static str = "addCompaction";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = Compaction;
 
@@ -254,13 +261,13 @@ pub struct GetCompactions {
 pub struct CompactionList {
     compactions: Vec<Compaction>,
     /// The newest last.
-    decisions: Vec<Decision>,
+    decisions: Vec<CompactionDecision>,
 }
 
 impl Operation for GetCompactions {
     const NAME: &'static str = "getCompactions";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = CompactionList;
 
@@ -273,7 +280,7 @@ impl RunAtOnce for GetCompactions {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let journal = load_journal(agent.db, &self.session_id)?;
         let compactions = overlays::load_json(agent.db, &self.session_id)?;
-        let decisions = serde_json::to_string::<Vec<Decision>>(&journal.decisions)
+        let decisions = serde_json::to_string::<Vec<CompactionDecision>>(&journal.decisions)
             .map_err(|error| Error::storage(error.to_string()))?;
         Ok(Reply::text(format!(
             r#"{{"compactions":{compactions},"decisions":{decisions}}}"#
@@ -299,7 +306,7 @@ pub struct DeletedCompaction {
 impl Operation for DeleteCompaction {
     const NAME: &'static str = "deleteCompaction";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = DeletedCompaction;
 
@@ -329,7 +336,7 @@ pub struct EstimateTokens {
 impl Operation for EstimateTokens {
     const NAME: &'static str = "estimateTokens";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Estimate;
 
@@ -364,11 +371,12 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         host: agent.host,
         summariser: &ModelSummariser {
             db: agent.db,
-            outside: agent.outside,
+            outbound: agent.outbound,
         },
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
-    let outcome = auto::after_append(agent.watch, &compactor, session_id, &load_fixed).await?;
+    let outcome =
+        auto::after_append(agent.compactions, &compactor, session_id, &load_fixed).await?;
     match outcome.and_then(|outcome| outcome.error) {
         Some(error) => Err(error),
         None => Ok(()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches, permit_voice};
+use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::action::Action;
@@ -59,7 +59,7 @@ impl AppendEvents {
 impl Operation for AppendEvents {
     const NAME: &'static str = "appendEvents";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Messages;
+    const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendOutcome;
@@ -117,7 +117,7 @@ pub struct LoadEvents {
 impl Operation for LoadEvents {
     const NAME: &'static str = "loadEvents";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Vec<Event>;
@@ -170,7 +170,7 @@ pub struct Deleted {
 impl Operation for DeleteEvents {
     const NAME: &'static str = "deleteEvents";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Deleted;
 

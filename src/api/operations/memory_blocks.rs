@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Caller, Needs, Touches};
+use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
@@ -22,14 +22,14 @@ use crate::memory::label::Label;
 use crate::memory::view::read_whole_blocks;
 #[cfg(test)]
 use crate::memory::write::Versions;
-use crate::memory::write::{Placement, Text, clear, read_versions, revert, write};
-use crate::memory::{Scope, Writer};
+use crate::memory::write::{NewContent, Placement, clear, read_versions, revert, write};
+use crate::memory::{BlockScope, MemoryWriter};
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
     // And the secret, where it has a `source`, or had one.
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
@@ -41,7 +41,7 @@ impl Operation for DefineBlock {
 
 impl RunWaiting for DefineBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Scope::get(agent.db, self.session_id.as_ref())?;
+        BlockScope::get(agent.db, self.session_id.as_ref())?;
         let definition = self.into_definition(agent.name)?;
         let is_owner = *agent.caller == Caller::Owner;
         Reply::json(&define(&agent.memory(), definition, is_owner).await?)
@@ -73,7 +73,7 @@ pub struct WasRemoved {
 impl Operation for RemoveBlock {
     const NAME: &'static str = "removeBlock";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = WasRemoved;
 
@@ -84,7 +84,7 @@ impl Operation for RemoveBlock {
 
 impl RunAtOnce for RemoveBlock {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let is_owner = *agent.caller == Caller::Owner;
         let removed = remove(&agent.memory(), scope, &self.label, self.purge, is_owner)?;
         Reply::json(&WasRemoved { removed })
@@ -104,7 +104,7 @@ pub struct GetBlock {
 impl Operation for GetBlock {
     const NAME: &'static str = "getBlock";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Option<Block>;
 
@@ -115,7 +115,7 @@ impl Operation for GetBlock {
 
 impl RunWaiting for GetBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         match find_definition(&memory, scope, &self.label)? {
             Some(block) => Reply::json(&read(&memory, &block).await?),
@@ -138,7 +138,7 @@ pub struct GetBlocks {
 impl Operation for GetBlocks {
     const NAME: &'static str = "getBlocks";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Vec<Block>;
@@ -150,10 +150,10 @@ impl Operation for GetBlocks {
 
 impl RunWaiting for GetBlocks {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         // Here a mistake in the deployed blocks is said; conversations go on without them.
-        if scope == Scope::Agent
+        if scope == BlockScope::Agent
             && let Some(mistake) = configured::load(&memory).mistake
         {
             return Err(mistake);
@@ -199,7 +199,7 @@ pub struct AppendToBlock {
 impl Operation for SetBlock {
     const NAME: &'static str = "setBlock";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
@@ -211,7 +211,7 @@ impl Operation for SetBlock {
 
 impl RunWaiting for SetBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let text = Text {
+        let text = NewContent {
             content: &self.content,
             placement: Placement::Whole,
             expected_version: self.expected_version.map(|version| version.0),
@@ -225,7 +225,7 @@ impl RunWaiting for SetBlock {
 impl Operation for AppendToBlock {
     const NAME: &'static str = "appendToBlock";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
     type Output = Block;
@@ -237,7 +237,7 @@ impl Operation for AppendToBlock {
 
 impl RunWaiting for AppendToBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let text = Text {
+        let text = NewContent {
             content: &self.content,
             placement: Placement::Appended,
             expected_version: self.expected_version.map(|version| version.0),
@@ -248,10 +248,10 @@ impl RunWaiting for AppendToBlock {
     }
 }
 
-fn writer(session_id: Option<&Id>) -> Writer<'_> {
-    Writer {
+fn writer(session_id: Option<&Id>) -> MemoryWriter<'_> {
+    MemoryWriter {
         session_id,
-        ..Writer::default()
+        ..MemoryWriter::default()
     }
 }
 
@@ -259,9 +259,9 @@ async fn write_text(
     agent: &Agent<'_>,
     session_id: Option<&Id>,
     label: &Label,
-    text: &Text<'_>,
+    text: &NewContent<'_>,
 ) -> Result<Reply> {
-    let scope = Scope::get(agent.db, session_id)?;
+    let scope = BlockScope::get(agent.db, session_id)?;
     let memory = agent.memory();
     let block = get_definition(&memory, scope, label)?;
     Reply::json(&write(&memory, &block, text).await?)
@@ -284,7 +284,7 @@ pub struct GetBlockVersions {
 impl Operation for GetBlockVersions {
     const NAME: &'static str = "getBlockVersions";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Versions;
@@ -296,7 +296,7 @@ impl Operation for GetBlockVersions {
 
 impl RunWaiting for GetBlockVersions {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         Reply::json(&read_versions(&memory, &block, self.limit.0).await?)
@@ -318,7 +318,7 @@ pub struct RevertBlock {
 impl Operation for RevertBlock {
     const NAME: &'static str = "revertBlock";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = Block;
 
@@ -329,7 +329,7 @@ impl Operation for RevertBlock {
 
 impl RunWaiting for RevertBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let writer = writer(self.session_id.as_ref());
@@ -358,7 +358,7 @@ pub struct Cleared {
 impl Operation for ClearBlocks {
     const NAME: &'static str = "clearBlocks";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = Cleared;
 
@@ -369,7 +369,7 @@ impl Operation for ClearBlocks {
 
 impl RunAtOnce for ClearBlocks {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let writer = writer(self.session_id.as_ref());
         let cleared = clear(&agent.memory(), scope, writer)?;
         Reply::json(&Cleared { cleared })

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
-use crate::memory::Scope;
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -16,7 +16,7 @@ use crate::memory::entries::{delete, list};
 use crate::memory::entry::Entry;
 use crate::memory::entry_search::FoundEntry;
 use crate::memory::label::Label;
-use crate::vectors::Report;
+use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
 
 /// Writes an entry of a searchable block; one of this key is replaced.
@@ -36,7 +36,7 @@ pub struct SetEntry {
 impl Operation for SetEntry {
     const NAME: &'static str = "setEntry";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = Entry;
 
@@ -47,7 +47,7 @@ impl Operation for SetEntry {
 
 impl RunWaiting for SetEntry {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let title = self.title.as_deref();
@@ -76,7 +76,7 @@ pub struct EntryDeleted {
 impl Operation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = EntryDeleted;
 
@@ -87,7 +87,7 @@ impl Operation for DeleteEntry {
 
 impl RunWaiting for DeleteEntry {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let deleted = delete(&memory, &block, &self.key).await?;
@@ -113,7 +113,7 @@ pub struct ListEntries {
 impl Operation for ListEntries {
     const NAME: &'static str = "listEntries";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = EntryPage;
@@ -125,7 +125,7 @@ impl Operation for ListEntries {
 
 impl RunWaiting for ListEntries {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let cursor = self.cursor.as_deref();
@@ -156,13 +156,13 @@ pub struct FoundEntries {
     results: Vec<FoundEntry>,
     /// How meanings took part, where there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
-    vectors: Option<Report>,
+    vectors: Option<VectorReport>,
 }
 
 impl Operation for SearchContext {
     const NAME: &'static str = "searchContext";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = FoundEntries;
@@ -174,7 +174,7 @@ impl Operation for SearchContext {
 
 impl RunWaiting for SearchContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let found = search(&memory, &block, &self.query, self.limit.0).await?;

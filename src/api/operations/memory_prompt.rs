@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::tokens;
-use crate::memory::Scope;
+use crate::memory::BlockScope;
 #[cfg(test)]
 use crate::memory::frozen::FrozenPrompt;
 use crate::memory::frozen::{find_reminder, freeze, refresh};
-use crate::memory::prompt::{Format, render};
+use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::read_view;
 
 /// Renders the blocks as they stand now: the agent's, then the session's.
@@ -22,7 +22,7 @@ pub struct RenderPrompt {
     /// Whose blocks stand beside the agent's.
     session_id: Option<Id>,
     #[serde(default)]
-    format: Format,
+    format: PromptFormat,
 }
 
 #[derive(Serialize)]
@@ -36,7 +36,7 @@ pub struct RenderedPrompt {
 impl Operation for RenderPrompt {
     const NAME: &'static str = "renderPrompt";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = RenderedPrompt;
@@ -48,7 +48,7 @@ impl Operation for RenderPrompt {
 
 impl RunWaiting for RenderPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let blocks = read_view(&agent.memory(), scope).await?;
         let prompt = render(&blocks, self.format);
         Reply::json(&RenderedPrompt {
@@ -70,7 +70,7 @@ pub struct FreezePrompt {
 impl Operation for FreezePrompt {
     const NAME: &'static str = "freezePrompt";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = FrozenPrompt;
 
@@ -81,7 +81,7 @@ impl Operation for FreezePrompt {
 
 impl RunWaiting for FreezePrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         Reply::json(&freeze(&agent.memory(), scope).await?)
     }
 }
@@ -98,7 +98,7 @@ pub struct RefreshPrompt {
 impl Operation for RefreshPrompt {
     const NAME: &'static str = "refreshPrompt";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = FrozenPrompt;
 
@@ -109,7 +109,7 @@ impl Operation for RefreshPrompt {
 
 impl RunWaiting for RefreshPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         Reply::json(&refresh(&agent.memory(), scope).await?)
     }
 }
@@ -133,7 +133,7 @@ pub struct Reminder {
 impl Operation for GetReminder {
     const NAME: &'static str = "getReminder";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Reminder;
 
@@ -144,7 +144,7 @@ impl Operation for GetReminder {
 
 impl RunWaiting for GetReminder {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let text = find_reminder(&agent.memory(), scope).await?;
         Reply::json(&Reminder { text })
     }

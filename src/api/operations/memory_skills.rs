@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
 use crate::base::tokens;
-use crate::memory::Scope;
+use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
 use crate::memory::skills::MAX_SKILL_BYTES;
@@ -35,7 +35,7 @@ pub struct PutSkill {
 impl Operation for PutSkill {
     const NAME: &'static str = "putSkill";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_SKILL_BYTES);
     #[cfg(test)]
     type Output = Skill;
@@ -47,7 +47,7 @@ impl Operation for PutSkill {
 
 impl RunWaiting for PutSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let description = self.description.as_deref();
@@ -76,7 +76,7 @@ pub struct SkillDeleted {
 impl Operation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = SkillDeleted;
 
@@ -87,7 +87,7 @@ impl Operation for DeleteSkill {
 
 impl RunWaiting for DeleteSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let deleted = delete(&memory, &block, &self.key).await?;
@@ -121,7 +121,7 @@ pub struct SkillPage {
 impl Operation for ListSkills {
     const NAME: &'static str = "listSkills";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = SkillPage;
@@ -133,7 +133,7 @@ impl Operation for ListSkills {
 
 impl RunWaiting for ListSkills {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let mut skills = list(&memory, &block).await?.into_skills();
@@ -179,7 +179,7 @@ pub struct LoadedDocument {
 impl Operation for LoadSkill {
     const NAME: &'static str = "loadSkill";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = LoadedDocument;
 
@@ -190,7 +190,7 @@ impl Operation for LoadSkill {
 
 impl RunWaiting for LoadSkill {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = Scope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_in_view(&memory, scope, &self.label)?;
         let document = get_document(&memory, &block, &self.key).await?;
@@ -239,7 +239,7 @@ pub struct Unloaded {
 impl Operation for UnloadSkill {
     const NAME: &'static str = "unloadSkill";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
     type Output = Unloaded;
 
@@ -250,7 +250,7 @@ impl Operation for UnloadSkill {
 
 impl RunAtOnce for UnloadSkill {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Scope::get(agent.db, Some(&self.session_id))?;
+        BlockScope::get(agent.db, Some(&self.session_id))?;
         let unloaded = loaded::unload(agent.db, &self.session_id, &self.label, &self.key)?;
         Reply::json(&Unloaded { unloaded })
     }

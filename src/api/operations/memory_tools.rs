@@ -3,15 +3,15 @@
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 #[cfg(test)]
-use crate::context::tools::Outcome;
+use crate::context::tools::ToolOutcome;
 use crate::context::tools::{Toolbox, load_tools, run};
-use crate::memory::Scope;
+use crate::memory::BlockScope;
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{Config, load_config};
@@ -63,7 +63,7 @@ fn toolbox<'a>(agent: &Agent<'a>, config: &'a Config, session_id: Option<&'a Id>
 impl Operation for GetTools {
     const NAME: &'static str = "getTools";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = ToolList;
 
@@ -74,7 +74,7 @@ impl Operation for GetTools {
 
 impl RunAtOnce for GetTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Scope::get(agent.db, self.session_id.as_ref())?;
+        BlockScope::get(agent.db, self.session_id.as_ref())?;
         let config = load_config(agent.db)?;
         let tools = load_tools(&toolbox(agent, &config, self.session_id.as_ref()))?;
         Reply::json(&Tools { tools })
@@ -100,10 +100,10 @@ pub struct CallTool {
 impl Operation for CallTool {
     const NAME: &'static str = "callTool";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Prompts;
+    const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
     #[cfg(test)]
-    type Output = Outcome;
+    type Output = ToolOutcome;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -112,7 +112,7 @@ impl Operation for CallTool {
 
 impl RunWaiting for CallTool {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Scope::get(agent.db, self.session_id.as_ref())?;
+        BlockScope::get(agent.db, self.session_id.as_ref())?;
         let config = load_config(agent.db)?;
         let toolbox = toolbox(agent, &config, self.session_id.as_ref());
         let arguments = self

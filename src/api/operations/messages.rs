@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches, permit, permit_voice};
+use crate::access::{Effect, Needs, permit, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::api::route::parse_session_id;
@@ -21,9 +21,9 @@ use crate::messages::append::append_message;
 use crate::messages::change::update_message;
 use crate::messages::delete::delete_messages;
 use crate::messages::history::{
-    DEFAULT_MAX_BYTES, HistoryCursor, Start, count_messages, load_page,
+    DEFAULT_MAX_BYTES, HistoryCursor, WalkStart, count_messages, load_page,
 };
-use crate::messages::parse::{NewMessage, Source, parse_message};
+use crate::messages::parse::{MessageSource, NewMessage, parse_message};
 use crate::messages::read::{find_message, load_branches, message_at_leaf};
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::path::load_segments;
@@ -86,14 +86,14 @@ pub struct AppendMessage {
     parent_id: Option<Option<Id>>,
     /// `client`: reserved metadata keys and provider metadata are taken out.
     #[serde(default)]
-    source: Source,
+    source: MessageSource,
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     expected_leaf_id: Option<Option<Id>>,
 }
 
 /// Where a message is to go.
-struct Place {
+struct MessagePlacement {
     session_id: Id,
     parent_id: Option<Option<Id>>,
     expected_leaf_id: Option<Option<Id>>,
@@ -101,9 +101,9 @@ struct Place {
 
 impl AppendMessage {
     /// What is to be written, and where. As it was sent it is let go.
-    fn split(self, agent: &Agent<'_>) -> Result<(Place, NewMessage)> {
+    fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = parse(agent, &self.message, self.source)?;
-        let place = Place {
+        let place = MessagePlacement {
             session_id: self.session_id,
             parent_id: self.parent_id,
             expected_leaf_id: self.expected_leaf_id,
@@ -112,7 +112,7 @@ impl AppendMessage {
     }
 }
 
-fn append(agent: &Agent<'_>, place: Place, message: NewMessage) -> Result<Reply> {
+fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Result<Reply> {
     let appended = append_message(
         agent.db,
         agent.host,
@@ -139,14 +139,14 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
 
 /// Reads a message that the caller may write. Who may not say what the agent said
 /// may not say what only a server knows either.
-fn parse(agent: &Agent<'_>, message: &JsonObject, source: Source) -> Result<NewMessage> {
+fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Result<NewMessage> {
     let source = match agent.caller.may_write_agent_messages() {
         true => source,
-        false => Source::Client,
+        false => MessageSource::Client,
     };
     let reserved = match source {
-        Source::Client => load_config(agent.db)?.reserved_metadata_keys,
-        Source::Server => Vec::new(),
+        MessageSource::Client => load_config(agent.db)?.reserved_metadata_keys,
+        MessageSource::Server => Vec::new(),
     };
     let message = parse_message(message, source, &reserved)?;
     let is_users = message.action == Action::UserMessage;
@@ -174,7 +174,7 @@ fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) ->
 impl Operation for AppendMessage {
     const NAME: &'static str = "appendMessage";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Messages;
+    const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendedMessage;
@@ -200,7 +200,7 @@ pub struct UpsertMessage(AppendMessage);
 impl Operation for UpsertMessage {
     const NAME: &'static str = "upsertMessage";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Messages;
+    const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendedMessage;
@@ -233,13 +233,13 @@ pub struct UpdateMessage {
     session_id: Id,
     message: JsonObject,
     #[serde(default)]
-    source: Source,
+    source: MessageSource,
 }
 
 impl Operation for UpdateMessage {
     const NAME: &'static str = "updateMessage";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Messages;
+    const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = Option<UiMessage>;
@@ -278,7 +278,7 @@ pub struct GetMessage {
 impl Operation for GetMessage {
     const NAME: &'static str = "getMessage";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Option<UiMessage>;
@@ -339,7 +339,7 @@ pub struct HistoryPage {
 impl Operation for GetHistory {
     const NAME: &'static str = "getHistory";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = HistoryPage;
@@ -353,7 +353,7 @@ impl RunAtOnce for GetHistory {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let start = match &self.before {
-            None => Start::At(leaf.unwrap_or(0)),
+            None => WalkStart::At(leaf.unwrap_or(0)),
             Some(before) => {
                 let from_seq = HistoryCursor::parse(before)
                     .ok_or_else(|| {
@@ -363,10 +363,10 @@ impl RunAtOnce for GetHistory {
                         )
                     })?
                     .resolve(agent.db, &self.session_id)?;
-                Start::within(agent.db, &self.session_id, from_seq, leaf)?
+                WalkStart::within(agent.db, &self.session_id, from_seq, leaf)?
             }
         };
-        if matches!(start, Start::At(0)) {
+        if matches!(start, WalkStart::At(0)) {
             return Ok(Reply::text(
                 r#"{"messages":[],"truncated":false,"cursor":null}"#.to_owned(),
             ));
@@ -407,7 +407,7 @@ pub struct GetBranches {
 impl Operation for GetBranches {
     const NAME: &'static str = "getBranches";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = MessageList;
@@ -440,7 +440,7 @@ pub struct GetLatestLeaf {
 impl Operation for GetLatestLeaf {
     const NAME: &'static str = "getLatestLeaf";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Option<UiMessage>;
@@ -477,7 +477,7 @@ pub struct PathLength {
 impl Operation for GetPathLength {
     const NAME: &'static str = "getPathLength";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = PathLength;
 
@@ -517,7 +517,7 @@ pub struct DeletedMessages {
 impl Operation for DeleteMessages {
     const NAME: &'static str = "deleteMessages";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = DeletedMessages;
 
@@ -546,7 +546,7 @@ pub struct ClearMessages {
 impl Operation for ClearMessages {
     const NAME: &'static str = "clearMessages";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = DeletedMessages;
 
@@ -558,7 +558,7 @@ impl Operation for ClearMessages {
 impl RunAtOnce for ClearMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         // What it is answering goes.
-        agent.desk.cancel(&self.session_id);
+        agent.turns.cancel(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
         })

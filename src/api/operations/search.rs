@@ -2,17 +2,17 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit, MAX_NAMES, optional_list};
 use crate::log::sessions::session_exists;
-use crate::search::build::{Asker, advance};
+use crate::search::build::{BuildScope, advance};
 use crate::search::find::Hit;
-use crate::search::request::Search as Wanted;
-use crate::vectors::Report;
+use crate::search::request::SearchRequest as Wanted;
+use crate::vectors::VectorReport;
 use crate::vectors::events::search;
 
 /// Searches what was said, and what tools were given and gave, best first.
@@ -52,13 +52,13 @@ pub struct Results {
     pending: bool,
     /// How meanings took part, where the agent has them switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
-    vectors: Option<Report>,
+    vectors: Option<VectorReport>,
 }
 
 impl Operation for Search {
     const NAME: &'static str = "search";
     const NEEDS: Needs = Needs::Narrowed;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Results;
@@ -84,8 +84,8 @@ impl RunWaiting for Search {
             .filter(|roles| !roles.is_empty())
             .map(|roles| roles.into_iter().map(Role::name).collect());
         let asker = match only {
-            Some(only) => Asker::Only(only.as_str()),
-            None => Asker::Anyone(self.session_id.as_ref().map(Id::as_str)),
+            Some(only) => BuildScope::Only(only.as_str()),
+            None => BuildScope::Anyone(self.session_id.as_ref().map(Id::as_str)),
         };
         let progress = advance(agent.db, asker)?;
         let wanted = Wanted {
@@ -96,7 +96,7 @@ impl RunWaiting for Search {
             since_ms: self.since.map(|since| since.0),
             until_ms: self.until.map(|until| until.0),
         };
-        let found = search(agent.db, agent.outside, &wanted).await?;
+        let found = search(agent.db, agent.outbound, &wanted).await?;
         let mut reply = Reply::json(&Results {
             results: found.hits,
             pending: progress.is_pending,

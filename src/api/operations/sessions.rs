@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -33,7 +33,7 @@ pub struct CreateSession {
 impl Operation for CreateSession {
     const NAME: &'static str = "createSession";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Session;
 
@@ -72,7 +72,7 @@ pub struct GetSession {
 impl Operation for GetSession {
     const NAME: &'static str = "getSession";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Option<Session>;
 
@@ -112,7 +112,7 @@ pub struct SessionPage {
 impl Operation for ListSessions {
     const NAME: &'static str = "listSessions";
     const NEEDS: Needs = Needs::Narrowed;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = SessionPage;
@@ -152,7 +152,7 @@ pub struct UpdateSession {
 impl Operation for UpdateSession {
     const NAME: &'static str = "updateSession";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Session;
 
@@ -190,7 +190,7 @@ pub struct WasDeleted {
 impl Operation for DeleteSession {
     const NAME: &'static str = "deleteSession";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = WasDeleted;
 
@@ -201,7 +201,7 @@ impl Operation for DeleteSession {
 
 impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        agent.desk.cancel(&self.session_id);
+        agent.turns.cancel(&self.session_id);
         let deleted = delete_session(agent.db, &self.session_id)?;
         Reply::json(&WasDeleted { deleted })
     }
@@ -229,7 +229,7 @@ pub struct AddUsage {
 impl Operation for AddUsage {
     const NAME: &'static str = "addUsage";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Session;
 

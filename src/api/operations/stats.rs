@@ -2,16 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::allocator::usage;
-use crate::base::budget::{Budget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
+use crate::base::budget::{ByteBudget, MAX_ANSWER_BYTES, REQUESTS, TURNS};
 use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json::MAX_INTEGER;
-use crate::chat::live::MAX_TURNS;
+use crate::chat::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
 
@@ -41,13 +41,13 @@ pub struct Stats {
     /// At most so many events there are, deleted ones included: the newest `seq` of
     /// each session added up, of up to 1,000 sessions.
     events_at_most: i64,
-    memory: Memory,
+    memory: MemoryStats,
     /// What running turns hold.
     turns: Turns,
     /// What bodies and answers hold that are large enough to be counted.
-    requests: Held,
+    requests: ReservedBytes,
     search_index: IndexState,
-    limits: Limits,
+    limits: LimitStats,
 }
 
 #[derive(Serialize)]
@@ -64,7 +64,7 @@ struct Table {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct Memory {
+struct MemoryStats {
     /// How large the memory is, which is as large as it ever was: it never shrinks.
     wasm_bytes: usize,
     in_use_bytes: usize,
@@ -84,7 +84,7 @@ struct Turns {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct Held {
+struct ReservedBytes {
     held_bytes: usize,
     max_bytes: usize,
 }
@@ -93,7 +93,7 @@ struct Held {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-struct Limits {
+struct LimitStats {
     event_bytes: usize,
     answer_bytes: usize,
     /// Of most operations; openapi.json says each one's.
@@ -107,7 +107,7 @@ struct Limits {
 impl Operation for GetStats {
     const NAME: &'static str = "getStats";
     const NEEDS: Needs = Needs::WholeAgent;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
     type Output = Stats;
 }
@@ -120,19 +120,19 @@ impl RunAtOnce for GetStats {
             database_bytes: agent.db.size_bytes()?,
             tables: count_tables(agent.db)?,
             events_at_most: count_events_at_most(agent.db)?,
-            memory: Memory {
+            memory: MemoryStats {
                 wasm_bytes: usage.memory_bytes,
                 in_use_bytes: usage.in_use_bytes,
                 in_use_peak_bytes: usage.in_use_peak_bytes,
             },
             turns: Turns {
-                running: agent.desk.running(),
+                running: agent.turns.running(),
                 held_bytes: turns.held_bytes,
                 max_bytes: turns.max_bytes,
             },
             requests: held(&REQUESTS),
             search_index: find_index_state(agent.db)?,
-            limits: Limits {
+            limits: LimitStats {
                 event_bytes: MAX_EVENT_BYTES,
                 answer_bytes: MAX_ANSWER_BYTES,
                 body_bytes: DEFAULT_BODY_BYTES,
@@ -143,8 +143,8 @@ impl RunAtOnce for GetStats {
     }
 }
 
-fn held(budget: &'static std::thread::LocalKey<Budget>) -> Held {
-    budget.with(|budget| Held {
+fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
+    budget.with(|budget| ReservedBytes {
         held_bytes: budget.held_bytes(),
         max_bytes: budget.max_bytes(),
     })

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::access::{Allow, Claims, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, Scope, Touches};
-use crate::api::operation::{Agent, Entry, Operation, Reply, RunAtOnce, names_one};
+use crate::access::{Allow, Claims, Effect, MAX_TOKEN_BYTES, MAX_TOKEN_SECONDS, Needs, TokenScope};
+use crate::api::operation::{Agent, Operation, OperationEntry, Reply, RunAtOnce, names_one};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Limit, optional_list};
@@ -66,13 +66,13 @@ const CHAT_PRESET: &[&str] = &[
 
 impl Preset {
     /// The operations that it holds.
-    pub fn operations(self, table: &[Entry]) -> Vec<&'static str> {
+    pub fn operations(self, table: &[OperationEntry]) -> Vec<&'static str> {
         match self {
             Preset::Chat => CHAT_PRESET.to_vec(),
             Preset::Read => table
                 .iter()
                 .map(|entry| entry.rule)
-                .filter(|rule| rule.touches == Touches::Nothing && rule.needs != Needs::Secret)
+                .filter(|rule| rule.effect == Effect::Nothing && rule.needs != Needs::Secret)
                 .map(|rule| rule.operation)
                 .collect(),
         }
@@ -91,7 +91,7 @@ pub struct Minted {
 impl Operation for MintToken {
     const NAME: &'static str = "mintToken";
     const NEEDS: Needs = Needs::Secret;
-    const TOUCHES: Touches = Touches::Agent;
+    const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
     type Output = Minted;
 }
@@ -123,7 +123,7 @@ impl RunAtOnce for MintToken {
         check_allow(&self.allow)?;
         let claims = Claims {
             agent: agent.name.to_owned(),
-            scope: Scope {
+            scope: TokenScope {
                 session_id: self.session_id,
                 operations: named(agent.operations, self.preset, self.operations),
                 allow: self.allow,
@@ -147,7 +147,7 @@ impl RunAtOnce for MintToken {
 
 /// What a token names: each operation once, which bounds its length by the table's.
 fn named(
-    table: &[Entry],
+    table: &[OperationEntry],
     preset: Option<Preset>,
     operations: Option<Vec<String>>,
 ) -> Option<Vec<String>> {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::sessions::check_name;
-use crate::access::{Needs, Touches};
+use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -31,7 +31,7 @@ impl Operation for ForkSession {
     const NAME: &'static str = "forkSession";
     // It makes a session that a token for this one could not see.
     const NEEDS: Needs = Needs::WholeAgent;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = Session;
 }
@@ -70,7 +70,7 @@ pub struct ChosenLeaf {
 impl Operation for SetLeaf {
     const NAME: &'static str = "setLeaf";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Session;
+    const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
     type Output = ChosenLeaf;
 
@@ -126,7 +126,7 @@ pub struct Change {
 impl Operation for GetChanges {
     const NAME: &'static str = "getChanges";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     #[cfg(test)]
     type Output = Changes;

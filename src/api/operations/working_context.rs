@@ -4,14 +4,16 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::access::{Needs, Touches, permit_voice};
+use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, Limit, list, nullable};
-use crate::context::working_context::build::{Window, WorkingContext, build_working_context};
+use crate::context::working_context::build::{
+    ContextWindow, WorkingContext, build_working_context,
+};
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
@@ -50,7 +52,7 @@ pub struct BuildWorkingContext {
 impl Operation for BuildWorkingContext {
     const NAME: &'static str = "buildWorkingContext";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Nothing;
+    const EFFECT: Effect = Effect::Nothing;
     const IS_LONG: bool = true;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
@@ -68,7 +70,7 @@ impl RunAtOnce for BuildWorkingContext {
         let mut instructions = load_config(agent.db)?.system_instructions;
         instructions.extend(self.system_instructions);
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        let window = Window {
+        let window = ContextWindow {
             leaf_seq: leaf,
             limit,
             system_instructions: instructions,
@@ -114,7 +116,7 @@ pub struct PersistWorkingContext {
 impl Operation for PersistWorkingContext {
     const NAME: &'static str = "persistWorkingContext";
     const NEEDS: Needs = Needs::Session;
-    const TOUCHES: Touches = Touches::Messages;
+    const EFFECT: Effect = Effect::Messages;
     const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
     #[cfg(test)]
     type Output = AppendOutcome;

@@ -53,13 +53,13 @@ where
     T: Deserialize<'de>,
 {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_seq(Reader::<T, MIN, MAX>(PhantomData))
+        deserializer.deserialize_seq(ListVisitor::<T, MIN, MAX>(PhantomData))
     }
 }
 
-struct Reader<T, const MIN: usize, const MAX: usize>(PhantomData<T>);
+struct ListVisitor<T, const MIN: usize, const MAX: usize>(PhantomData<T>);
 
-impl<'de, T, const MIN: usize, const MAX: usize> de::Visitor<'de> for Reader<T, MIN, MAX>
+impl<'de, T, const MIN: usize, const MAX: usize> de::Visitor<'de> for ListVisitor<T, MIN, MAX>
 where
     T: Deserialize<'de>,
 {

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
 use crate::base::json::{self, list};
-use crate::chat::answers::{Answer, ApprovalAnswer, ClientAnswer, Outcome};
+use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;
 use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
 use crate::chat::request::{ChatRequest, parse_chat_request};
@@ -41,7 +41,7 @@ pub enum Incoming {
     Clear,
     /// An answer to a call; with `continues` the client waits for the turn to go on.
     Answer {
-        answer: Answer,
+        answer: CallAnswer,
         continues: bool,
         client_tools: Vec<ToolDefinition>,
     },
@@ -157,7 +157,7 @@ fn chat(frame: &Frame<'_>) -> Incoming {
 
 /// An answer is given once and for all, so one that makes no sense is dropped:
 /// the call goes on waiting.
-fn answer(frame: &Frame<'_>, answer: Option<Answer>) -> Incoming {
+fn answer(frame: &Frame<'_>, answer: Option<CallAnswer>) -> Incoming {
     let tools = || -> Result<Vec<ToolDefinition>> {
         let Some(tools) = frame.client_tools else {
             return Ok(Vec::new());
@@ -175,22 +175,22 @@ fn answer(frame: &Frame<'_>, answer: Option<Answer>) -> Incoming {
     }
 }
 
-fn tool_result(frame: &Frame<'_>) -> Option<Answer> {
+fn tool_result(frame: &Frame<'_>) -> Option<CallAnswer> {
     let tool_call_id = call_id(frame)?;
     let outcome = if frame.state.and_then(find_text).as_deref() == Some("output-error") {
-        Outcome::error(frame.error_text.and_then(find_text))
+        ClientOutcome::error(frame.error_text.and_then(find_text))
     } else {
         json::check_text(frame.output.map_or("null", RawValue::get)).ok()?;
-        Outcome::output(frame.output)
+        ClientOutcome::output(frame.output)
     };
-    Some(Answer::Tool(ClientAnswer {
+    Some(CallAnswer::Tool(ClientAnswer {
         tool_call_id,
         outcome,
     }))
 }
 
-fn tool_approval(frame: &Frame<'_>) -> Option<Answer> {
-    Some(Answer::Approval(ApprovalAnswer {
+fn tool_approval(frame: &Frame<'_>) -> Option<CallAnswer> {
+    Some(CallAnswer::Approval(ApprovalAnswer {
         tool_call_id: call_id(frame)?,
         approval_id: None,
         approved: is_true(frame.approved),

@@ -25,7 +25,7 @@ pub enum TurnOutcome {
 
 /// To whom and how a turn's frames go.
 #[derive(Clone, Copy, Debug)]
-pub struct Telling<'a> {
+pub struct FrameHeader<'a> {
     /// The request that the turn answers.
     pub id: &'a str,
     /// The turn goes on in a message that the clients have already.
@@ -60,7 +60,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-impl<'a> Telling<'a> {
+impl<'a> FrameHeader<'a> {
     fn response(&self) -> Response<'a> {
         Response {
             kind: "cf_agent_use_chat_response",
@@ -114,7 +114,7 @@ const NAMELESS_START: &str = r#"{"type":"start"}"#;
 
 /// A request that came to nothing, or a turn that broke: `message` is for people.
 pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
-    let telling = Telling {
+    let frame_header = FrameHeader {
         id,
         is_continuation,
         is_replay: false,
@@ -124,7 +124,7 @@ pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
         done: true,
         error: true,
         outcome: Some(TurnOutcome::Error),
-        ..telling.response()
+        ..frame_header.response()
     })
 }
 
@@ -203,7 +203,7 @@ mod tests {
     use super::*;
     use crate::base::error::Code;
 
-    const LIVE: Telling<'_> = Telling {
+    const LIVE: FrameHeader<'_> = FrameHeader {
         id: "r",
         is_continuation: false,
         is_replay: false,
@@ -224,31 +224,31 @@ mod tests {
 
     #[test]
     fn a_continuation_starts_without_a_name() {
-        let telling = Telling {
+        let frame_header = FrameHeader {
             is_continuation: true,
             ..LIVE
         };
-        let start = read(&telling.render_chunk(r#"{"type":"start","messageId":"m"}"#, 0));
+        let start = read(&frame_header.render_chunk(r#"{"type":"start","messageId":"m"}"#, 0));
         assert_eq!(start["body"], r#"{"type":"start"}"#);
         assert_eq!(start["continuation"], true);
-        let step = read(&telling.render_chunk(r#"{"type":"start-step"}"#, 1));
+        let step = read(&frame_header.render_chunk(r#"{"type":"start-step"}"#, 1));
         assert_eq!(step["body"], r#"{"type":"start-step"}"#);
     }
 
     #[test]
     fn a_replay_says_so_and_where_it_ends() {
-        let telling = Telling {
+        let frame_header = FrameHeader {
             is_replay: true,
             ..LIVE
         };
-        assert_eq!(read(&telling.render_chunk("{}", 7))["replay"], true);
+        assert_eq!(read(&frame_header.render_chunk("{}", 7))["replay"], true);
         assert_eq!(
-            read(&telling.render_replay_complete()),
+            read(&frame_header.render_replay_complete()),
             json!({"type": "cf_agent_use_chat_response", "id": "r", "body": "", "done": false,
                 "replay": true, "replayComplete": true})
         );
         assert_eq!(
-            read(&telling.render_done(TurnOutcome::Completed)),
+            read(&frame_header.render_done(TurnOutcome::Completed)),
             json!({"type": "cf_agent_use_chat_response", "id": "r", "body": "", "done": true,
                 "replay": true, "outcome": "completed"})
         );

@@ -1,30 +1,30 @@
 use super::*;
-use crate::chat::answers::Outcome;
+use crate::chat::answers::ClientOutcome;
 use crate::chat::request::parse_chat_request;
 use serde_json::{Value, json};
 
-fn users(id: &str) -> Stored {
-    Stored {
+fn users(id: &str) -> NamedMessage {
+    NamedMessage {
         id: id.to_owned(),
         is_users: true,
         open: Vec::new(),
     }
 }
 
-fn agents(id: &str, open: &[(&str, Awaits)]) -> Stored {
+fn agents(id: &str, open: &[(&str, AwaitedAnswer)]) -> NamedMessage {
     let open = open.iter().map(|(id, awaits)| OpenCall {
         tool_call_id: (*id).to_owned(),
         awaits: awaits.clone(),
     });
-    Stored {
+    NamedMessage {
         id: id.to_owned(),
         is_users: false,
         open: open.collect(),
     }
 }
 
-fn approval() -> Awaits {
-    Awaits::Approval {
+fn approval() -> AwaitedAnswer {
+    AwaitedAnswer::Approval {
         approval_id: "ap".to_owned(),
     }
 }
@@ -57,12 +57,12 @@ fn regenerate(messages: &[Value], id: Option<&str>) -> ChatRequest {
     request(json!({"messages": messages, "trigger": "regenerate-message", "messageId": id}))
 }
 
-fn after(id: &str) -> Place {
-    Place::After(id.to_owned())
+fn after(id: &str) -> TurnPosition {
+    TurnPosition::After(id.to_owned())
 }
 
-fn beside(id: &str) -> Place {
-    Place::Beside(id.to_owned())
+fn beside(id: &str) -> TurnPosition {
+    TurnPosition::Beside(id.to_owned())
 }
 
 fn new_ids<'a>(accepted: &'a Accepted<'_>) -> Vec<&'a str> {
@@ -85,7 +85,7 @@ fn the_newest_message_alone_goes_to_the_leaf() {
     let request = request(json!({"message": user("u2")}));
     let accepted = plan(&[agents("a1", &[])], &request).unwrap();
     assert_eq!(new_ids(&accepted), ["u2"]);
-    assert_eq!(accepted.place, Place::AtLeaf);
+    assert_eq!(accepted.place, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn nothing_new_is_a_continuation() {
     let request = sent(&[]);
     let accepted = plan(&[users("u1")], &request).unwrap();
     assert!(accepted.is_continuation());
-    assert_eq!(accepted.place, Place::AtLeaf);
+    assert_eq!(accepted.place, TurnPosition::AtLeaf);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn the_agents_message_is_never_edited() {
 #[test]
 fn a_client_tools_output_goes_into_the_message_that_asked() {
     let request = sent(&[user("u1"), agent("a1", &[output("c1")])]);
-    let log = [users("u1"), agents("a1", &[("c1", Awaits::Output)])];
+    let log = [users("u1"), agents("a1", &[("c1", AwaitedAnswer::Output)])];
     let accepted = plan(&log, &request).unwrap();
     let [answered] = accepted.answers.as_slice() else {
         panic!("one answer: {accepted:?}")
@@ -176,9 +176,9 @@ fn a_client_tools_output_goes_into_the_message_that_asked() {
     assert_eq!(answered.message_id, "a1");
     assert_eq!(answered.answer.tool_call_id.as_str(), "c1");
     assert!(
-        matches!(&answered.answer.outcome, Outcome::Output(value) if value.get() == r#""here""#)
+        matches!(&answered.answer.outcome, ClientOutcome::Output(value) if value.get() == r#""here""#)
     );
-    assert_eq!(accepted.place, Place::Within("a1".to_owned()));
+    assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
     assert!(accepted.still_open.is_empty() && !accepted.is_continuation());
 }
 
@@ -196,11 +196,11 @@ fn an_approval_goes_into_the_message_that_asked() {
 fn what_nobody_asked_is_not_taken() {
     let cases = [
         // No call of that name is open: it was answered, or is a server's tool.
-        (output("c2"), Awaits::Output),
+        (output("c2"), AwaitedAnswer::Output),
         // An output in place of an approval would say what the tool gave back.
         (output("c1"), approval()),
         // An approval in place of an output.
-        (approved("c1", "ap"), Awaits::Output),
+        (approved("c1", "ap"), AwaitedAnswer::Output),
         // An answer to another asking.
         (approved("c1", "older"), approval()),
     ];
@@ -214,23 +214,26 @@ fn what_nobody_asked_is_not_taken() {
 #[test]
 fn an_answer_in_a_message_that_did_not_ask_is_not_taken() {
     let request = sent(&[agent("a1", &[output("c1")]), agent("a2", &[])]);
-    let log = [agents("a1", &[]), agents("a2", &[("c1", Awaits::Output)])];
+    let log = [
+        agents("a1", &[]),
+        agents("a2", &[("c1", AwaitedAnswer::Output)]),
+    ];
     assert!(plan(&log, &request).unwrap().answers.is_empty());
 }
 
 #[test]
 fn a_message_under_the_clients_own_id_is_known_by_its_calls() {
     let request = sent(&[user("u1"), agent("of the client", &[output("c1")])]);
-    let log = [users("u1"), agents("a1", &[("c1", Awaits::Output)])];
+    let log = [users("u1"), agents("a1", &[("c1", AwaitedAnswer::Output)])];
     let accepted = plan(&log, &request).unwrap();
     assert_eq!(accepted.answers[0].message_id, "a1");
-    assert_eq!(accepted.place, Place::Within("a1".to_owned()));
+    assert_eq!(accepted.place, TurnPosition::Within("a1".to_owned()));
 }
 
 #[test]
 fn a_call_is_answered_once() {
     let request = sent(&[agent("a1", &[output("c1"), output("c1")])]);
-    let accepted = plan(&[agents("a1", &[("c1", Awaits::Output)])], &request).unwrap();
+    let accepted = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
     assert_eq!(accepted.answers.len(), 1);
 }
 
@@ -240,8 +243,8 @@ fn calls_that_still_wait_are_named() {
     let log = [agents(
         "a1",
         &[
-            ("c1", Awaits::Output),
-            ("c2", Awaits::Output),
+            ("c1", AwaitedAnswer::Output),
+            ("c2", AwaitedAnswer::Output),
             ("c3", approval()),
         ],
     )];
@@ -251,7 +254,7 @@ fn calls_that_still_wait_are_named() {
 #[test]
 fn words_beside_an_answer_follow_the_message_that_asked() {
     let request = sent(&[agent("a1", &[output("c1")]), user("u2")]);
-    let accepted = plan(&[agents("a1", &[("c1", Awaits::Output)])], &request).unwrap();
+    let accepted = plan(&[agents("a1", &[("c1", AwaitedAnswer::Output)])], &request).unwrap();
     assert_eq!(accepted.answers.len(), 1);
     assert_eq!(new_ids(&accepted), ["u2"]);
     assert_eq!(accepted.place, after("a1"));
@@ -280,7 +283,7 @@ fn regenerating_answers_beside_the_old_answer() {
     );
     assert_eq!(
         plan(&log, &regenerate(&[], None)).unwrap().place,
-        Place::BesideNewest
+        TurnPosition::BesideNewest
     );
 }
 
@@ -293,7 +296,7 @@ fn a_send_that_failed_is_regenerated_by_sending_it() {
     let accepted = regenerate(&[user("u1")], Some("u1"));
     let accepted = plan(&[], &accepted).unwrap();
     assert_eq!(new_ids(&accepted), ["u1"]);
-    assert_eq!(accepted.place, Place::AtLeaf);
+    assert_eq!(accepted.place, TurnPosition::AtLeaf);
 }
 
 #[test]

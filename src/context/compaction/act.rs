@@ -5,24 +5,24 @@ use std::ops;
 
 use serde::Serialize;
 
-use super::boundary::{Unit, find_middle, parts};
-use super::estimate::{Fixed, load_units};
-use super::journal::{Decision, change_journal, record_failure};
-use super::settings::Settings;
+use super::boundary::{PathUnit, find_middle, parts};
+use super::estimate::{PromptOverhead, load_units};
+use super::journal::{CompactionDecision, change_journal, record_failure};
+use super::settings::CompactionSettings;
 use super::summary::{accept, render_conversation, render_prompt, summary_tokens};
 use crate::base::columns::find_value;
-use crate::base::database::{Database, Text, atomically};
+use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::outside::Later;
+use crate::base::outbound::LocalBoxFuture;
 use crate::base::tokens;
 use crate::context::working_context::message::{from_overlay, from_row};
 use crate::log::tip::get_tip;
-use crate::messages::history::{Item, Start, walk_items};
-use crate::messages::tree::overlays::{self, NewOverlay, Range};
-use crate::messages::tree::path::Step;
-use crate::models::Usage;
+use crate::messages::history::{PathItem, WalkStart, walk_items};
+use crate::messages::tree::overlays::{self, EventRange, NewOverlay};
+use crate::messages::tree::path::WalkStep;
+use crate::models::TokenUsage;
 use crate::models::message::ContextMessage;
 use crate::store::changes::{self, ChangeType};
 use crate::store::usage::{UsageIncrease, count_usage};
@@ -38,13 +38,13 @@ const KEPT_NESTED: i64 = 20;
 
 /// The seam to whatever writes summaries.
 pub trait Summariser {
-    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised>;
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 }
 
 /// A summary, or why there is none, and what it cost either way.
 pub struct Summarised {
     pub summary: Result<String>,
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 pub struct Compactor<'a> {
@@ -54,11 +54,11 @@ pub struct Compactor<'a> {
 }
 
 /// What to compact, and who asks.
-pub struct Task<'a> {
+pub struct CompactionTask<'a> {
     pub session_id: &'a Id,
     pub leaf_seq: i64,
-    pub settings: Settings,
-    pub fixed: Fixed,
+    pub settings: CompactionSettings,
+    pub fixed: PromptOverhead,
     pub is_auto: bool,
     pub dry_run: bool,
 }
@@ -66,7 +66,7 @@ pub struct Task<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
-pub enum Reason {
+pub enum CompactionReason {
     /// The overlay is written.
     Compacted,
     /// A dry run: it would have been.
@@ -81,24 +81,24 @@ pub enum Reason {
     SummariserFailed,
 }
 
-impl Reason {
+impl CompactionReason {
     pub fn name(self) -> &'static str {
         match self {
-            Reason::Compacted => "compacted",
-            Reason::WouldCompact => "would_compact",
-            Reason::NothingToCompact => "nothing_to_compact",
-            Reason::AlreadyRunning => "already_running",
-            Reason::ChangedMeanwhile => "changed_meanwhile",
-            Reason::SummariserFailed => "summariser_failed",
+            CompactionReason::Compacted => "compacted",
+            CompactionReason::WouldCompact => "would_compact",
+            CompactionReason::NothingToCompact => "nothing_to_compact",
+            CompactionReason::AlreadyRunning => "already_running",
+            CompactionReason::ChangedMeanwhile => "changed_meanwhile",
+            CompactionReason::SummariserFailed => "summariser_failed",
         }
     }
 }
 
-pub struct Outcome {
-    pub reason: Reason,
+pub struct CompactionOutcome {
+    pub reason: CompactionReason,
     /// The overlay's JSON.
-    pub compaction: Option<Text>,
-    pub covers: Option<Covers>,
+    pub compaction: Option<SqlText>,
+    pub covers: Option<CoveredIds>,
     pub tokens_before: i64,
     pub tokens_after: i64,
     pub error: Option<Error>,
@@ -110,14 +110,14 @@ pub struct Outcome {
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
-pub struct Covers {
+pub struct CoveredIds {
     pub from_id: String,
     pub to_id: String,
     pub messages: usize,
 }
 
-impl Outcome {
-    pub fn nothing(reason: Reason, tokens: i64) -> Self {
+impl CompactionOutcome {
+    pub fn nothing(reason: CompactionReason, tokens: i64) -> Self {
         Self {
             reason,
             compaction: None,
@@ -131,9 +131,9 @@ impl Outcome {
 }
 
 /// What was decided before anything was asked.
-struct Plan {
+struct CompactionPlan {
     parts: Vec<ops::Range<usize>>,
-    range: Range,
+    range: EventRange,
     previous: Option<String>,
     covered_tokens: i64,
     covered_units: usize,
@@ -141,7 +141,7 @@ struct Plan {
 }
 
 impl Compactor<'_> {
-    pub async fn compact(&self, task: &Task<'_>) -> Result<Outcome> {
+    pub async fn compact(&self, task: &CompactionTask<'_>) -> Result<CompactionOutcome> {
         let seen = self.load_last_change(task.session_id)?;
         let units = load_units(
             self.db,
@@ -154,18 +154,21 @@ impl Compactor<'_> {
             .with(units.iter().map(|unit| unit.tokens).sum())
             .total;
         let Some(plan) = plan(&units, &task.settings) else {
-            return Ok(Outcome::nothing(Reason::NothingToCompact, before));
+            return Ok(CompactionOutcome::nothing(
+                CompactionReason::NothingToCompact,
+                before,
+            ));
         };
         let (from_id, to_id) = self.get_edges(task.session_id, plan.range)?;
-        let mut outcome = Outcome {
-            covers: Some(Covers {
+        let mut outcome = CompactionOutcome {
+            covers: Some(CoveredIds {
                 from_id: from_id.clone(),
                 to_id: to_id.clone(),
                 messages: plan.covered_units,
             }),
             tokens_after: before - plan.covered_tokens + summary_tokens(plan.covered_tokens),
             has_more: plan.has_more,
-            ..Outcome::nothing(Reason::WouldCompact, before)
+            ..CompactionOutcome::nothing(CompactionReason::WouldCompact, before)
         };
         if task.dry_run {
             return Ok(outcome);
@@ -180,7 +183,7 @@ impl Compactor<'_> {
         let summary = match summary {
             Ok(summary) => summary,
             Err(error) => {
-                outcome.reason = Reason::SummariserFailed;
+                outcome.reason = CompactionReason::SummariserFailed;
                 outcome.tokens_after = before;
                 let decision = self.decision(task, &outcome);
                 self.record_failure(task, &error, decision, &used)?;
@@ -190,7 +193,7 @@ impl Compactor<'_> {
         };
         outcome.tokens_after = before - plan.covered_tokens
             + task.fixed.calibration.correct(tokens::estimate(&summary));
-        outcome.reason = Reason::Compacted;
+        outcome.reason = CompactionReason::Compacted;
         let new = NewOverlay {
             range: plan.range,
             from_id: &from_id,
@@ -202,7 +205,7 @@ impl Compactor<'_> {
         let decision = self.decision(task, &outcome);
         outcome.compaction = self.write(task, &new, seen, decision, &used)?;
         if outcome.compaction.is_none() {
-            outcome.reason = Reason::ChangedMeanwhile;
+            outcome.reason = CompactionReason::ChangedMeanwhile;
             outcome.tokens_after = before;
         }
         Ok(outcome)
@@ -211,9 +214,9 @@ impl Compactor<'_> {
     /// One request a part; each is given the summary of those before it.
     async fn summarise(
         &self,
-        task: &Task<'_>,
-        units: &[Unit],
-        plan: &Plan,
+        task: &CompactionTask<'_>,
+        units: &[PathUnit],
+        plan: &CompactionPlan,
         used: &mut UsageIncrease,
     ) -> Result<String> {
         let mut summary = plan.previous.clone();
@@ -233,31 +236,37 @@ impl Compactor<'_> {
         summary.ok_or_else(|| Error::storage("a compaction of nothing"))
     }
 
-    fn render_part(&self, session_id: &Id, part: &[Unit]) -> Result<String> {
+    fn render_part(&self, session_id: &Id, part: &[PathUnit]) -> Result<String> {
         let (Some(first), Some(last)) = (part.first(), part.last()) else {
             return Ok(String::new());
         };
         let above_seq = first.range.above_seq;
         let mut newest_first: Vec<Vec<ContextMessage>> = Vec::new();
-        let start = Start::At(last.range.to_seq);
+        let start = WalkStart::At(last.range.to_seq);
         walk_items(self.db, session_id, start, 64, &mut |item| {
             let (seq, messages) = match &item {
-                Item::Event(row) => (row.parent_seq, from_row(row)?),
-                Item::Summary(overlay) => (overlay.range.above_seq, vec![from_overlay(overlay)]),
+                PathItem::Event(row) => (row.parent_seq, from_row(row)?),
+                PathItem::Summary(overlay) => {
+                    (overlay.range.above_seq, vec![from_overlay(overlay)])
+                }
             };
             newest_first.push(messages);
             Ok(if seq == above_seq {
-                Step::Stop
+                WalkStep::Stop
             } else {
-                Step::On
+                WalkStep::On
             })
         })?;
         let messages: Vec<ContextMessage> = newest_first.into_iter().rev().flatten().collect();
         Ok(render_conversation(&messages))
     }
 
-    fn decision(&self, task: &Task<'_>, outcome: &Outcome) -> Decision {
-        Decision {
+    fn decision(
+        &self,
+        task: &CompactionTask<'_>,
+        outcome: &CompactionOutcome,
+    ) -> CompactionDecision {
+        CompactionDecision {
             at: self.host.now_ms(),
             is_auto: task.is_auto,
             reason: outcome.reason.name().to_owned(),
@@ -269,9 +278,9 @@ impl Compactor<'_> {
     /// A session that was deleted meanwhile has nothing to remember.
     fn record_failure(
         &self,
-        task: &Task<'_>,
+        task: &CompactionTask<'_>,
         error: &Error,
-        decision: Decision,
+        decision: CompactionDecision,
         used: &UsageIncrease,
     ) -> Result<()> {
         atomically(self.db, || {
@@ -284,12 +293,12 @@ impl Compactor<'_> {
     /// `None`: something that the summary tells was changed since.
     fn write(
         &self,
-        task: &Task<'_>,
+        task: &CompactionTask<'_>,
         new: &NewOverlay<'_>,
         seen: i64,
-        decision: Decision,
+        decision: CompactionDecision,
         used: &UsageIncrease,
-    ) -> Result<Option<Text>> {
+    ) -> Result<Option<SqlText>> {
         let session_id = task.session_id;
         atomically(self.db, || {
             let tip = get_tip(self.db, session_id)?;
@@ -336,13 +345,13 @@ impl Compactor<'_> {
         changes::load_newest(self.db, session_id)
     }
 
-    fn get_edges(&self, session_id: &Id, range: Range) -> Result<(String, String)> {
+    fn get_edges(&self, session_id: &Id, range: EventRange) -> Result<(String, String)> {
         self.find_edges(session_id, range)?
             .ok_or_else(|| Error::storage("an event at a compaction's edge is missing"))
     }
 
     /// The ids of a range's first and last event, if both are there.
-    fn find_edges(&self, session_id: &Id, range: Range) -> Result<Option<(String, String)>> {
+    fn find_edges(&self, session_id: &Id, range: EventRange) -> Result<Option<(String, String)>> {
         let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
         let find = |seq: i64| -> Result<Option<String>> {
             find_value(self.db, sql, &[session_id.as_str().into(), seq.into()])
@@ -351,15 +360,15 @@ impl Compactor<'_> {
     }
 }
 
-fn plan(units: &[Unit], settings: &Settings) -> Option<Plan> {
+fn plan(units: &[PathUnit], settings: &CompactionSettings) -> Option<CompactionPlan> {
     let middle = find_middle(units, settings)?;
     let parts = parts(units, middle.clone(), PART_TOKENS, MAX_PARTS);
     let end = parts.last()?.end;
     let covered = units.get(middle.start..end)?;
     let (first, last) = (covered.first()?, covered.last()?);
-    Some(Plan {
+    Some(CompactionPlan {
         parts,
-        range: Range {
+        range: EventRange {
             from_seq: first.range.from_seq,
             to_seq: last.range.to_seq,
             above_seq: first.range.above_seq,

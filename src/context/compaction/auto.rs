@@ -7,10 +7,10 @@
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
 
-use super::act::{Compactor, Outcome, Reason, Task};
-use super::estimate::{Estimate, Fixed, Measure, measure};
+use super::act::{CompactionOutcome, CompactionReason, CompactionTask, Compactor};
+use super::estimate::{Estimate, PathMeasure, PromptOverhead, measure};
 use super::journal::load_journal;
-use super::settings::Settings;
+use super::settings::CompactionSettings;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::configure::load_settings;
@@ -32,38 +32,41 @@ const MIN_GROWTH_TOKENS: i64 = 1_000;
 const MAX_PAUSE_EVENTS: i64 = 64;
 
 #[derive(Default)]
-pub struct Watch {
+pub struct CompactionTracker {
     running: RefCell<HashSet<String>>,
-    known: RefCell<HashMap<String, Known>>,
+    known: RefCell<HashMap<String, MeasuredPath>>,
 }
 
 /// A path that was measured, and the newest change that was no append then.
 #[derive(Clone, Copy)]
-struct Known {
+struct MeasuredPath {
     leaf_seq: i64,
     last_change: i64,
-    measure: Measure,
+    measure: PathMeasure,
 }
 
 /// Held while a session is being compacted.
 pub struct Lease<'a> {
-    watch: &'a Watch,
+    compactions: &'a CompactionTracker,
     session_id: String,
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
-        self.watch.running.borrow_mut().remove(&self.session_id);
+        self.compactions
+            .running
+            .borrow_mut()
+            .remove(&self.session_id);
     }
 }
 
-impl Watch {
+impl CompactionTracker {
     /// `None`: somebody else is compacting this session.
     pub fn take(&self, session_id: &Id) -> Option<Lease<'_>> {
         let session_id = session_id.as_str().to_owned();
         let is_free = self.running.borrow_mut().insert(session_id.clone());
         is_free.then(|| Lease {
-            watch: self,
+            compactions: self,
             session_id,
         })
     }
@@ -73,7 +76,7 @@ impl Watch {
         compactor: &Compactor<'_>,
         session_id: &Id,
         leaf_seq: i64,
-    ) -> Result<Measure> {
+    ) -> Result<PathMeasure> {
         let db = compactor.db;
         let last_change = changes::load_newest(db, session_id)?;
         let known = self.known.borrow().get(session_id.as_str()).copied();
@@ -87,7 +90,7 @@ impl Watch {
         }
         all.insert(
             session_id.as_str().to_owned(),
-            Known {
+            MeasuredPath {
                 leaf_seq,
                 last_change,
                 measure,
@@ -100,11 +103,11 @@ impl Watch {
 /// Compacts the branch that grew, if it has to be. To be called when an append
 /// was answered; gives what was done last, or `None` where nothing had to be.
 pub async fn after_append(
-    watch: &Watch,
+    compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
     session_id: &Id,
-    load_fixed: &dyn Fn() -> Result<Fixed>,
-) -> Result<Option<Outcome>> {
+    load_fixed: &dyn Fn() -> Result<PromptOverhead>,
+) -> Result<Option<CompactionOutcome>> {
     let settings = match load_settings(compactor.db, Some(session_id)) {
         Ok(settings) => settings,
         // Deleted since it grew.
@@ -114,7 +117,7 @@ pub async fn after_append(
     if settings.compact_after.is_none() {
         return Ok(None);
     }
-    let Some(_lease) = watch.take(session_id) else {
+    let Some(_lease) = compactions.take(session_id) else {
         return Ok(None);
     };
     let mut last = None;
@@ -123,18 +126,18 @@ pub async fn after_append(
             break;
         };
         let fixed = load_fixed()?;
-        let measure = watch.measure(compactor, session_id, leaf.seq)?;
+        let measure = compactions.measure(compactor, session_id, leaf.seq)?;
         let failed = load_journal(compactor.db, session_id)?.last_error;
         let messages = fixed.calibration.correct(measure.tokens);
         let is_due = is_due(&settings, fixed.with(messages), measure.after_compaction)
             && !is_pausing(failed.as_ref(), leaf.seq);
-        let goes_on = last
-            .as_ref()
-            .is_some_and(|last: &Outcome| last.has_more && last.reason == Reason::Compacted);
+        let goes_on = last.as_ref().is_some_and(|last: &CompactionOutcome| {
+            last.has_more && last.reason == CompactionReason::Compacted
+        });
         if !is_due && !goes_on {
             break;
         }
-        let task = Task {
+        let task = CompactionTask {
             session_id,
             leaf_seq: leaf.seq,
             settings,
@@ -143,7 +146,7 @@ pub async fn after_append(
             dry_run: false,
         };
         let outcome = compactor.compact(&task).await?;
-        let is_over = outcome.reason != Reason::Compacted;
+        let is_over = outcome.reason != CompactionReason::Compacted;
         last = Some(outcome);
         if is_over {
             break;
@@ -154,7 +157,11 @@ pub async fn after_append(
 
 /// Whether the context has grown past the threshold: the one that was set, or,
 /// where a compaction ended near it or above, one that much further.
-fn is_due(settings: &Settings, estimate: Estimate, after_compaction: Option<i64>) -> bool {
+fn is_due(
+    settings: &CompactionSettings,
+    estimate: Estimate,
+    after_compaction: Option<i64>,
+) -> bool {
     let Some(limit) = settings.compact_after else {
         return false;
     };
@@ -179,8 +186,8 @@ fn is_pausing(failed: Option<&LastCompactionError>, newest_seq: i64) -> bool {
 mod tests {
     use super::*;
 
-    fn settings(compact_after: Option<i64>) -> Settings {
-        Settings {
+    fn settings(compact_after: Option<i64>) -> CompactionSettings {
+        CompactionSettings {
             compact_after,
             protect_head: 3,
             tail_token_budget: 50,
@@ -210,7 +217,11 @@ mod tests {
             (Some(10), Some(500), 1_501, true),
         ] {
             assert_eq!(
-                is_due(&settings(limit), Fixed::default().with(tokens), after),
+                is_due(
+                    &settings(limit),
+                    PromptOverhead::default().with(tokens),
+                    after
+                ),
                 expected,
                 "{limit:?} {after:?} {tokens}"
             );

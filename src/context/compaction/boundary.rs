@@ -7,13 +7,13 @@
 
 use std::ops;
 
-use super::settings::Settings;
-use crate::messages::tree::overlays::Range;
+use super::settings::CompactionSettings;
+use crate::messages::tree::overlays::EventRange;
 
 /// A message of a path, or an overlay on it, as far as deciding needs it.
 #[derive(Debug, PartialEq)]
-pub struct Unit {
-    pub range: Range,
+pub struct PathUnit {
+    pub range: EventRange,
     pub tokens: i64,
     /// Where it is an overlay: what it says.
     pub summary: Option<String>,
@@ -25,7 +25,7 @@ pub struct Unit {
 ///
 /// Where a summary stands among the protected head, or right after it, the new
 /// one begins where that one does, and takes its place.
-pub fn find_middle(units: &[Unit], settings: &Settings) -> Option<ops::Range<usize>> {
+pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<ops::Range<usize>> {
     let protected = usize::try_from(settings.protect_head).unwrap_or(usize::MAX);
     let first_summary = units.iter().position(|unit| unit.summary.is_some());
     let start = protected.min(first_summary.unwrap_or(usize::MAX));
@@ -38,7 +38,7 @@ pub fn find_middle(units: &[Unit], settings: &Settings) -> Option<ops::Range<usi
 
 /// The first of the newest units that stay: as many as the budget holds, and
 /// never fewer than asked for.
-fn tail_start(units: &[Unit], settings: &Settings) -> usize {
+fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     let at_least = usize::try_from(settings.min_tail_messages).unwrap_or(usize::MAX);
     let mut start = units.len();
     let mut tokens = 0;
@@ -57,7 +57,7 @@ fn tail_start(units: &[Unit], settings: &Settings) -> usize {
 /// `max_parts` of them; a unit that is larger by itself goes alone. The parts
 /// hold no overlay that the summary takes the place of.
 pub fn parts(
-    units: &[Unit],
+    units: &[PathUnit],
     middle: ops::Range<usize>,
     part_tokens: i64,
     max_parts: usize,
@@ -90,12 +90,12 @@ mod tests {
     use super::*;
 
     /// `10`: a message of 10 tokens; `s10`: a summary.
-    fn units(script: &str) -> Vec<Unit> {
+    fn units(script: &str) -> Vec<PathUnit> {
         let unit = |(index, token): (usize, &str)| {
             let seq = index as i64 + 1;
             let summary = token.strip_prefix('s');
-            Unit {
-                range: Range {
+            PathUnit {
+                range: EventRange {
                     from_seq: seq,
                     to_seq: seq,
                     above_seq: seq - 1,
@@ -111,8 +111,12 @@ mod tests {
         script.split_whitespace().enumerate().map(unit).collect()
     }
 
-    fn settings(protect_head: i64, tail_token_budget: i64, min_tail_messages: i64) -> Settings {
-        Settings {
+    fn settings(
+        protect_head: i64,
+        tail_token_budget: i64,
+        min_tail_messages: i64,
+    ) -> CompactionSettings {
+        CompactionSettings {
             compact_after: None,
             protect_head,
             tail_token_budget,

@@ -1,6 +1,6 @@
 //! Overlays that a caller writes or takes away.
 
-use crate::base::database::{Database, Text, atomically};
+use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -8,8 +8,8 @@ use crate::log::row::EventLink;
 use crate::log::tip::get_tip;
 use crate::messages::run::{get_run_event, load_run_from};
 use crate::messages::tree::leaf::get_seq;
-use crate::messages::tree::overlays::{self, MAX_SUMMARY_BYTES, NewOverlay, Range};
-use crate::messages::tree::path::{Step, lies_on_path, walk_path};
+use crate::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES, NewOverlay};
+use crate::messages::tree::path::{WalkStep, lies_on_path, walk_path};
 use crate::messages::view::MAX_RUN_EVENTS;
 use crate::store::changes::{self, ChangeType};
 
@@ -23,7 +23,7 @@ pub fn add_compaction(
     summary: &str,
     from_id: &Id,
     to_id: &Id,
-) -> Result<Text> {
+) -> Result<SqlText> {
     if summary.trim().is_empty() {
         return Err(Error::invalid("summary", "`summary` must not be empty."));
     }
@@ -91,10 +91,10 @@ fn record(
     )
 }
 
-fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<Range> {
+fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<EventRange> {
     let last = get_run_event(db, session_id, to_seq)?;
     let to_seq = load_run_from(db, session_id, last)?.last_seq();
-    let mut range = Range {
+    let mut range = EventRange {
         from_seq,
         to_seq,
         above_seq: 0,
@@ -110,13 +110,17 @@ fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Resu
         } = row.read()?;
         // The first row is where it starts; one above it belongs to it only in a run.
         if passed > 0 && !is_run_member {
-            return Ok(Step::Stop);
+            return Ok(WalkStep::Stop);
         }
         passed += 1;
         range.from_seq = seq;
         range.above_seq = parent_seq;
         let goes_on = is_run_member && passed < MAX_RUN_EVENTS;
-        Ok(if goes_on { Step::On } else { Step::Stop })
+        Ok(if goes_on {
+            WalkStep::On
+        } else {
+            WalkStep::Stop
+        })
     })?;
     Ok(range)
 }

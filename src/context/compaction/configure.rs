@@ -1,23 +1,23 @@
 //! The settings as they are stored: the agent's in its configuration, a session's in its journal.
 
-use super::settings::{Own, Settings};
+use super::settings::{CompactionSettings, OwnSettings};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::journal::{change_journal, load_journal};
 use crate::store::stored::{find_stored, write_stored};
 
-pub fn load_agents(db: &dyn Database) -> Result<Own> {
+pub fn load_agents(db: &dyn Database) -> Result<OwnSettings> {
     match find_stored(db, KEY)? {
         Some(json) => {
             serde_json::from_str(&json).map_err(|_| Error::corrupt_row(KEY, "configuration"))
         }
-        None => Ok(Own::default()),
+        None => Ok(OwnSettings::default()),
     }
 }
 
 /// What holds for a session, or for the agent's sessions in general.
-pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<Settings> {
+pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<CompactionSettings> {
     let agents = load_agents(db)?;
     Ok(match session_id {
         Some(id) => agents.with(load_journal(db, id)?.settings).settings(),
@@ -29,8 +29,8 @@ pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<Setti
 pub fn change_settings(
     db: &dyn Database,
     session_id: Option<&Id>,
-    change: Own,
-) -> Result<Settings> {
+    change: OwnSettings,
+) -> Result<CompactionSettings> {
     atomically(db, || {
         match session_id {
             Some(id) => change_journal(db, id, |journal| {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use serde::Serialize;
 
-use super::boundary::Unit;
+use super::boundary::PathUnit;
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -14,9 +14,9 @@ use crate::context::working_context::build::message_tokens;
 use crate::context::working_context::message::from_row;
 use crate::log::row::EventRow;
 use crate::log::tip::get_tip;
-use crate::messages::history::{Item, Start, walk_items};
-use crate::messages::tree::overlays::Range;
-use crate::messages::tree::path::Step;
+use crate::messages::history::{PathItem, WalkStart, walk_items};
+use crate::messages::tree::overlays::EventRange;
+use crate::messages::tree::path::WalkStep;
 use crate::store::calibration::Calibration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -32,13 +32,13 @@ pub struct Estimate {
 /// Tokens of what goes before the messages, as the agent's provider counts them,
 /// and how the messages' own are corrected.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Fixed {
+pub struct PromptOverhead {
     pub system_prompt: i64,
     pub tools: i64,
     pub calibration: Calibration,
 }
 
-impl Fixed {
+impl PromptOverhead {
     /// With messages of so many tokens, corrected already.
     pub fn with(self, messages: i64) -> Estimate {
         Estimate {
@@ -60,53 +60,59 @@ pub fn load_units(
     session_id: &Id,
     leaf_seq: i64,
     calibration: Calibration,
-) -> Result<Vec<Unit>> {
+) -> Result<Vec<PathUnit>> {
     let copied_seq = get_tip(db, session_id)?.copied_seq;
-    let mut units: Vec<Unit> = Vec::new();
+    let mut units: Vec<PathUnit> = Vec::new();
     let mut is_within_run = false;
     // Calls whose results were passed on the way up.
     let mut answered: HashSet<String> = HashSet::new();
-    walk_items(db, session_id, Start::At(leaf_seq), i64::MAX, &mut |item| {
-        match item {
-            Item::Event(row) => {
-                let tokens = event_tokens(&row)?;
-                answered.extend(row.answered_call()?);
-                // What a file or a fork left open stays so, and keeps nothing from it.
-                let is_open =
-                    row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
-                let joins = is_within_run && row.is_run_member();
-                is_within_run = row.is_run_member();
-                match units.last_mut().filter(|_| joins) {
-                    Some(unit) => {
-                        unit.tokens += tokens;
-                        unit.is_open |= is_open;
-                        unit.range.from_seq = row.seq;
-                        unit.range.above_seq = row.parent_seq;
+    walk_items(
+        db,
+        session_id,
+        WalkStart::At(leaf_seq),
+        i64::MAX,
+        &mut |item| {
+            match item {
+                PathItem::Event(row) => {
+                    let tokens = event_tokens(&row)?;
+                    answered.extend(row.answered_call()?);
+                    // What a file or a fork left open stays so, and keeps nothing from it.
+                    let is_open =
+                        row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
+                    let joins = is_within_run && row.is_run_member();
+                    is_within_run = row.is_run_member();
+                    match units.last_mut().filter(|_| joins) {
+                        Some(unit) => {
+                            unit.tokens += tokens;
+                            unit.is_open |= is_open;
+                            unit.range.from_seq = row.seq;
+                            unit.range.above_seq = row.parent_seq;
+                        }
+                        None => units.push(PathUnit {
+                            range: EventRange {
+                                from_seq: row.seq,
+                                to_seq: row.seq,
+                                above_seq: row.parent_seq,
+                            },
+                            tokens,
+                            summary: None,
+                            is_open,
+                        }),
                     }
-                    None => units.push(Unit {
-                        range: Range {
-                            from_seq: row.seq,
-                            to_seq: row.seq,
-                            above_seq: row.parent_seq,
-                        },
-                        tokens,
-                        summary: None,
-                        is_open,
-                    }),
+                }
+                PathItem::Summary(overlay) => {
+                    is_within_run = false;
+                    units.push(PathUnit {
+                        range: overlay.range,
+                        tokens: tokens::estimate(&overlay.summary),
+                        summary: Some(overlay.summary),
+                        is_open: false,
+                    });
                 }
             }
-            Item::Summary(overlay) => {
-                is_within_run = false;
-                units.push(Unit {
-                    range: overlay.range,
-                    tokens: tokens::estimate(&overlay.summary),
-                    summary: Some(overlay.summary),
-                    is_open: false,
-                });
-            }
-        }
-        Ok(Step::On)
-    })?;
+            Ok(WalkStep::On)
+        },
+    )?;
     units.reverse();
     for unit in &mut units {
         unit.tokens = calibration.correct(unit.tokens);
@@ -117,7 +123,7 @@ pub fn load_units(
 /// A path's tokens, estimated and not corrected, and those of the whole context
 /// right after its newest compaction, corrected as they were then.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Measure {
+pub struct PathMeasure {
     pub tokens: i64,
     pub after_compaction: Option<i64>,
 }
@@ -128,28 +134,34 @@ pub fn measure(
     db: &dyn Database,
     session_id: &Id,
     leaf_seq: i64,
-    known: Option<(i64, Measure)>,
-) -> Result<Measure> {
-    let mut measure = Measure::default();
+    known: Option<(i64, PathMeasure)>,
+) -> Result<PathMeasure> {
+    let mut measure = PathMeasure::default();
     let expected = known.map_or(i64::MAX, |(known_seq, _)| leaf_seq - known_seq + 1);
-    walk_items(db, session_id, Start::At(leaf_seq), expected, &mut |item| {
-        match item {
-            Item::Event(row) => {
-                if let Some((known_seq, before)) = known
-                    && row.seq == known_seq
-                {
-                    measure.tokens += before.tokens;
-                    measure.after_compaction = before.after_compaction;
-                    return Ok(Step::Stop);
+    walk_items(
+        db,
+        session_id,
+        WalkStart::At(leaf_seq),
+        expected,
+        &mut |item| {
+            match item {
+                PathItem::Event(row) => {
+                    if let Some((known_seq, before)) = known
+                        && row.seq == known_seq
+                    {
+                        measure.tokens += before.tokens;
+                        measure.after_compaction = before.after_compaction;
+                        return Ok(WalkStep::Stop);
+                    }
+                    measure.tokens += event_tokens(&row)?;
                 }
-                measure.tokens += event_tokens(&row)?;
+                PathItem::Summary(overlay) => {
+                    measure.tokens += tokens::estimate(&overlay.summary);
+                    measure.after_compaction = measure.after_compaction.or(overlay.tokens_after);
+                }
             }
-            Item::Summary(overlay) => {
-                measure.tokens += tokens::estimate(&overlay.summary);
-                measure.after_compaction = measure.after_compaction.or(overlay.tokens_after);
-            }
-        }
-        Ok(Step::On)
-    })?;
+            Ok(WalkStep::On)
+        },
+    )?;
     Ok(measure)
 }

@@ -3,16 +3,16 @@
 //! The prompt is the frozen one, once there is one: it is what is sent. Before
 //! that it is estimated as things stand, without freezing anything.
 
-use super::estimate::Fixed;
+use super::estimate::PromptOverhead;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::tokens;
 use crate::context::tools::{Toolbox, load_tools};
 use crate::memory::block::{Block, hold_here};
 use crate::memory::frozen::find_frozen;
-use crate::memory::prompt::{Format, render};
+use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::{load_view, read_view};
-use crate::memory::{Memory, Scope};
+use crate::memory::{BlockScope, Memory};
 use crate::models::ToolDefinition;
 use crate::store::calibration::load_calibration;
 use crate::store::config::{Config, load_config};
@@ -23,11 +23,11 @@ pub async fn read_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
     others: &[ToolDefinition],
-) -> Result<Fixed> {
-    let scope = Scope::Session(session_id);
+) -> Result<PromptOverhead> {
+    let scope = BlockScope::Session(session_id);
     let prompt = match find_frozen(memory.db, scope)? {
         Some(frozen) => frozen.prompt,
-        None => render(&read_view(memory, scope).await?, Format::Text),
+        None => render(&read_view(memory, scope).await?, PromptFormat::Text),
     };
     count(memory, session_id, &prompt, others)
 }
@@ -37,8 +37,8 @@ pub fn load_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
     others: &[ToolDefinition],
-) -> Result<Fixed> {
-    let scope = Scope::Session(session_id);
+) -> Result<PromptOverhead> {
+    let scope = BlockScope::Session(session_id);
     let prompt = match find_frozen(memory.db, scope)? {
         Some(frozen) => frozen.prompt,
         None => {
@@ -48,7 +48,7 @@ pub fn load_fixed(
                     blocks.push(Block::new(&block, hold_here(memory, &block)?));
                 }
             }
-            render(&blocks, Format::Text)
+            render(&blocks, PromptFormat::Text)
         }
     };
     count(memory, session_id, &prompt, others)
@@ -59,7 +59,7 @@ fn count(
     session_id: &Id,
     prompt: &str,
     others: &[ToolDefinition],
-) -> Result<Fixed> {
+) -> Result<PromptOverhead> {
     let config = load_config(memory.db)?;
     let calibration = load_calibration(memory.db)?;
     let instructions = config.system_instructions.iter();
@@ -71,7 +71,7 @@ fn count(
             tools.push(tool.clone());
         }
     }
-    Ok(Fixed {
+    Ok(PromptOverhead {
         system_prompt: calibration.correct(system_prompt),
         tools: calibration.correct(tools_tokens(&tools)),
         calibration,

@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::settings::Own;
+use super::settings::OwnSettings;
 use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
@@ -17,17 +17,17 @@ const MAX_DECISIONS: usize = 20;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Journal {
-    pub settings: Own,
+    pub settings: OwnSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastCompactionError>,
     /// Newest last.
-    pub decisions: Vec<Decision>,
+    pub decisions: Vec<CompactionDecision>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Decision {
+pub struct CompactionDecision {
     pub at: i64,
     /// Whether the growth of the conversation asked, or a caller.
     pub is_auto: bool,
@@ -48,7 +48,7 @@ pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
 }
 
 /// What a new session's row holds that brings settings of its own.
-pub fn render_settings(settings: Own) -> Result<String> {
+pub fn render_settings(settings: OwnSettings) -> Result<String> {
     let journal = Journal {
         settings,
         ..Journal::default()
@@ -86,7 +86,7 @@ pub fn record_failure(
     session_id: &Id,
     seq: i64,
     error: &Error,
-    decision: Decision,
+    decision: CompactionDecision,
 ) -> Result<()> {
     change_journal(db, session_id, |journal| {
         let attempts = journal.last_error.as_ref().map_or(0, |last| last.attempts);

@@ -17,7 +17,7 @@ const MAX_MESSAGES: i64 = 100_000;
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Settings {
+pub struct CompactionSettings {
     /// Tokens of the whole context beyond which it is compacted by itself; `null`: never.
     pub compact_after: Option<i64>,
     /// The first messages, which are never summarised.
@@ -31,7 +31,7 @@ pub struct Settings {
 /// Settings of one scope: what it says itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Own {
+pub struct OwnSettings {
     /// An inner `None` switches it off.
     #[serde(
         skip_serializing_if = "Option::is_none",
@@ -46,7 +46,7 @@ pub struct Own {
     pub min_tail_messages: Option<i64>,
 }
 
-impl Own {
+impl OwnSettings {
     /// Holds the numbers against their bounds; that they are not negative is
     /// their type's to say at the door.
     pub fn check(&self) -> Result<()> {
@@ -72,8 +72,8 @@ impl Own {
         }
     }
 
-    pub fn settings(self) -> Settings {
-        Settings {
+    pub fn settings(self) -> CompactionSettings {
+        CompactionSettings {
             compact_after: self.compact_after.flatten(),
             protect_head: self.protect_head.unwrap_or(PROTECT_HEAD),
             tail_token_budget: self.tail_token_budget.unwrap_or(TAIL_TOKEN_BUDGET),

@@ -4,21 +4,21 @@ use super::act::{Summarised, Summariser};
 use crate::base::action::Role;
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::outside::{Later, Outside};
+use crate::base::outbound::{LocalBoxFuture, Outbound};
 use crate::models::call::{choose_model, complete};
 use crate::models::message::ContextMessage;
-use crate::models::{ModelRequest, Usage};
+use crate::models::{ModelRequest, TokenUsage};
 use crate::store::config::load_config;
 
 pub struct ModelSummariser<'a> {
     pub db: &'a dyn Database,
-    pub outside: &'a dyn Outside,
+    pub outbound: &'a dyn Outbound,
 }
 
 impl Summariser for ModelSummariser<'_> {
-    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> Later<'a, Summarised> {
+    fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised> {
         Box::pin(async move {
-            let mut usage = Usage::default();
+            let mut usage = TokenUsage::default();
             let summary = self.ask(prompt, max_tokens, &mut usage).await;
             Summarised { summary, usage }
         })
@@ -26,9 +26,9 @@ impl Summariser for ModelSummariser<'_> {
 }
 
 impl ModelSummariser<'_> {
-    async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut Usage) -> Result<String> {
+    async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut TokenUsage) -> Result<String> {
         let config = load_config(self.db)?;
-        let choice = choose_model(self.outside, config.model.as_deref())?;
+        let choice = choose_model(self.outbound, config.model.as_deref())?;
         let messages = [ContextMessage::plain(Role::User, prompt)];
         let request = ModelRequest {
             system: &[],
@@ -36,6 +36,6 @@ impl ModelSummariser<'_> {
             tools: &[],
             max_output_tokens: Some(max_tokens),
         };
-        complete(self.outside, &choice, &request, usage).await
+        complete(self.outbound, &choice, &request, usage).await
     }
 }

@@ -5,10 +5,10 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::definition::Definition;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 use crate::memory::skills::{get_document, list, loaded};
 
 pub const TOOL: ContextTool = ContextTool {
@@ -23,16 +23,16 @@ const MAX_NAMED: usize = 30;
 pub fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
     blocks
         .iter()
-        .filter(|block| block.kind == Kind::Loadable)
+        .filter(|block| block.kind == BlockKind::Loadable)
         .collect()
 }
 
-fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
-    Some(Tool {
+    Some(MemoryTool {
         name: TOOL.name,
         description: format!(
             "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",

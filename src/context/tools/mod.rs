@@ -19,11 +19,11 @@ use serde_json::value::RawValue;
 use self::arguments::Arguments;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::outside::Later;
+use crate::base::outbound::LocalBoxFuture;
 use crate::memory::definition::Definition;
 use crate::memory::homes::find_unavailable;
 use crate::memory::view::load_view;
-use crate::memory::{Memory, Scope, Writer};
+use crate::memory::{BlockScope, Memory, MemoryWriter};
 use crate::models::ToolDefinition;
 use crate::store::config::Config;
 
@@ -31,8 +31,12 @@ use crate::store::config::Config;
 pub struct ContextTool {
     pub name: &'static str,
     /// `None`: no block calls for the tool. The blocks are all that the toolbox sees.
-    define: fn(&Toolbox<'_>, &[Definition]) -> Option<Tool>,
-    run: for<'a> fn(&'a Toolbox<'_>, &'a [Definition], &'a Arguments) -> Later<'a, Result<String>>,
+    define: fn(&Toolbox<'_>, &[Definition]) -> Option<MemoryTool>,
+    run: for<'a> fn(
+        &'a Toolbox<'_>,
+        &'a [Definition],
+        &'a Arguments,
+    ) -> LocalBoxFuture<'a, Result<String>>,
 }
 
 /// The table of tools, in the order in which a model is told of them.
@@ -64,18 +68,19 @@ pub struct Toolbox<'a> {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Outcome {
+pub struct ToolOutcome {
     pub output: String,
     pub is_error: bool,
 }
 
 impl<'a> Toolbox<'a> {
-    fn scope(&self) -> Scope<'a> {
-        self.session_id.map_or(Scope::Agent, Scope::Session)
+    fn scope(&self) -> BlockScope<'a> {
+        self.session_id
+            .map_or(BlockScope::Agent, BlockScope::Session)
     }
 
-    fn writer(&self) -> Writer<'a> {
-        Writer {
+    fn writer(&self) -> MemoryWriter<'a> {
+        MemoryWriter {
             is_tool: true,
             session_id: self.session_id,
             turn_id: self.turn_id,
@@ -93,7 +98,7 @@ pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
     TOOLS
         .iter()
         .filter_map(|tool| (tool.define)(toolbox, &blocks))
-        .map(Tool::into_definition)
+        .map(MemoryTool::into_definition)
         .collect()
 }
 
@@ -103,14 +108,14 @@ pub fn is_ours(name: &str) -> bool {
 }
 
 /// Runs a tool. `arguments` is what the model sent, whatever it is.
-pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<Outcome> {
+pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<ToolOutcome> {
     match attempt(toolbox, name, arguments).await {
-        Ok(output) => Ok(Outcome {
+        Ok(output) => Ok(ToolOutcome {
             output,
             is_error: false,
         }),
         Err(error) if error.code.status() >= 500 && !is_told(&error) => Err(error),
-        Err(error) => Ok(Outcome {
+        Err(error) => Ok(ToolOutcome {
             output: error.message,
             is_error: true,
         }),
@@ -146,13 +151,13 @@ fn unknown_tool(there: &[ToolDefinition]) -> Error {
 }
 
 /// A tool before its schema became text.
-struct Tool {
+struct MemoryTool {
     name: &'static str,
     description: String,
     parameters: Value,
 }
 
-impl Tool {
+impl MemoryTool {
     fn into_definition(self) -> Result<ToolDefinition> {
         let parameters = RawValue::from_string(self.parameters.to_string())
             .map_err(|error| Error::storage(error.to_string()))?;

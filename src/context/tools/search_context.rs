@@ -3,10 +3,10 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 use crate::vectors::entries::search;
 
 pub const TOOL: ContextTool = ContextTool {
@@ -22,16 +22,16 @@ const MAX_ENTRY_CHARS: usize = 2_000;
 fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
     blocks
         .iter()
-        .filter(|block| block.kind == Kind::Searchable)
+        .filter(|block| block.kind == BlockKind::Searchable)
         .collect()
 }
 
-fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
-    Some(Tool {
+    Some(MemoryTool {
         name: TOOL.name,
         description: format!(
             "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",

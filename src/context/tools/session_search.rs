@@ -3,12 +3,12 @@
 use serde_json::json;
 
 use super::arguments::Arguments;
-use super::{ContextTool, Tool, Toolbox};
+use super::{ContextTool, MemoryTool, Toolbox};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::memory::definition::Definition;
-use crate::search::build::{Asker, advance};
-use crate::search::request::Search;
+use crate::search::build::{BuildScope, advance};
+use crate::search::request::SearchRequest;
 use crate::vectors::events::search;
 
 pub const TOOL: ContextTool = ContextTool {
@@ -24,8 +24,8 @@ const MAX_RESULTS: usize = 8;
 const STILL_INDEXING: &str =
     "(Older conversations are still being indexed: search again later for more.)";
 
-fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<Tool> {
-    toolbox.config.session_search.then(|| Tool {
+fn define(toolbox: &Toolbox<'_>, _: &[Definition]) -> Option<MemoryTool> {
+    toolbox.config.session_search.then(|| MemoryTool {
         name: TOOL.name,
         description: "Search what was said in earlier conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
         parameters: json!({
@@ -42,8 +42,8 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
     let query = arguments.get_text("query")?;
     let db = toolbox.memory.db;
     let only = toolbox.only_session.map(Id::as_str);
-    let progress = advance(db, only.map_or(Asker::Anyone(None), Asker::Only))?;
-    let wanted = Search {
+    let progress = advance(db, only.map_or(BuildScope::Anyone(None), BuildScope::Only))?;
+    let wanted = SearchRequest {
         query,
         session_id: toolbox.only_session,
         limit: MAX_RESULTS,
@@ -51,7 +51,7 @@ async fn run(toolbox: &Toolbox<'_>, _: &[Definition], arguments: &Arguments) -> 
         since_ms: None,
         until_ms: None,
     };
-    let found = search(db, toolbox.memory.outside, &wanted).await?.hits;
+    let found = search(db, toolbox.memory.outbound, &wanted).await?.hits;
     if found.is_empty() {
         return Ok(match progress.is_pending {
             true => format!("Nothing that was said matches. {STILL_INDEXING}"),

@@ -5,13 +5,13 @@
 use serde_json::json;
 
 use super::arguments::{Arguments, mistake};
-use super::{ContextTool, Tool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 use crate::memory::skills::Addition;
-use crate::memory::source::Home;
-use crate::memory::write::{Placement, Text, write};
+use crate::memory::source::BlockHome;
+use crate::memory::write::{NewContent, Placement, write};
 use crate::memory::{entries, skills};
 use crate::vectors;
 
@@ -27,24 +27,24 @@ const MAX_KEY_CHARS: usize = 80;
 /// Whether an append can read what is there.
 fn is_readable(block: &Definition) -> bool {
     match block.home() {
-        Home::Object | Home::Bucket { .. } | Home::BucketPrefix { .. } => true,
-        Home::Service { .. } | Home::Agent { .. } => false,
+        BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
+        BlockHome::Service { .. } | BlockHome::Agent { .. } => false,
     }
 }
 
 fn addressed<'b>(blocks: impl IntoIterator<Item = &'b Definition>) -> Vec<&'b Definition> {
     blocks
         .into_iter()
-        .filter(|block| block.kind != Kind::Readonly)
+        .filter(|block| block.kind != BlockKind::Readonly)
         .collect()
 }
 
-fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
+fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     let blocks = addressed(blocks.iter().filter(|block| toolbox.may_write(block)));
     if blocks.is_empty() {
         return None;
     }
-    Some(Tool {
+    Some(MemoryTool {
         name: TOOL.name,
         description: format!(
             "Write into your memory. In a writable block, `content` replaces the text or is appended to it as a new line; keep within its budget. In a searchable or loadable block it is kept as one entry or document, named by `metadata.title`; the same title again replaces it. Blocks:{}",
@@ -101,10 +101,10 @@ async fn run(
         Some(_) => return Err(mistake("`action` must be \"replace\" or \"append\".")),
     };
     match block.kind {
-        Kind::Searchable => set_entry(toolbox, block, arguments, content, appends).await,
-        Kind::Loadable => set_document(toolbox, block, arguments, content, appends).await,
-        Kind::Readonly | Kind::Writable => {
-            let text = Text {
+        BlockKind::Searchable => set_entry(toolbox, block, arguments, content, appends).await,
+        BlockKind::Loadable => set_document(toolbox, block, arguments, content, appends).await,
+        BlockKind::Readonly | BlockKind::Writable => {
+            let text = NewContent {
                 content,
                 placement: if appends {
                     Placement::AppendedLine

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::arguments::{Arguments, mistake};
 use super::load_context::addressed;
-use super::{ContextTool, Tool, Toolbox, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::skills::loaded;
@@ -15,12 +15,12 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<Tool> {
+fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     let blocks = addressed(blocks);
     if blocks.is_empty() {
         return None;
     }
-    Some(Tool {
+    Some(MemoryTool {
         name: TOOL.name,
         description: "Free the context of a document that you loaded and are done with. It can be loaded again.".to_owned(),
         parameters: json!({

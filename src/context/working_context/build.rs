@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::documents::find_documents;
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
-use super::window::{Placed, close_pairs};
+use super::window::{PlacedMessage, close_pairs};
 use crate::base::action::Role;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
@@ -14,8 +14,8 @@ use crate::base::ids::Id;
 use crate::base::json::JsonObject;
 use crate::base::tokens;
 use crate::memory::skills::loaded::load_context_documents;
-use crate::messages::history::{Item, Start, walk_items};
-use crate::messages::tree::path::Step;
+use crate::messages::history::{PathItem, WalkStart, walk_items};
+use crate::messages::tree::path::WalkStep;
 use crate::models::file::File;
 use crate::models::message::ContextMessage;
 
@@ -37,7 +37,7 @@ pub struct WorkingContext {
 }
 
 /// What a context is built from.
-pub struct Window {
+pub struct ContextWindow {
     /// The event that it ends with; `None`: there is none.
     pub leaf_seq: Option<i64>,
     /// Events, at most.
@@ -60,9 +60,9 @@ impl WorkingContext {
 pub fn build_working_context(
     db: &dyn Database,
     session_id: &Id,
-    window: Window,
+    window: ContextWindow,
 ) -> Result<WorkingContext> {
-    let Window {
+    let ContextWindow {
         leaf_seq,
         limit,
         mut system_instructions,
@@ -71,42 +71,46 @@ pub fn build_working_context(
     let mut items = Vec::new();
     let mut bytes = 0;
     if let Some(leaf_seq) = leaf_seq {
-        let start = Start::At(leaf_seq);
+        let start = WalkStart::At(leaf_seq);
         walk_items(db, session_id, start, limit as i64, &mut |item| {
             bytes += match &item {
-                Item::Event(row) => row.body_bytes(),
-                Item::Summary(overlay) => overlay.summary.len(),
+                PathItem::Event(row) => row.body_bytes(),
+                PathItem::Summary(overlay) => overlay.summary.len(),
             };
             if bytes > MAX_ANSWER_BYTES && !items.is_empty() {
-                return Ok(Step::Stop);
+                return Ok(WalkStep::Stop);
             }
             items.push(item);
             Ok(if items.len() >= limit {
-                Step::Stop
+                WalkStep::Stop
             } else {
-                Step::On
+                WalkStep::On
             })
         })?;
     }
     let leaf_id = match items.first() {
-        Some(Item::Event(row)) => Some(row.id.clone()),
-        Some(Item::Summary(overlay)) => Some(overlay.to_id.clone()),
+        Some(PathItem::Event(row)) => Some(row.id.clone()),
+        Some(PathItem::Summary(overlay)) => Some(overlay.to_id.clone()),
         None => None,
     };
     let mut placed = Vec::new();
     // Each is let go as soon as it is read.
     while let Some(item) = items.pop() {
         let (seq, messages) = match &item {
-            Item::Event(row) => (row.seq, from_row(row)?),
-            Item::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
+            PathItem::Event(row) => (row.seq, from_row(row)?),
+            PathItem::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
         };
-        placed.extend(messages.into_iter().map(|message| Placed { seq, message }));
+        placed.extend(
+            messages
+                .into_iter()
+                .map(|message| PlacedMessage { seq, message }),
+        );
     }
     let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
     placed.extend(
         (next_seq..)
             .zip(added)
-            .map(|(seq, message)| Placed { seq, message }),
+            .map(|(seq, message)| PlacedMessage { seq, message }),
     );
     let mut placed = close_pairs(placed);
     let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::window::Placed;
+use super::window::PlacedMessage;
 use crate::base::action::Role;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
@@ -25,7 +25,7 @@ pub struct Documents {
 
 /// Finds the documents in the window. Must see the messages before they are
 /// shortened: a document is known by being the same to the byte.
-pub fn find_documents(messages: &[Placed], documents: &[LoadedSkill]) -> Documents {
+pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> Documents {
     let mut found = Documents::default();
     if documents.is_empty() {
         return found;
@@ -96,7 +96,7 @@ pub fn find_documents(messages: &[Placed], documents: &[LoadedSkill]) -> Documen
 }
 
 impl Documents {
-    pub fn place(self, messages: &mut [Placed]) {
+    pub fn place(self, messages: &mut [PlacedMessage]) {
         for (place, text) in self.replaced {
             if let Some(placed) = messages.get_mut(place) {
                 placed.message.content = text;
@@ -134,20 +134,20 @@ mod tests {
     use super::*;
     use crate::models::message::ContextMessage;
 
-    fn call(id: &str) -> Placed {
+    fn call(id: &str) -> PlacedMessage {
         let json = format!(
             r#"{{"role":"assistant","toolCalls":[{{"id":"{id}","name":"load_context","arguments":{{"label":"Skills","key":"deploy"}}}}]}}"#
         );
         placed(serde_json::from_str(&json).unwrap())
     }
 
-    fn answer(id: &str, content: &str) -> Placed {
+    fn answer(id: &str, content: &str) -> PlacedMessage {
         let json = serde_json::json!({"role": "tool", "content": content, "toolCallId": id});
         placed(serde_json::from_value(json).unwrap())
     }
 
-    fn placed(message: ContextMessage) -> Placed {
-        Placed { seq: 1, message }
+    fn placed(message: ContextMessage) -> PlacedMessage {
+        PlacedMessage { seq: 1, message }
     }
 
     fn document(content: Option<&str>) -> LoadedSkill {
@@ -158,7 +158,10 @@ mod tests {
         }
     }
 
-    fn arranged(mut messages: Vec<Placed>, document: LoadedSkill) -> (Vec<String>, Vec<String>) {
+    fn arranged(
+        mut messages: Vec<PlacedMessage>,
+        document: LoadedSkill,
+    ) -> (Vec<String>, Vec<String>) {
         let mut documents = find_documents(&messages, &[document]);
         let instructions = std::mem::take(&mut documents.instructions);
         documents.place(&mut messages);

@@ -6,7 +6,7 @@
 //! between two steps the prefix is the same to the byte. The line goes by `seq`,
 //! not by the place in the window, which slides.
 
-use super::window::Placed;
+use super::window::PlacedMessage;
 use crate::base::action::Role;
 
 /// The newest messages, which are never shortened.
@@ -19,7 +19,7 @@ const MAX_TEXT_CHARS: usize = 10_000;
 /// Events between two moves of the line.
 const STEP: i64 = 8;
 
-pub fn shorten_older(messages: &mut [Placed]) {
+pub fn shorten_older(messages: &mut [PlacedMessage]) {
     let Some(newest_older) = messages.len().checked_sub(KEPT_MESSAGES + 1) else {
         return;
     };
@@ -58,15 +58,15 @@ mod tests {
     use super::*;
     use crate::models::message::ContextMessage;
 
-    fn placed(seq: i64, role: Role, length: usize) -> Placed {
-        Placed {
+    fn placed(seq: i64, role: Role, length: usize) -> PlacedMessage {
+        PlacedMessage {
             seq,
             message: ContextMessage::plain(role, "é".repeat(length)),
         }
     }
 
     fn shortened(count: i64) -> Vec<String> {
-        let mut messages: Vec<Placed> = (1..=count)
+        let mut messages: Vec<PlacedMessage> = (1..=count)
             .map(|seq| placed(seq, Role::Tool, 501))
             .collect();
         shorten_older(&mut messages);

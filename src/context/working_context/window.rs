@@ -12,17 +12,17 @@ const CUT_OFF: &str =
     "The tool did not answer: the turn was cut off before its result was recorded.";
 
 /// A message and the `seq` of the event that it comes from.
-pub struct Placed {
+pub struct PlacedMessage {
     pub seq: i64,
     pub message: ContextMessage,
 }
 
 /// Drops results whose call isn't in the window or was answered already, and
 /// closes every call that has no result right after its message.
-pub fn close_pairs(messages: Vec<Placed>) -> Vec<Placed> {
-    let mut closed: Vec<Placed> = Vec::with_capacity(messages.len());
+pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
+    let mut closed: Vec<PlacedMessage> = Vec::with_capacity(messages.len());
     // Calls of the last message that called, not answered yet.
-    let mut open: Vec<(String, Placed)> = Vec::new();
+    let mut open: Vec<(String, PlacedMessage)> = Vec::new();
     let mut called: HashSet<String> = HashSet::new();
     for placed in messages {
         if placed.message.role == Role::Tool {
@@ -50,8 +50,8 @@ pub fn close_pairs(messages: Vec<Placed>) -> Vec<Placed> {
     closed
 }
 
-fn stand_in(seq: i64, call: &crate::log::tool::ToolCall) -> Placed {
-    Placed {
+fn stand_in(seq: i64, call: &crate::log::tool::ToolCall) -> PlacedMessage {
+    PlacedMessage {
         seq,
         message: ContextMessage {
             tool_call_id: Some(call.id.clone()),
@@ -87,7 +87,7 @@ mod tests {
                     r#"{{"role":"tool","content":"r","toolCallId":"{ids}","toolName":"t"}}"#
                 ),
             };
-            Placed {
+            PlacedMessage {
                 seq: seq as i64,
                 message: serde_json::from_str(&json).unwrap(),
             }

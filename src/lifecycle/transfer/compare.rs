@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use super::export::Export;
-use super::lines::{EndLine, Kind, Line};
-use super::rights::Sender;
+use super::lines::{EndLine, LineHead, LineKind};
+use super::rights::ImportSender;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -27,7 +27,7 @@ const ADDRESS: [&str; 2] = ["id", "agentId"];
 const PROMPT_LINE: &str = "{\"type\":\"prompt\"";
 
 impl Comparing {
-    pub fn begin(db: &dyn Database, sender: &Sender, line: &[u8]) -> Result<Self> {
+    pub fn begin(db: &dyn Database, sender: &ImportSender, line: &[u8]) -> Result<Self> {
         let session_id = &sender.session_id;
         let mut comparing = Self {
             export: Export::begin(db, session_id)?,
@@ -53,8 +53,8 @@ impl Comparing {
     /// Gives the number of events, once the last line was found the same.
     pub fn take(&mut self, db: &dyn Database, line: &[u8]) -> Result<Option<i64>> {
         // Whatever is there: a broken line is told as one.
-        let Line { kind } = json::parse(line)?;
-        if kind == Kind::Prompt && !self.takes_prompts {
+        let LineHead { kind } = json::parse(line)?;
+        if kind == LineKind::Prompt && !self.takes_prompts {
             return Ok(None);
         }
         let is_same = self
@@ -64,7 +64,7 @@ impl Comparing {
             return Err(self.differs());
         }
         match kind {
-            Kind::End => json::parse::<EndLine>(line).map(|end| Some(end.events.0)),
+            LineKind::End => json::parse::<EndLine>(line).map(|end| Some(end.events.0)),
             _ => Ok(None),
         }
     }

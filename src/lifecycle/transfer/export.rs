@@ -10,21 +10,21 @@ use crate::lifecycle::transfer::PAGE_BYTES;
 use serde_json::value::RawValue;
 
 use super::lines::{
-    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, Kind, SessionLine, SettingsPart, Usage,
-    count, render, render_within,
+    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, LineKind, SessionLine, SessionLineUsage,
+    SettingsPart, count, render, render_within,
 };
 use super::memory::export::MemoryExport;
 use crate::base::columns::{FromRow, find, find_value, load};
-use crate::base::database::{Database, Row, Value, find_row};
+use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::Count;
 use crate::context::compaction::journal::load_journal;
-use crate::context::compaction::settings::Own;
+use crate::context::compaction::settings::OwnSettings;
 use crate::log::find::find_seqs;
 use crate::log::row::ShortRow;
 use crate::log::sessions::ACTIVE_AT;
-use crate::log::tip::{Tip, get_tip};
+use crate::log::tip::{LogTip, get_tip};
 use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
@@ -33,13 +33,13 @@ use crate::messages::tree::path::PathRow;
 const LINE_ROOM_BYTES: usize = 2 << 10;
 
 /// Rows that one statement reads. With bodies of at most `INLINE_BYTES` each, 8 MiB.
-const MAX_BITE: i64 = 128;
+const MAX_BATCH: i64 = 128;
 
 /// Entries of the feed that one statement reads; they are small.
-const CHANGES_BITE: i64 = 1000;
+const CHANGES_BATCH: i64 = 1000;
 
 /// What is to be written next.
-enum Section {
+enum ExportSection {
     Session(String),
     Events { after_seq: i64 },
     Compactions,
@@ -57,7 +57,7 @@ pub struct Export {
     last_seq: i64,
     last_cursor: i64,
     chosen_leaf: Option<Id>,
-    section: Section,
+    section: ExportSection,
     bite: i64,
     events: i64,
 }
@@ -84,53 +84,53 @@ impl Export {
             last_seq: tip.newest_seq,
             last_cursor: last_cursor.flatten().unwrap_or(0),
             chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
-            section: Section::Session(render(&session)?),
-            bite: MAX_BITE,
+            section: ExportSection::Session(render(&session)?),
+            bite: MAX_BATCH,
             events: 0,
         })
     }
 
     /// The next lines, about [`PAGE_BYTES`] of them; `None` after the last.
     pub fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
-        if matches!(self.section, Section::Done) {
+        if matches!(self.section, ExportSection::Done) {
             return Ok(None);
         }
         self.check_session(db)?;
         let mut page = String::new();
         while page.len() < PAGE_BYTES {
             match &mut self.section {
-                Section::Session(line) => {
+                ExportSection::Session(line) => {
                     page.push_str(line);
-                    self.section = Section::Events { after_seq: 0 };
+                    self.section = ExportSection::Events { after_seq: 0 };
                 }
-                Section::Events { after_seq } => {
+                ExportSection::Events { after_seq } => {
                     let after_seq = *after_seq;
                     self.section = match self.add_events(db, after_seq, &mut page)? {
-                        Some(after_seq) => Section::Events { after_seq },
-                        None => Section::Compactions,
+                        Some(after_seq) => ExportSection::Events { after_seq },
+                        None => ExportSection::Compactions,
                     };
                 }
-                Section::Compactions => {
+                ExportSection::Compactions => {
                     self.add_compactions(db, &mut page)?;
-                    self.section = Section::Changes { after_cursor: 0 };
+                    self.section = ExportSection::Changes { after_cursor: 0 };
                 }
-                Section::Changes { after_cursor } => {
+                ExportSection::Changes { after_cursor } => {
                     let after_cursor = *after_cursor;
                     self.section = match self.add_changes(db, after_cursor, &mut page)? {
-                        Some(after_cursor) => Section::Changes { after_cursor },
-                        None => Section::Memory(MemoryExport::default()),
+                        Some(after_cursor) => ExportSection::Changes { after_cursor },
+                        None => ExportSection::Memory(MemoryExport::default()),
                     };
                 }
-                Section::Memory(memory) => {
+                ExportSection::Memory(memory) => {
                     if !memory.add(db, &self.session_id, &mut page)? {
-                        self.section = Section::End;
+                        self.section = ExportSection::End;
                     }
                 }
-                Section::End => {
+                ExportSection::End => {
                     page.push_str(&self.end(db)?);
-                    self.section = Section::Done;
+                    self.section = ExportSection::Done;
                 }
-                Section::Done => break,
+                ExportSection::Done => break,
             }
         }
         Ok(Some(page))
@@ -142,7 +142,7 @@ impl Export {
                     WHERE id = ?1
                       AND number = ?2
                       AND created_at = ?3";
-        let params: [Value; 3] = [
+        let params: [SqlValue; 3] = [
             self.session_id.as_str().into(),
             self.number.into(),
             self.created_at.into(),
@@ -170,7 +170,7 @@ impl Export {
               LIMIT ?4",
             ExportedRow::columns()
         );
-        let params: [Value; 4] = [
+        let params: [SqlValue; 4] = [
             self.session_id.as_str().into(),
             after_seq.into(),
             self.last_seq.into(),
@@ -193,7 +193,7 @@ impl Export {
         }
         let has_more = added < rows.len() || rows.len() as i64 == self.bite;
         // Where few fill a page, more would be read in vain.
-        self.bite = (added as i64 * 2).clamp(1, MAX_BITE);
+        self.bite = (added as i64 * 2).clamp(1, MAX_BATCH);
         match rows.get(added.saturating_sub(1)) {
             Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
             _ => Ok(None),
@@ -218,7 +218,7 @@ impl Export {
         let bytes =
             LINE_ROOM_BYTES + event.content.len() + bodies.map(length).iter().sum::<usize>();
         let out = EventOut {
-            kind: Kind::Event,
+            kind: LineKind::Event,
             seq: event.seq,
             id: &event.id,
             parent_id: row.parent_id,
@@ -245,7 +245,7 @@ impl Export {
             }
             let id = |id: &str| Id::parse(id.to_owned()).map_err(Error::storage);
             page.push_str(&render(&CompactionLine {
-                kind: Kind::Compaction,
+                kind: LineKind::Compaction,
                 id: id(&overlay.id)?,
                 from_id: id(&overlay.from_id)?,
                 to_id: id(&overlay.to_id)?,
@@ -265,11 +265,11 @@ impl Export {
         after_cursor: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let params: [Value; 4] = [
+        let params: [SqlValue; 4] = [
             self.session_id.as_str().into(),
             after_cursor.into(),
             self.last_cursor.into(),
-            CHANGES_BITE.into(),
+            CHANGES_BATCH.into(),
         ];
         let rows: Vec<ChangeRow> = load(
             db,
@@ -285,11 +285,11 @@ impl Export {
             ),
             &params,
         )?;
-        let is_full = rows.len() as i64 == CHANGES_BITE;
+        let is_full = rows.len() as i64 == CHANGES_BATCH;
         let last_cursor = rows.last().map(|row| row.cursor).filter(|_| is_full);
         for row in rows {
             page.push_str(&render(&ChangeLine {
-                kind: Kind::Change,
+                kind: LineKind::Change,
                 cursor: count(row.cursor),
                 change: row.kind,
                 id: row.id.and_then(|id| Id::parse(id).ok()),
@@ -308,7 +308,7 @@ impl Export {
             _ => None,
         };
         render(&EndLine {
-            kind: Kind::End,
+            kind: LineKind::End,
             events: Count(self.events),
             leaf_id: chosen,
         })
@@ -424,8 +424,8 @@ impl FromRow<'_> for SessionRow {
             input_tokens: row.integer(7)?,
             output_tokens: row.integer(8)?,
             cost: match row.0.get(9) {
-                Some(Value::Real(cost)) => *cost,
-                Some(Value::Integer(cost)) => *cost as f64,
+                Some(SqlValue::Real(cost)) => *cost,
+                Some(SqlValue::Integer(cost)) => *cost as f64,
                 _ => 0.0,
             },
             cached_input_tokens: row.integer(10)?,
@@ -433,7 +433,7 @@ impl FromRow<'_> for SessionRow {
     }
 }
 
-fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, SessionLine)> {
+fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64, SessionLine)> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_sessions AS s
@@ -444,7 +444,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     let damaged = |what: &'static str| move |_| Error::corrupt_row(session_id.as_str(), what);
     let line = SessionLine {
-        kind: Kind::Session,
+        kind: LineKind::Session,
         format: Count(FORMAT),
         id: session_id.clone(),
         agent_id: row.agent_id,
@@ -458,7 +458,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
             .map_err(damaged("metadata"))?,
         created_at: count(row.created_at),
         updated_at: count(row.active_at),
-        usage: Usage {
+        usage: SessionLineUsage {
             input_tokens: count(row.input_tokens),
             output_tokens: count(row.output_tokens),
             cost: serde_json::value::to_raw_value(&row.cost).map_err(damaged("usage"))?,
@@ -467,7 +467,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &Tip) -> Result<(i64, S
         // Also where the newest events are deleted before their page is read.
         seq_floor: count(tip.last_seq()),
         compaction: Some(load_journal(db, session_id)?.settings)
-            .filter(|own| *own != Own::default())
+            .filter(|own| *own != OwnSettings::default())
             .map(SettingsPart::from),
     };
     Ok((row.number, line))

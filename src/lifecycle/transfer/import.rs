@@ -5,13 +5,15 @@
 //! Importing what is there already changes nothing: the lines are compared with
 //! those that an export would write now.
 
-use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
+use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
 
 use super::compare::{Comparing, already_exists};
-use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, Line, SessionLine};
-use super::rights::{Sender, permit_export};
-use super::writing::Writing;
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventLine, LineHead, LineKind, SessionLine,
+};
+use super::rights::{ImportSender, permit_export};
+use super::writing::ImportWriter;
 use super::{MAX_FILE_BYTES, MAX_LINE_BYTES};
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
@@ -40,21 +42,21 @@ pub struct Imported {
     pub left_out: Vec<LeftOut>,
 }
 
-enum State {
+enum ImportState {
     Empty,
-    Writing(Box<Writing>),
+    Writing(Box<ImportWriter>),
     Comparing(Box<Comparing>),
-    Ended(Ending),
+    Ended(ImportEnding),
 }
 
-enum Ending {
-    Written(Box<Writing>, EndLine),
+enum ImportEnding {
+    Written(Box<ImportWriter>, EndLine),
     Same(i64),
 }
 
 pub struct Import {
-    target: Target,
-    state: State,
+    target: ImportTarget,
+    state: ImportState,
     /// The line that hasn't ended yet.
     line: Vec<u8>,
     line_number: u64,
@@ -62,10 +64,10 @@ pub struct Import {
 }
 
 impl Import {
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: ImportTarget) -> Self {
         Self {
             target,
-            state: State::Empty,
+            state: ImportState::Empty,
             line: Vec::new(),
             line_number: 1,
             received: 0,
@@ -91,11 +93,12 @@ impl Import {
 
     /// Throws away what was written: its sender is gone.
     pub fn give_up(&mut self, db: &dyn Database) -> Result<()> {
-        match std::mem::replace(&mut self.state, State::Empty) {
-            State::Writing(writing) | State::Ended(Ending::Written(writing, _)) => {
-                writing.abandon(db)
-            }
-            State::Empty | State::Comparing(_) | State::Ended(Ending::Same(_)) => Ok(()),
+        match std::mem::replace(&mut self.state, ImportState::Empty) {
+            ImportState::Writing(writing)
+            | ImportState::Ended(ImportEnding::Written(writing, _)) => writing.abandon(db),
+            ImportState::Empty
+            | ImportState::Comparing(_)
+            | ImportState::Ended(ImportEnding::Same(_)) => Ok(()),
         }
     }
 
@@ -149,31 +152,31 @@ impl Import {
         if line.trim_ascii().is_empty() {
             return Ok(());
         }
-        let state = std::mem::replace(&mut self.state, State::Empty);
+        let state = std::mem::replace(&mut self.state, ImportState::Empty);
         let next = match state {
-            State::Empty => self
+            ImportState::Empty => self
                 .begin(db, host, &line)
                 .map_err(|e| at_line(line_number, e)),
-            State::Comparing(mut comparing) => comparing
+            ImportState::Comparing(mut comparing) => comparing
                 .take(db, &line)
                 .map(|events| match events {
-                    Some(events) => State::Ended(Ending::Same(events)),
-                    None => State::Comparing(comparing),
+                    Some(events) => ImportState::Ended(ImportEnding::Same(events)),
+                    None => ImportState::Comparing(comparing),
                 })
                 .map_err(|error| at_line(line_number, error)),
-            State::Writing(mut writing) => {
+            ImportState::Writing(mut writing) => {
                 match take_line_of(&mut writing, db, host, line, line_number) {
-                    Ok(Some(end)) => Ok(State::Ended(Ending::Written(writing, end))),
-                    Ok(None) => Ok(State::Writing(writing)),
+                    Ok(Some(end)) => Ok(ImportState::Ended(ImportEnding::Written(writing, end))),
+                    Ok(None) => Ok(ImportState::Writing(writing)),
                     Err(error) => {
                         // Kept, so that what it wrote can be thrown away.
-                        self.state = State::Writing(writing);
+                        self.state = ImportState::Writing(writing);
                         Err(error)
                     }
                 }
             }
-            State::Ended(ending) => {
-                self.state = State::Ended(ending);
+            ImportState::Ended(ending) => {
+                self.state = ImportState::Ended(ending);
                 let error = Error::invalid("type", "Nothing may follow the `end` line.");
                 Err(at_line(line_number, error))
             }
@@ -182,9 +185,9 @@ impl Import {
         Ok(())
     }
 
-    fn begin(&self, db: &dyn Database, host: &dyn Host, line: &[u8]) -> Result<State> {
+    fn begin(&self, db: &dyn Database, host: &dyn Host, line: &[u8]) -> Result<ImportState> {
         let kind = kind_of(line)?;
-        if kind != Kind::Session {
+        if kind != LineKind::Session {
             return Err(Error::invalid(
                 "type",
                 "The first line must be the `session` line, as an export writes it.",
@@ -195,10 +198,10 @@ impl Import {
         if session_exists(db, self.target.session_id())? {
             check_repeat(db, &self.target.sender)?;
             let comparing = Comparing::begin(db, &self.target.sender, line)?;
-            return Ok(State::Comparing(Box::new(comparing)));
+            return Ok(ImportState::Comparing(Box::new(comparing)));
         }
-        let writing = Writing::begin(db, host, &self.target, session)?;
-        Ok(State::Writing(Box::new(writing)))
+        let writing = ImportWriter::begin(db, host, &self.target, session)?;
+        Ok(ImportState::Writing(Box::new(writing)))
     }
 
     fn take_end(&mut self, db: &dyn Database, host: &dyn Host) -> Result<Imported> {
@@ -208,16 +211,16 @@ impl Import {
             "The file ends before its `end` line: it was cut off. Export the session again, or send the whole of it.",
         );
         let (events, imported, left_out) = match &mut self.state {
-            State::Ended(Ending::Same(events)) => (*events, 0, Vec::new()),
-            State::Ended(Ending::Written(writing, end)) => {
+            ImportState::Ended(ImportEnding::Same(events)) => (*events, 0, Vec::new()),
+            ImportState::Ended(ImportEnding::Written(writing, end)) => {
                 let events = writing.finish(db, host, end)?;
                 (events, events, writing.left_out())
             }
-            State::Empty | State::Writing(_) | State::Comparing(_) => {
+            ImportState::Empty | ImportState::Writing(_) | ImportState::Comparing(_) => {
                 return Err(at_line(self.line_number - 1, cut_off));
             }
         };
-        self.state = State::Empty;
+        self.state = ImportState::Empty;
         Ok(Imported {
             session_id: self.target.session_id().clone(),
             events,
@@ -230,7 +233,7 @@ impl Import {
 
 /// Gives the `end` line, when it is that one.
 fn take_line_of(
-    writing: &mut Writing,
+    writing: &mut ImportWriter,
     db: &dyn Database,
     host: &dyn Host,
     line: Vec<u8>,
@@ -240,37 +243,40 @@ fn take_line_of(
     let kind = kind_of(&line).map_err(here)?;
     writing.take_kind(kind).map_err(here)?;
     match kind {
-        Kind::Event => {
+        LineKind::Event => {
             let event: EventLine = json::parse(&line).map_err(here)?;
             drop(line);
             writing.add_event(db, host, event, line_number)?;
         }
-        Kind::Compaction => {
+        LineKind::Compaction => {
             let compaction: CompactionLine = json::parse(&line).map_err(here)?;
             writing
                 .add_compaction(db, host, &compaction)
                 .map_err(here)?;
         }
-        Kind::Change => {
+        LineKind::Change => {
             let change: ChangeLine = json::parse(&line).map_err(here)?;
             writing.add_change(db, host, change, line_number)?;
         }
-        Kind::Block | Kind::Version | Kind::Entry | Kind::Skill | Kind::Loaded | Kind::Prompt => {
-            writing.add_memory(db, host, kind, &line, line_number)?
-        }
-        Kind::End => {
+        LineKind::Block
+        | LineKind::Version
+        | LineKind::Entry
+        | LineKind::Skill
+        | LineKind::Loaded
+        | LineKind::Prompt => writing.add_memory(db, host, kind, &line, line_number)?,
+        LineKind::End => {
             let end: EndLine = json::parse(&line).map_err(here)?;
             writing.check_end(db, host, &end, line_number)?;
             return Ok(Some(end));
         }
-        Kind::Session => {
+        LineKind::Session => {
             let error = Error::invalid(
                 "type",
                 "A file holds one session, and so one `session` line.",
             );
             return Err(here(error));
         }
-        Kind::Error => {
+        LineKind::Error => {
             let error = Error::invalid(
                 "type",
                 "The export that wrote this file failed here. Export the session again.",
@@ -283,11 +289,11 @@ fn take_line_of(
 
 /// Whether an import into a session that is there may go on, as the repetition of
 /// one: for who may read the session. Nobody else learns by it what the session says.
-pub fn check_repeat(db: &dyn Database, sender: &Sender) -> Result<()> {
+pub fn check_repeat(db: &dyn Database, sender: &ImportSender) -> Result<()> {
     permit_export(db, &sender.caller, &sender.session_id)
         .map_err(|_| already_exists(&sender.session_id))
 }
 
-fn kind_of(line: &[u8]) -> Result<Kind> {
-    json::parse::<Line>(line).map(|line| line.kind)
+fn kind_of(line: &[u8]) -> Result<LineKind> {
+    json::parse::<LineHead>(line).map(|line| line.kind)
 }

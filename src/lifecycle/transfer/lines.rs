@@ -20,7 +20,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
-use crate::context::compaction::settings::Own;
+use crate::context::compaction::settings::OwnSettings;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall};
 
@@ -29,7 +29,7 @@ pub const FORMAT: i64 = 1;
 /// In the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum LineKind {
     Session,
     Event,
     Compaction,
@@ -51,37 +51,37 @@ pub enum Kind {
     Error,
 }
 
-impl Kind {
+impl LineKind {
     pub fn name(self) -> &'static str {
         match self {
-            Kind::Session => "session",
-            Kind::Event => "event",
-            Kind::Compaction => "compaction",
-            Kind::Change => "change",
-            Kind::Block => "block",
-            Kind::Version => "version",
-            Kind::Entry => "entry",
-            Kind::Skill => "skill",
-            Kind::Loaded => "loaded",
-            Kind::Prompt => "prompt",
-            Kind::End => "end",
-            Kind::Error => "error",
+            LineKind::Session => "session",
+            LineKind::Event => "event",
+            LineKind::Compaction => "compaction",
+            LineKind::Change => "change",
+            LineKind::Block => "block",
+            LineKind::Version => "version",
+            LineKind::Entry => "entry",
+            LineKind::Skill => "skill",
+            LineKind::Loaded => "loaded",
+            LineKind::Prompt => "prompt",
+            LineKind::End => "end",
+            LineKind::Error => "error",
         }
     }
 }
 
 /// The first look at a line.
 #[derive(Deserialize)]
-pub struct Line {
+pub struct LineHead {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
 }
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionLine {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
     pub format: Count,
     /// Where it was exported; an import goes by its address.
     pub id: Id,
@@ -91,7 +91,7 @@ pub struct SessionLine {
     pub metadata: Option<JsonObject>,
     pub created_at: Count,
     pub updated_at: Count,
-    pub usage: Usage,
+    pub usage: SessionLineUsage,
     /// No new event gets this `seq` or a lower one.
     pub seq_floor: Count,
     /// Settings of its own, where it has any.
@@ -119,8 +119,8 @@ pub struct SettingsPart {
     min_tail_messages: Option<Count>,
 }
 
-impl From<Own> for SettingsPart {
-    fn from(own: Own) -> Self {
+impl From<OwnSettings> for SettingsPart {
+    fn from(own: OwnSettings) -> Self {
         Self {
             compact_after: own.compact_after.map(|tokens| tokens.map(count)),
             protect_head: own.protect_head.map(count),
@@ -132,9 +132,9 @@ impl From<Own> for SettingsPart {
 
 impl SettingsPart {
     /// As `configureCompaction` would take it.
-    pub fn settings(self) -> Result<Own> {
+    pub fn settings(self) -> Result<OwnSettings> {
         let number = |count: Option<Count>| count.map(|count| count.0);
-        let own = Own {
+        let own = OwnSettings {
             compact_after: self.compact_after.map(number),
             protect_head: number(self.protect_head),
             tail_token_budget: number(self.tail_token_budget),
@@ -147,7 +147,7 @@ impl SettingsPart {
 
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Usage {
+pub struct SessionLineUsage {
     pub input_tokens: Count,
     pub output_tokens: Count,
     /// As text: read as a double of ours it could lose its last bit.
@@ -196,7 +196,7 @@ impl SessionLine {
 #[serde(rename_all = "camelCase")]
 pub struct EventOut<'a> {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
     pub seq: i64,
     pub id: &'a str,
     pub parent_id: Option<&'a str>,
@@ -302,7 +302,7 @@ fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompactionLine {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
     pub id: Id,
     pub from_id: Id,
     pub to_id: Id,
@@ -317,7 +317,7 @@ pub struct CompactionLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeLine {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
     pub cursor: Count,
     pub change: String,
     pub id: Option<Id>,
@@ -328,7 +328,7 @@ pub struct ChangeLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EndLine {
     #[serde(rename = "type")]
-    pub kind: Kind,
+    pub kind: LineKind,
     pub events: Count,
     /// The branch that was chosen, if one is; `null`: the newest event's.
     pub leaf_id: Option<Id>,

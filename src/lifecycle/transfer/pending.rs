@@ -5,20 +5,20 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
 use crate::log::event::{MessageText, NewEvent};
-use crate::log::media::Cut;
+use crate::log::media::StrippedText;
 use crate::log::write::NewRow;
-use crate::messages::parse::{Source, parse_message, without_reserved};
+use crate::messages::parse::{MessageSource, parse_message, without_reserved};
 
 /// How the lines of one sender are read.
-pub struct Reading<'a> {
-    pub source: Source,
+pub struct LineRules<'a> {
+    pub source: MessageSource,
     pub reserved_keys: &'a [String],
     /// What becomes of a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
 }
 
 /// An event that waits for its batch.
-pub struct Pending {
+pub struct PendingEvent {
     pub line_number: u64,
     pub seq: i64,
     pub id: Id,
@@ -30,9 +30,9 @@ pub struct Pending {
     written_at: i64,
 }
 
-impl Pending {
+impl PendingEvent {
     /// Parses what the line says, as the doors of messages and of events do.
-    pub fn from_line(line: EventLine, line_number: u64, reading: &Reading<'_>) -> Result<Self> {
+    pub fn from_line(line: EventLine, line_number: u64, reading: &LineRules<'_>) -> Result<Self> {
         let mut event = NewEvent::new(line.action);
         event.content = line.content;
         event.tool_calls = line.tool_calls;
@@ -40,10 +40,10 @@ impl Pending {
         event.tool_name = line.tool_name;
         event.is_error = line.is_error;
         event.metadata = match reading.source {
-            Source::Client => line
+            MessageSource::Client => line
                 .metadata
                 .and_then(|metadata| without_reserved(&metadata, reading.reserved_keys)),
-            Source::Server => line.metadata,
+            MessageSource::Server => line.metadata,
         };
         if let Some(message) = line.message {
             let parsed = parse_message(&message, reading.source, reading.reserved_keys)?;
@@ -89,7 +89,7 @@ impl Pending {
 
     pub fn to_row<'a>(
         &'a self,
-        cut: Option<&'a Cut<'a>>,
+        cut: Option<&'a StrippedText<'a>>,
         parent_seq: i64,
         newest_seq: i64,
     ) -> NewRow<'a> {

@@ -5,27 +5,27 @@
 //! operation writes what a line says (a frozen prompt, where a block lives), it
 //! counts only for the secret's holder who says that they trust the file.
 
-use crate::access::{Caller, Rule, Touches, permit, permit_voice};
+use crate::access::{AccessRule, Caller, Effect, permit, permit_voice};
 use crate::base::action::Action;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
-use crate::messages::parse::Source;
+use crate::messages::parse::MessageSource;
 use crate::store::tables::find_readers;
 
 /// On whose behalf a file is taken, and into which session.
 #[derive(Clone)]
-pub struct Sender {
+pub struct ImportSender {
     pub session_id: Id,
     pub caller: Caller,
     /// They said that they trust the file: `?allowSources=true`.
     pub allows_sources: bool,
 }
 
-impl Sender {
+impl ImportSender {
     /// Whether they may do what every one of these operations does.
-    pub fn check(&self, rules: &[Rule]) -> Result<()> {
+    pub fn check(&self, rules: &[AccessRule]) -> Result<()> {
         let session_id = Some(&self.session_id);
         rules
             .iter()
@@ -33,7 +33,7 @@ impl Sender {
     }
 
     /// Whether they may do what one of these operations does.
-    pub fn check_any(&self, rules: &[Rule]) -> Result<()> {
+    pub fn check_any(&self, rules: &[AccessRule]) -> Result<()> {
         let mut refused = Ok(());
         for rule in rules {
             refused = self.check(std::slice::from_ref(rule));
@@ -51,10 +51,10 @@ impl Sender {
 
     /// As whom messages are read: who may not say what the agent said may not say
     /// what only a server knows either.
-    pub fn source(&self) -> Source {
+    pub fn source(&self) -> MessageSource {
         match self.caller.may_write_agent_messages() {
-            true => Source::Server,
-            false => Source::Client,
+            true => MessageSource::Server,
+            false => MessageSource::Client,
         }
     }
 
@@ -100,7 +100,7 @@ pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Res
         return Ok(());
     }
     for reader in find_readers(db, session_id)? {
-        permit(caller, rule(reader, Touches::Nothing), Some(session_id))?;
+        permit(caller, rule(reader, Effect::Nothing), Some(session_id))?;
     }
     Ok(())
 }

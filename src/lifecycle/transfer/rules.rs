@@ -1,43 +1,43 @@
 //! The operations that write, or show, as much as a line of a file.
 
-use crate::access::{Needs, Rule, Touches};
+use crate::access::{AccessRule, Effect, Needs};
 
-pub const fn rule(operation: &'static str, touches: Touches) -> Rule {
-    Rule {
+pub const fn rule(operation: &'static str, effect: Effect) -> AccessRule {
+    AccessRule {
         operation,
         needs: Needs::Session,
-        touches,
+        effect,
     }
 }
 
-pub const GET_SESSION: Rule = rule("getSession", Touches::Nothing);
+pub const GET_SESSION: AccessRule = rule("getSession", Effect::Nothing);
 
-pub const LOAD_EVENTS: Rule = rule("loadEvents", Touches::Nothing);
+pub const LOAD_EVENTS: AccessRule = rule("loadEvents", Effect::Nothing);
 
-pub const ADD_USAGE: Rule = rule("addUsage", Touches::Session);
+pub const ADD_USAGE: AccessRule = rule("addUsage", Effect::Session);
 
-pub const SET_LEAF: Rule = rule("setLeaf", Touches::Session);
+pub const SET_LEAF: AccessRule = rule("setLeaf", Effect::Session);
 
-pub const DELETE_EVENTS: Rule = rule("deleteEvents", Touches::Session);
+pub const DELETE_EVENTS: AccessRule = rule("deleteEvents", Effect::Session);
 
-pub const DELETE_MESSAGES: Rule = rule("deleteMessages", Touches::Session);
+pub const DELETE_MESSAGES: AccessRule = rule("deleteMessages", Effect::Session);
 
-pub const CLEAR_MESSAGES: Rule = rule("clearMessages", Touches::Session);
+pub const CLEAR_MESSAGES: AccessRule = rule("clearMessages", Effect::Session);
 
-pub const UPDATE_MESSAGE: Rule = rule("updateMessage", Touches::Messages);
+pub const UPDATE_MESSAGE: AccessRule = rule("updateMessage", Effect::Messages);
 
-pub const ADD_COMPACTION: Rule = rule("addCompaction", Touches::Prompts);
+pub const ADD_COMPACTION: AccessRule = rule("addCompaction", Effect::Prompts);
 
-pub const CONFIGURE_COMPACTION: Rule = rule("configureCompaction", Touches::Prompts);
+pub const CONFIGURE_COMPACTION: AccessRule = rule("configureCompaction", Effect::Prompts);
 
-pub const DEFINE_BLOCK: Rule = rule("defineBlock", Touches::Prompts);
+pub const DEFINE_BLOCK: AccessRule = rule("defineBlock", Effect::Prompts);
 
-pub const SET_BLOCK: Rule = rule("setBlock", Touches::Prompts);
+pub const SET_BLOCK: AccessRule = rule("setBlock", Effect::Prompts);
 
-pub const SET_ENTRY: Rule = rule("setEntry", Touches::Prompts);
+pub const SET_ENTRY: AccessRule = rule("setEntry", Effect::Prompts);
 
-pub const PUT_SKILL: Rule = rule("putSkill", Touches::Prompts);
+pub const PUT_SKILL: AccessRule = rule("putSkill", Effect::Prompts);
 
-pub const LOAD_SKILL: Rule = rule("loadSkill", Touches::Prompts);
+pub const LOAD_SKILL: AccessRule = rule("loadSkill", Effect::Prompts);
 
-pub const CALL_TOOL: Rule = rule("callTool", Touches::Prompts);
+pub const CALL_TOOL: AccessRule = rule("callTool", Effect::Prompts);

@@ -2,13 +2,13 @@
 
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
-use crate::lifecycle::transfer::rights::Sender;
+use crate::lifecycle::transfer::rights::ImportSender;
 use serde::Serialize;
 
 /// Where an import goes, and on whose behalf.
 #[derive(Clone)]
-pub struct Target {
-    pub sender: Sender,
+pub struct ImportTarget {
+    pub sender: ImportSender,
     pub agent: String,
 }
 
@@ -32,7 +32,7 @@ pub fn at_line(number: u64, error: Error) -> Error {
     .with("line", number)
 }
 
-impl Target {
+impl ImportTarget {
     pub fn session_id(&self) -> &Id {
         &self.sender.session_id
     }

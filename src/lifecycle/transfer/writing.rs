@@ -8,11 +8,11 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, Kind, SessionLine, count};
+use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, LineKind, SessionLine, count};
 use super::memory::import::MemoryImport;
-use super::pending::{Pending, Reading};
-use super::rights::Sender;
-use crate::access::Rule;
+use super::pending::{LineRules, PendingEvent};
+use super::rights::ImportSender;
+use crate::access::AccessRule;
 
 use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -25,9 +25,9 @@ use crate::lifecycle::transfer::rules::{
     ADD_COMPACTION, ADD_USAGE, CLEAR_MESSAGES, CONFIGURE_COMPACTION, DELETE_EVENTS,
     DELETE_MESSAGES, SET_LEAF, UPDATE_MESSAGE,
 };
-use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
+use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::log::find::find_seqs;
-use crate::log::media::{self, Cut};
+use crate::log::media::{self, StrippedText};
 use crate::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
 use crate::log::write::write_rows;
 use crate::messages::tree::overlays;
@@ -40,16 +40,16 @@ use crate::store::staging;
 const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 
-pub struct Writing {
+pub struct ImportWriter {
     session_id: Id,
-    sender: Sender,
+    sender: ImportSender,
     /// Keys of a message's metadata that only a server sets.
     reserved_keys: Vec<String>,
     agent: String,
     /// Says that the staged rows are this import's.
     token: String,
     session: SessionLine,
-    events: Vec<Pending>,
+    events: Vec<PendingEvent>,
     changes: Vec<ChangeLine>,
     pending_bytes: usize,
     /// Of the newest event that is written, and of the newest line.
@@ -57,16 +57,16 @@ pub struct Writing {
     last_seq: i64,
     last_cursor: i64,
     /// Of the newest line.
-    last_kind: Kind,
+    last_kind: LineKind,
     memory: MemoryImport,
     count: i64,
 }
 
-impl Writing {
+impl ImportWriter {
     pub fn begin(
         db: &dyn Database,
         host: &dyn Host,
-        target: &Target,
+        target: &ImportTarget,
         session: SessionLine,
     ) -> Result<Self> {
         if session
@@ -110,15 +110,15 @@ impl Writing {
             written_seq: 0,
             last_seq: 0,
             last_cursor: 0,
-            last_kind: Kind::Session,
+            last_kind: LineKind::Session,
             memory: MemoryImport::new(target.clone()),
             count: 0,
         })
     }
 
     /// Holds a line's type against the order of the file.
-    pub fn take_kind(&mut self, kind: Kind) -> Result<()> {
-        if kind < self.last_kind && kind != Kind::Session {
+    pub fn take_kind(&mut self, kind: LineKind) -> Result<()> {
+        if kind < self.last_kind && kind != LineKind::Session {
             let (kind, last) = (kind.name(), self.last_kind.name());
             return Err(Error::invalid(
                 "type",
@@ -148,12 +148,12 @@ impl Writing {
         self.last_seq = line.seq.0;
         let now_ms = host.now_ms();
         let time = |given_ms| self.sender.time(given_ms, now_ms);
-        let reading = Reading {
+        let reading = LineRules {
             source: self.sender.source(),
             reserved_keys: &self.reserved_keys,
             time: &time,
         };
-        let pending = Pending::from_line(line, line_number, &reading).map_err(here)?;
+        let pending = PendingEvent::from_line(line, line_number, &reading).map_err(here)?;
         self.count += 1;
         self.pending_bytes += pending.bytes();
         self.events.push(pending);
@@ -234,7 +234,7 @@ impl Writing {
         &mut self,
         db: &dyn Database,
         host: &dyn Host,
-        kind: Kind,
+        kind: LineKind,
         line: &[u8],
         line_number: u64,
     ) -> Result<()> {
@@ -327,7 +327,7 @@ impl Writing {
             false => find_seqs(db, &self.session_id, ids.chain(parents))?,
         };
         let mut newest_seq = self.written_seq;
-        let cuts: Vec<Option<Cut<'_>>> = self
+        let cuts: Vec<Option<StrippedText<'_>>> = self
             .events
             .iter()
             .map(|pending| Some(media::cut(&pending.event.message.as_ref()?.fields)))
@@ -425,7 +425,7 @@ impl Writing {
 }
 
 /// The operations that leave such an entry in the feed.
-fn writers_of(change: &str) -> &'static [Rule] {
+fn writers_of(change: &str) -> &'static [AccessRule] {
     match change {
         "update" => &[UPDATE_MESSAGE],
         "delete" => &[DELETE_EVENTS, DELETE_MESSAGES],

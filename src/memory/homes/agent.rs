@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::Place;
+use crate::base::outbound::Endpoint;
 use crate::base::settings::Setting;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
@@ -32,7 +32,7 @@ pub fn parse_via(header: Option<&str>) -> Vec<String> {
 
 /// Another agent, and the block there that a block of ours stands for.
 #[derive(Clone, Copy)]
-pub struct Elsewhere<'a> {
+pub struct RemoteBlock<'a> {
     pub name: &'a str,
     pub label: Option<&'a Label>,
 }
@@ -42,7 +42,7 @@ pub struct Elsewhere<'a> {
 pub async fn call<T: DeserializeOwned>(
     memory: &Memory<'_>,
     block: &Definition,
-    home: Elsewhere<'_>,
+    home: RemoteBlock<'_>,
     operation: &str,
     input: Value,
 ) -> Result<T> {
@@ -64,14 +64,14 @@ pub async fn call<T: DeserializeOwned>(
         .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
 }
 
-fn name_of(home: Elsewhere<'_>) -> String {
+fn name_of(home: RemoteBlock<'_>) -> String {
     format!("Agent `{}`", home.name)
 }
 
 async fn send(
     memory: &Memory<'_>,
     block: &Definition,
-    home: Elsewhere<'_>,
+    home: RemoteBlock<'_>,
     operation: &str,
     input: &Value,
 ) -> Result<Value> {
@@ -86,10 +86,10 @@ async fn send(
         VIA_HEADER.to_owned(),
         URL_SAFE_NO_PAD.encode(Value::from(via).to_string()),
     )];
-    if let Some(secret) = memory.outside.find_setting(Setting::SessionAgentToken) {
+    if let Some(secret) = memory.outbound.find_setting(Setting::SessionAgentToken) {
         headers.push(("authorization".to_owned(), format!("Bearer {secret}")));
     }
-    let place = Place::Agent {
+    let place = Endpoint::Agent {
         name: home.name.to_owned(),
         operation: operation.to_owned(),
     };

@@ -4,7 +4,7 @@
 
 use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Expected, Failure, Writing};
+use crate::base::outbound::{CallFailure, PutCondition, WriteLock};
 use crate::memory::Memory;
 use crate::memory::skills::front_matter::FrontMatter;
 use crate::memory::skills::skill::{Skill, clip_description};
@@ -32,11 +32,11 @@ pub struct StoredText {
 
 /// The text of an object; `None`: there is none.
 pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredText>> {
-    let stored = memory.outside.get_object(key, LIMITS).await;
+    let stored = memory.outbound.get_object(key, LIMITS).await;
     let stored = match stored {
         Ok(Some(stored)) if stored.bytes.len() <= MAX_ANSWER_BYTES => stored,
         Ok(None) => return Ok(None),
-        Ok(Some(_)) | Err(Failure::TooLarge { .. }) => {
+        Ok(Some(_)) | Err(CallFailure::TooLarge { .. }) => {
             let message = format!(
                 "The object in the bucket is larger than {MAX_ANSWER_BYTES} bytes. Cut it into several."
             );
@@ -69,23 +69,23 @@ pub async fn put_text(
 ) -> Result<()> {
     let content = content.to_owned();
     memory
-        .outside
-        .put_object(key, content, description, Expected::Anything, LIMITS)
+        .outbound
+        .put_object(key, content, description, PutCondition::Anything, LIMITS)
         .await
         .map(drop)
         .map_err(put_failed)
 }
 
-fn put_failed(failure: Failure) -> Error {
+fn put_failed(failure: CallFailure) -> Error {
     let error = failed(WHO, &failure);
     match failure {
-        Failure::Crowded => error,
+        CallFailure::Crowded => error,
         _ => unsure(error),
     }
 }
 
 /// Begins a write of an object: see [`begin_write`].
-pub async fn begin_put<'a>(memory: &Memory<'a>, key: &str, content: &str) -> Result<Writing<'a>> {
+pub async fn begin_put<'a>(memory: &Memory<'a>, key: &str, content: &str) -> Result<WriteLock<'a>> {
     begin_write(memory, WHO, &format!("r2:{key}"), content.len()).await
 }
 
@@ -98,27 +98,31 @@ pub async fn replace_text(
     content: &str,
     description: Option<&str>,
 ) -> Result<bool> {
-    let expected = etag.map_or(Expected::Nothing, Expected::Etag);
+    let expected = etag.map_or(PutCondition::Nothing, PutCondition::Etag);
     memory
-        .outside
+        .outbound
         .put_object(key, content.to_owned(), description, expected, LIMITS)
         .await
         .map_err(put_failed)
 }
 
 /// A document: where it stands, and what it says.
-pub struct Found {
+pub struct BucketDocument {
     pub object_key: String,
     pub content: String,
     pub description: Option<String>,
     pub etag: String,
 }
 
-pub async fn find_document(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<Found>> {
+pub async fn find_document(
+    memory: &Memory<'_>,
+    prefix: &str,
+    key: &str,
+) -> Result<Option<BucketDocument>> {
     check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
     for object_key in places_of(prefix, key) {
         if let Some(stored) = get_text(memory, &object_key).await? {
-            return Ok(Some(Found {
+            return Ok(Some(BucketDocument {
                 object_key,
                 content: stored.content,
                 description: stored.description,
@@ -155,7 +159,7 @@ fn places_of(prefix: &str, key: &str) -> [String; 2] {
 
 pub async fn delete_document(memory: &Memory<'_>, object_key: &str) -> Result<()> {
     memory
-        .outside
+        .outbound
         .delete_object(object_key, LIMITS)
         .await
         .map_err(|failure| failed(WHO, &failure))
@@ -167,7 +171,7 @@ pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Ski
     let mut cursor: Option<String> = None;
     for _ in 0..MAX_PAGES {
         let page = memory
-            .outside
+            .outbound
             .list_objects(prefix, cursor.as_deref(), PAGE, LIMITS)
             .await
             .map_err(|failure| failed(WHO, &failure))?;

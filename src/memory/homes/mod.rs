@@ -8,7 +8,10 @@ pub mod service;
 
 use super::Memory;
 use crate::base::error::{Code, Error, Result};
-use crate::base::outside::{Answer, Call, Failure, Limits, Place, Purpose, Writing, in_time};
+use crate::base::outbound::{
+    CallFailure, CallLimits, CallPurpose, Endpoint, OutboundRequest, OutboundResponse, WriteLock,
+    in_time,
+};
 
 /// How long a call waits until it may leave, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;
@@ -16,7 +19,7 @@ pub const PATIENCE_MS: i64 = 10_000;
 /// Bytes of an answer, and of an object of the bucket.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
-pub const LIMITS: Limits = Limits {
+pub const LIMITS: CallLimits = CallLimits {
     wait_ms: PATIENCE_MS,
     silence_ms: PATIENCE_MS,
     total_ms: Some(PATIENCE_MS),
@@ -50,9 +53,9 @@ pub fn why_away(error: &Error) -> Option<String> {
     }
 }
 
-fn failed(who: &str, failure: &Failure) -> Error {
+fn failed(who: &str, failure: &CallFailure) -> Error {
     match failure {
-        Failure::NotConfigured { binding } => Failure::not_configured(binding),
+        CallFailure::NotConfigured { binding } => CallFailure::not_configured(binding),
         failure => unavailable(who, &failure.reason()),
     }
 }
@@ -64,10 +67,15 @@ pub async fn begin_write<'a>(
     who: &str,
     place: &str,
     bytes: usize,
-) -> Result<Writing<'a>> {
-    let outside = memory.outside;
-    let entered = in_time(outside, PATIENCE_MS, outside.writers().enter(place, bytes)).await;
-    let entered = entered.unwrap_or(Err(Failure::Crowded));
+) -> Result<WriteLock<'a>> {
+    let outbound = memory.outbound;
+    let entered = in_time(
+        outbound,
+        PATIENCE_MS,
+        outbound.writers().enter(place, bytes),
+    )
+    .await;
+    let entered = entered.unwrap_or(Err(CallFailure::Crowded));
     entered.map_err(|failure| failed(who, &failure))
 }
 
@@ -85,7 +93,7 @@ fn unsure(error: Error) -> Error {
 }
 
 /// What a home answered: a status, and a body that is text within bounds.
-struct Heard {
+struct HomeResponse {
     status: u16,
     body: String,
 }
@@ -94,19 +102,19 @@ struct Heard {
 async fn ask(
     memory: &Memory<'_>,
     who: &str,
-    place: Place,
+    place: Endpoint,
     headers: Vec<(String, String)>,
     body: String,
-) -> Result<Heard> {
-    let call = Call {
-        purpose: Purpose::Memory,
+) -> Result<HomeResponse> {
+    let call = OutboundRequest {
+        purpose: CallPurpose::Memory,
         place,
         headers,
         body,
         limits: LIMITS,
     };
     let answer = memory
-        .outside
+        .outbound
         .send(call)
         .await
         .map_err(|failure| failed(who, &failure))?;
@@ -116,15 +124,15 @@ async fn ask(
         .map_err(|failure| failed(who, &failure))?;
     let body =
         String::from_utf8(bytes).map_err(|_| unavailable(who, "its answer is not UTF-8 text"))?;
-    Ok(Heard { status, body })
+    Ok(HomeResponse { status, body })
 }
 
 /// The body, chunk by chunk.
-async fn hear(mut answer: Answer<'_>) -> Result<Vec<u8>, Failure> {
+async fn hear(mut answer: OutboundResponse<'_>) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.body.next().await? {
         if bytes.len() + chunk.len() > MAX_ANSWER_BYTES {
-            return Err(Failure::TooLarge {
+            return Err(CallFailure::TooLarge {
                 max_bytes: MAX_ANSWER_BYTES,
             });
         }

@@ -16,20 +16,20 @@
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Heard, ask, begin_write, unavailable, unsure};
+use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
-use crate::base::outside::{Place, Writing};
+use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 
 #[derive(Default, Deserialize)]
-pub struct Told {
+pub struct ServiceAnswer {
     pub content: Option<String>,
     version: Option<Value>,
-    pub skills: Option<Vec<ToldSkill>>,
+    pub skills: Option<Vec<ServiceSkill>>,
 }
 
-impl Told {
+impl ServiceAnswer {
     /// Names the text, for [`replace`]; `None`: this service has no versions.
     fn version(&self) -> Option<&Value> {
         let version = self.version.as_ref();
@@ -38,19 +38,19 @@ impl Told {
 }
 
 #[derive(Deserialize)]
-pub struct ToldSkill {
+pub struct ServiceSkill {
     pub key: String,
     pub description: Option<String>,
 }
 
 #[derive(Default, Deserialize)]
-pub struct ToldResults {
+pub struct ServiceResults {
     pub content: Option<String>,
-    pub results: Option<Vec<ToldResult>>,
+    pub results: Option<Vec<ServiceResult>>,
 }
 
 #[derive(Deserialize)]
-pub struct ToldResult {
+pub struct ServiceResult {
     pub key: Option<String>,
     pub title: Option<String>,
     pub content: String,
@@ -63,7 +63,7 @@ pub struct ToldDocument {
     pub description: Option<String>,
 }
 
-pub async fn get(memory: &Memory<'_>, block: &Definition, binding: &str) -> Result<Told> {
+pub async fn get(memory: &Memory<'_>, block: &Definition, binding: &str) -> Result<ServiceAnswer> {
     let heard = post(memory, block, binding, "get", &[]).await?;
     read(binding, &heard)
 }
@@ -84,7 +84,7 @@ pub async fn begin_set<'a>(
     block: &Definition,
     binding: &str,
     content: &str,
-) -> Result<Writing<'a>> {
+) -> Result<WriteLock<'a>> {
     let place = json!([binding, block.scope, block.label.key()]).to_string();
     begin_write(memory, &name_of(binding), &place, content.len()).await
 }
@@ -95,7 +95,7 @@ pub async fn replace(
     memory: &Memory<'_>,
     block: &Definition,
     binding: &str,
-    told: &Told,
+    told: &ServiceAnswer,
     content: &str,
 ) -> Result<bool> {
     let Some(version) = told.version() else {
@@ -121,7 +121,7 @@ pub async fn search(
     binding: &str,
     query: &str,
     limit: i64,
-) -> Result<ToldResults> {
+) -> Result<ServiceResults> {
     let fields = [("query", query.into()), ("limit", limit.into())];
     let heard = post(memory, block, binding, "search", &fields).await?;
     read(binding, &heard)
@@ -147,7 +147,7 @@ async fn post(
     binding: &str,
     path: &str,
     fields: &[(&str, Value)],
-) -> Result<Heard> {
+) -> Result<HomeResponse> {
     let session_id = block.is_sessions().then_some(block.scope.as_str());
     let mut body = Map::new();
     body.insert("agent".to_owned(), memory.agent.into());
@@ -157,7 +157,7 @@ async fn post(
     for (name, value) in fields {
         body.insert((*name).to_owned(), value.clone());
     }
-    let place = Place::Service {
+    let place = Endpoint::Service {
         binding: binding.to_owned(),
         path: path.to_owned(),
     };
@@ -175,7 +175,7 @@ fn name_of(binding: &str) -> String {
     format!("Service `{binding}`")
 }
 
-fn check_status(binding: &str, heard: &Heard) -> Result<()> {
+fn check_status(binding: &str, heard: &HomeResponse) -> Result<()> {
     match heard.status {
         200..=299 => Ok(()),
         status => Err(unavailable(
@@ -185,7 +185,7 @@ fn check_status(binding: &str, heard: &Heard) -> Result<()> {
     }
 }
 
-fn read<'a, T: Deserialize<'a>>(binding: &str, heard: &'a Heard) -> Result<T> {
+fn read<'a, T: Deserialize<'a>>(binding: &str, heard: &'a HomeResponse) -> Result<T> {
     check_status(binding, heard)?;
     serde_json::from_str(&heard.body).map_err(|_| {
         unavailable(

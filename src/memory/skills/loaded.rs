@@ -2,7 +2,7 @@
 //! loaded: a document that changes meanwhile changes no conversation.
 
 use crate::base::columns;
-use crate::base::database::{Database, Value, atomically};
+use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -26,7 +26,7 @@ pub struct LoadedSkill {
     pub content: Option<String>,
 }
 
-fn place(session_id: &Id, label: &Label, key: &str) -> [Value; 3] {
+fn place(session_id: &Id, label: &Label, key: &str) -> [SqlValue; 3] {
     [session_id.as_str().into(), label.key().into(), key.into()]
 }
 

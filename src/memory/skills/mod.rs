@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 use self::front_matter::FrontMatter;
 use super::Memory;
 use super::definition::Definition;
-use super::homes::agent::{self, Elsewhere};
+use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, service};
-use super::source::{Home, check_key};
+use super::source::{BlockHome, check_key};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::content::{MAX_TRIES, overtaken};
-use crate::memory::kind::Kind;
+use crate::memory::kind::BlockKind;
 
 /// Bytes of a document: more than that crowds out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
@@ -34,7 +34,7 @@ const LISTING_MS: i64 = 60_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+pub struct SkillDocument {
     pub key: String,
     pub description: Option<String>,
     pub content: String,
@@ -42,12 +42,12 @@ pub struct Document {
 
 /// A page of documents, as another agent answers it.
 #[derive(Deserialize)]
-struct Page {
+struct RemoteSkillPage {
     skills: Vec<Skill>,
 }
 
 pub fn check_loadable(block: &Definition) -> Result<()> {
-    if block.kind == Kind::Loadable {
+    if block.kind == BlockKind::Loadable {
         return Ok(());
     }
     Err(Error::invalid(
@@ -69,7 +69,7 @@ fn check_content(content: &str) -> Result<()> {
 }
 
 /// What a document must be wherever it comes from.
-pub fn check_document(document: &Document) -> Result<()> {
+pub fn check_document(document: &SkillDocument) -> Result<()> {
     check_skill_key(&document.key)?;
     check_content(&document.content)
 }
@@ -92,47 +92,48 @@ pub fn skill_not_found(block: &Definition, key: &str) -> Error {
 }
 
 /// All documents of a block, in the order of their keys.
-pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<Listing> {
+pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<SkillListing> {
     check_loadable(block)?;
     let skills = match block.home() {
-        Home::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::BucketPrefix { prefix } => list_bucket(memory, block, prefix).await?,
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"limit": stored::MAX_SKILLS});
-            let page: Result<Page> = agent::call(memory, block, home, "listSkills", input).await;
+            let page: Result<RemoteSkillPage> =
+                agent::call(memory, block, home, "listSkills", input).await;
             page?.skills
         }
-        Home::Service { binding } => {
+        BlockHome::Service { binding } => {
             let told = service::get(memory, block, binding).await?;
             match told.skills {
                 Some(skills) => read_told(skills),
-                None => return Ok(Listing::Told(told.content.unwrap_or_default())),
+                None => return Ok(SkillListing::Told(told.content.unwrap_or_default())),
             }
         }
-        Home::Object | Home::Bucket { .. } => stored::load_skills(memory.db, block)?,
+        BlockHome::Object | BlockHome::Bucket { .. } => stored::load_skills(memory.db, block)?,
     };
-    Ok(Listing::Skills(skills))
+    Ok(SkillListing::Skills(skills))
 }
 
 /// The documents of a block that lives in this object.
-pub fn list_here(db: &dyn Database, block: &Definition) -> Result<Listing> {
-    stored::load_skills(db, block).map(Listing::Skills)
+pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> {
+    stored::load_skills(db, block).map(SkillListing::Skills)
 }
 
 /// What a block's home says that it holds.
-pub enum Listing {
+pub enum SkillListing {
     Skills(Vec<Skill>),
     /// A service's own words.
     Told(String),
 }
 
-impl Listing {
+impl SkillListing {
     /// As it stands in the prompt.
     pub fn render(&self) -> String {
         let skills = match self {
-            Listing::Told(text) if text.trim().is_empty() => &Vec::new(),
-            Listing::Told(text) => return cut_listing(text),
-            Listing::Skills(skills) => skills,
+            SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
+            SkillListing::Told(text) => return cut_listing(text),
+            SkillListing::Skills(skills) => skills,
         };
         if skills.is_empty() {
             return "No documents yet.".to_owned();
@@ -157,8 +158,8 @@ impl Listing {
 
     pub fn into_skills(self) -> Vec<Skill> {
         match self {
-            Listing::Skills(skills) => skills,
-            Listing::Told(_) => Vec::new(),
+            SkillListing::Skills(skills) => skills,
+            SkillListing::Told(_) => Vec::new(),
         }
     }
 }
@@ -173,7 +174,7 @@ fn cut_listing(text: &str) -> String {
     }
 }
 
-fn read_told(told: Vec<service::ToldSkill>) -> Vec<Skill> {
+fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
     let mut skills: Vec<Skill> = told
         .into_iter()
         .filter(|skill| check_key(&skill.key).is_ok())
@@ -200,30 +201,34 @@ async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> R
 }
 
 /// A document, whole.
-pub async fn get_document(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<Document> {
+pub async fn get_document(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+) -> Result<SkillDocument> {
     check_loadable(block)?;
     check_skill_key(key)?;
     let found = match block.home() {
-        Home::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
+        BlockHome::BucketPrefix { prefix } => bucket::find_document(memory, prefix, key)
             .await?
             .map(|found| (found.content, found.description)),
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"key": key});
-            let found: Result<Document> =
+            let found: Result<SkillDocument> =
                 agent::call(memory, block, home, "loadSkill", input).await;
             let found = found?;
             Some((found.content, found.description))
         }
-        Home::Service { binding } => service::load(memory, block, binding, key)
+        BlockHome::Service { binding } => service::load(memory, block, binding, key)
             .await?
             .map(|told| (told.content, told.description)),
-        Home::Object | Home::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
+        BlockHome::Object | BlockHome::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
     };
     let (content, description) = found.ok_or_else(|| skill_not_found(block, key))?;
     check_content(&content)?;
     let description = description.or_else(|| FrontMatter::read(&content).description);
-    Ok(Document {
+    Ok(SkillDocument {
         key: key.to_owned(),
         description: description.as_deref().map(clip_description),
         content,
@@ -252,18 +257,18 @@ pub async fn put(
         updated_at: Some(memory.host.now_ms()),
     };
     match block.home() {
-        Home::BucketPrefix { prefix } => {
+        BlockHome::BucketPrefix { prefix } => {
             let place = bucket::find_place(memory, prefix, key).await?;
             let object_key = place.unwrap_or_else(|| format!("{prefix}{key}"));
             bucket::put_text(memory, &object_key, content, description.as_deref()).await?;
             stored::forget_listing(memory.db, block)?;
         }
-        Home::Agent { name, label } => {
-            let home = Elsewhere { name, label };
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
             let input = json!({"key": key, "content": content, "description": description});
             return agent::call(memory, block, home, "putSkill", input).await;
         }
-        Home::Service { binding } => {
+        BlockHome::Service { binding } => {
             let fields: [(&str, Value); 3] = [
                 ("key", key.into()),
                 ("content", content.into()),
@@ -271,7 +276,7 @@ pub async fn put(
             ];
             service::set(memory, block, binding, &fields).await?;
         }
-        Home::Object | Home::Bucket { .. } => {
+        BlockHome::Object | BlockHome::Bucket { .. } => {
             stored::write_skill(memory.db, block, &skill, content)?
         }
     }
@@ -315,8 +320,8 @@ pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_
     check_loadable(block)?;
     check_skill_key(added.key)?;
     match block.home() {
-        Home::BucketPrefix { prefix } => append_in_bucket(memory, block, prefix, added).await,
-        Home::Object | Home::Bucket { .. } => atomically(memory.db, || {
+        BlockHome::BucketPrefix { prefix } => append_in_bucket(memory, block, prefix, added).await,
+        BlockHome::Object | BlockHome::Bucket { .. } => atomically(memory.db, || {
             let before = stored::find_skill(memory.db, block, added.key)?;
             let before = before.as_ref();
             let before = before.map(|(text, described)| (text.as_str(), described.as_deref()));
@@ -330,7 +335,7 @@ pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_
             };
             stored::write_skill(memory.db, block, &skill, &content)
         }),
-        Home::Agent { .. } | Home::Service { .. } => Err(Error::invalid(
+        BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
             "label",
             format!(
                 "The documents of `{}` are kept elsewhere and can't be appended to: write the whole text.",
@@ -369,7 +374,7 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
     check_loadable(block)?;
     check_skill_key(key)?;
     match block.home() {
-        Home::BucketPrefix { prefix } => {
+        BlockHome::BucketPrefix { prefix } => {
             let Some(found) = bucket::find_document(memory, prefix, key).await? else {
                 return Ok(false);
             };
@@ -377,25 +382,25 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
             stored::forget_listing(memory.db, block)?;
             Ok(true)
         }
-        Home::Agent { name, label } => {
+        BlockHome::Agent { name, label } => {
             #[derive(Deserialize)]
             struct WasDeleted {
                 deleted: bool,
             }
-            let home = Elsewhere { name, label };
+            let home = RemoteBlock { name, label };
             let input = json!({"key": key});
             let outcome: Result<WasDeleted> =
                 agent::call(memory, block, home, "deleteSkill", input).await;
             outcome.map(|outcome| outcome.deleted)
         }
-        Home::Service { binding } => Err(Error::invalid(
+        BlockHome::Service { binding } => Err(Error::invalid(
             "label",
             format!(
                 "The documents of `{}` are kept by the service `{binding}`: delete them there.",
                 block.label
             ),
         )),
-        Home::Object | Home::Bucket { .. } => stored::delete_skill(memory.db, block, key),
+        BlockHome::Object | BlockHome::Bucket { .. } => stored::delete_skill(memory.db, block, key),
     }
 }
 
@@ -414,11 +419,17 @@ mod tests {
 
     #[test]
     fn a_listing_is_a_line_a_document_and_says_when_it_is_cut() {
-        assert_eq!(Listing::Skills(Vec::new()).render(), "No documents yet.");
-        assert_eq!(Listing::Told(" ".to_owned()).render(), "No documents yet.");
-        let listing = Listing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
+        assert_eq!(
+            SkillListing::Skills(Vec::new()).render(),
+            "No documents yet."
+        );
+        assert_eq!(
+            SkillListing::Told(" ".to_owned()).render(),
+            "No documents yet."
+        );
+        let listing = SkillListing::Skills(vec![skill("a", Some("First")), skill("b", None)]);
         assert_eq!(listing.render(), "- a: First\n- b");
-        let long = Listing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
+        let long = SkillListing::Skills(vec![skill("a", Some(&"x".repeat(1_000))); 40]).render();
         assert!(long.len() < MAX_LISTING_BYTES + 100);
         assert!(
             long.ends_with("\n… and 8 more"),

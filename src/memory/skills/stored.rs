@@ -1,9 +1,9 @@
 //! The documents that live in this object, and what the bucket was last seen to
 //! hold.
 
-use super::Document;
+use super::SkillDocument;
 use crate::base::columns::{FromRow, find, find_value, load};
-use crate::base::database::{Database, MAX_VALUE_BYTES, Row, Value, atomically};
+use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::memory::definition::Definition;
 use crate::memory::skills::skill::Skill;
@@ -11,7 +11,7 @@ use crate::memory::skills::skill::Skill;
 /// Documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
 
-fn place(block: &Definition) -> [Value; 2] {
+fn place(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.label.key().into()]
 }
 
@@ -130,7 +130,7 @@ pub fn restore(
     db: &dyn Database,
     scope: &str,
     block: &str,
-    document: &Document,
+    document: &SkillDocument,
     updated_at: i64,
 ) -> Result<()> {
     db.run(

@@ -9,42 +9,42 @@ use serde_json::json;
 
 use super::overlays::splice;
 use crate::base::columns::{FromRow, load};
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::media;
 use crate::log::row::EventLink;
 use crate::log::slices::delete_slices;
-use crate::log::tip::Tip;
+use crate::log::tip::LogTip;
 use crate::search::index;
 
 /// What a deletion took out of the tree, and what it moved.
 #[derive(Default)]
-pub struct Taken {
+pub struct DeletionOutcome {
     /// In the order of the request.
-    pub gone: Vec<Gone>,
+    pub gone: Vec<DeletedEvent>,
     /// Children of what is gone, with the ancestors that they joined.
-    pub moved: Vec<Moved>,
+    pub moved: Vec<ReparentedEvent>,
     /// Overlays whose edges moved, or that are gone.
     pub overlays: Vec<String>,
 }
 
 /// An event that went.
-pub struct Gone {
+pub struct DeletedEvent {
     pub link: EventLink,
     /// Where media was cut out of it.
     media: Option<String>,
 }
 
-impl Gone {
+impl DeletedEvent {
     /// Of an event `e`.
     fn columns() -> String {
         format!("{}, e.media", EventLink::columns())
     }
 }
 
-impl FromRow<'_> for Gone {
+impl FromRow<'_> for DeletedEvent {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             link: row.read()?,
@@ -54,14 +54,14 @@ impl FromRow<'_> for Gone {
 }
 
 /// An event whose parent went.
-pub struct Moved {
+pub struct ReparentedEvent {
     /// As it was before.
     pub link: EventLink,
     /// 0: it is a root now.
     pub parent_seq: i64,
 }
 
-impl Taken {
+impl DeletionOutcome {
     /// What is gone with its parent, for [`surviving`].
     pub fn parents(&self) -> HashMap<i64, i64> {
         self.gone
@@ -77,18 +77,18 @@ pub fn delete_seqs(
     db: &dyn Database,
     host: &dyn Host,
     session_id: &Id,
-    tip: &Tip,
+    tip: &LogTip,
     seqs: &[i64],
-) -> Result<Taken> {
+) -> Result<DeletionOutcome> {
     if seqs.is_empty() {
-        return Ok(Taken::default());
+        return Ok(DeletionOutcome::default());
     }
-    let list = Value::Text(json!(seqs).to_string());
-    let here = Value::from(session_id.as_str());
+    let list = SqlValue::Text(json!(seqs).to_string());
+    let here = SqlValue::from(session_id.as_str());
 
-    let mut taken = Taken {
+    let mut taken = DeletionOutcome {
         gone: load_doomed(db, &here, &list)?,
-        ..Taken::default()
+        ..DeletionOutcome::default()
     };
     let parents = taken.parents();
     taken.moved = load_orphans(db, &here, &list, &parents)?;
@@ -129,21 +129,21 @@ pub fn delete_seqs(
         &[
             here,
             tip.newest_seq.into(),
-            Value::Text(json!(survivors(&parents)).to_string()),
+            SqlValue::Text(json!(survivors(&parents)).to_string()),
             host.now_ms().into(),
         ],
     )?;
     Ok(taken)
 }
 
-fn load_doomed(db: &dyn Database, here: &Value, doomed: &Value) -> Result<Vec<Gone>> {
+fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<Vec<DeletedEvent>> {
     let sql = format!(
         "SELECT {}
            FROM json_each(?2) AS doomed
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = ?1
             AND e.seq = doomed.value",
-        Gone::columns()
+        DeletedEvent::columns()
     );
     load(db, &sql, &[here.clone(), doomed.clone()])
 }
@@ -161,10 +161,10 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
 /// the log. Each with the ancestor that it joins.
 fn load_orphans(
     db: &dyn Database,
-    here: &Value,
-    doomed: &Value,
+    here: &SqlValue,
+    doomed: &SqlValue,
     parents: &HashMap<i64, i64>,
-) -> Result<Vec<Moved>> {
+) -> Result<Vec<ReparentedEvent>> {
     let columns = EventLink::columns().replace("e.", "child.");
     let sql = format!(
         "SELECT {columns}
@@ -189,7 +189,7 @@ fn load_orphans(
     Ok(children
         .into_iter()
         .filter(|child| !parents.contains_key(&child.seq))
-        .map(|link| Moved {
+        .map(|link| ReparentedEvent {
             parent_seq: surviving(parents, link.parent_seq),
             link,
         })
@@ -198,7 +198,7 @@ fn load_orphans(
 
 /// After the deletion: whether a child follows its new parent directly is read
 /// off what is left.
-fn adopt(db: &dyn Database, here: &Value, orphans: &[Moved]) -> Result<()> {
+fn adopt(db: &dyn Database, here: &SqlValue, orphans: &[ReparentedEvent]) -> Result<()> {
     for orphan in orphans {
         db.run(
             "UPDATE cf_agents_events

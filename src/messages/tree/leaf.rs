@@ -1,11 +1,11 @@
 //! The leaf: the end of the branch that a session's reads and appends go by.
 
-use crate::base::database::{Database, Value, atomically};
+use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::find::find_seqs;
-use crate::log::tip::{Tip, get_tip};
+use crate::log::tip::{LogTip, get_tip};
 
 pub fn message_not_found(field: &str, id: &Id) -> Error {
     Error::new(
@@ -32,7 +32,7 @@ pub fn resolve_leaf(
     field: &str,
     leaf_id: Option<&Id>,
 ) -> Result<Option<i64>> {
-    let Tip { leaf, .. } = get_tip(db, session_id)?;
+    let LogTip { leaf, .. } = get_tip(db, session_id)?;
     match leaf_id {
         Some(id) => get_seq(db, session_id, field, id).map(Some),
         None => Ok(leaf.map(|leaf| leaf.seq)),
@@ -45,7 +45,7 @@ pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) ->
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
         let seq = get_seq(db, session_id, "id", id)?;
-        let params: [Value; 4] = [
+        let params: [SqlValue; 4] = [
             session_id.as_str().into(),
             seq.into(),
             tip.newest_seq.into(),

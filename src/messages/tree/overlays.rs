@@ -9,9 +9,9 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::path::{PathRow, Segment, Step, load_segments, walk_path};
+use super::path::{PathRow, PathSegment, WalkStep, load_segments, walk_path};
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
-use crate::base::database::{Database, Row, Text, Value};
+use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -27,7 +27,7 @@ pub const MAX_SUMMARY_BYTES: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub struct Overlay {
     pub id: String,
-    pub range: Range,
+    pub range: EventRange,
     pub from_id: String,
     pub to_id: String,
     pub summary: String,
@@ -38,7 +38,7 @@ pub struct Overlay {
 
 /// Neighbouring events of a path, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Range {
+pub struct EventRange {
     pub from_seq: i64,
     pub to_seq: i64,
     /// The event that the first one follows; 0: none.
@@ -53,7 +53,7 @@ impl FromRow<'_> for Overlay {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             id: row.text(0)?.to_owned(),
-            range: Range {
+            range: EventRange {
                 from_seq: row.integer(1)?,
                 to_seq: row.integer(2)?,
                 above_seq: row.integer(3)?,
@@ -180,7 +180,7 @@ pub fn find_covering(
     Ok(None)
 }
 
-fn holds(path: &[Segment], seq: i64) -> bool {
+fn holds(path: &[PathSegment], seq: i64) -> bool {
     path.iter()
         .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq))
 }
@@ -192,7 +192,7 @@ const INSERT: &str = "
 
 /// What a new overlay says and hides.
 pub struct NewOverlay<'a> {
-    pub range: Range,
+    pub range: EventRange,
     pub from_id: &'a str,
     pub to_id: &'a str,
     pub summary: &'a str,
@@ -260,7 +260,7 @@ const JSON: &str = r#"
     || ',"createdAt":' || created_at
     || '}'"#;
 
-pub fn get_json(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Text> {
+pub fn get_json(db: &dyn Database, session_id: &Id, id: &Id) -> Result<SqlText> {
     let sql = format!("SELECT {JSON} FROM cf_agents_compactions WHERE session_id = ?1 AND id = ?2");
     db.find_text(&sql, &[session_id.as_str().into(), id.as_str().into()])?
         .ok_or_else(|| Error::storage("a compaction that was just written is missing"))
@@ -372,7 +372,7 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
 pub fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
-    range: Range,
+    range: EventRange,
     kept: i64,
 ) -> Result<Vec<String>> {
     load_values(
@@ -422,8 +422,8 @@ pub fn splice(
     );
     let doomed: Vec<i64> = parents.keys().copied().collect();
     let params = [
-        Value::from(session_id.as_str()),
-        Value::Text(json!(doomed).to_string()),
+        SqlValue::from(session_id.as_str()),
+        SqlValue::Text(json!(doomed).to_string()),
     ];
     let mut changed = Vec::new();
     for overlay in load::<Overlay>(db, &sql, &params)? {
@@ -444,7 +444,7 @@ pub fn splice(
             db,
             session_id,
             &overlay.id,
-            Range {
+            EventRange {
                 from_seq,
                 to_seq,
                 above_seq,
@@ -466,15 +466,15 @@ fn find_first_below(
     walk_path(db, session_id, to_seq, columns, 64, &mut |place, _| {
         first = place.seq;
         Ok(if place.parent_seq == above_seq {
-            Step::Stop
+            WalkStep::Stop
         } else {
-            Step::On
+            WalkStep::On
         })
     })?;
     Ok(first)
 }
 
-fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: Range) -> Result<()> {
+fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: EventRange) -> Result<()> {
     db.run(
         "UPDATE cf_agents_compactions AS c
             SET from_seq = ?3,
@@ -505,7 +505,7 @@ fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: Range) -> Res
 pub fn copy(
     db: &dyn Database,
     original_id: &Id,
-    segments: &[Segment],
+    segments: &[PathSegment],
     id: &Id,
 ) -> Result<Vec<String>> {
     let mut copied = Vec::new();

@@ -7,11 +7,11 @@ use crate::base::ids::Id;
 use std::collections::HashMap;
 
 /// Rows that one statement of a walk reads at most. With bodies of at most
-/// `INLINE_BYTES` each, a bite is 4 MiB.
-const MAX_BITE: i64 = 64;
+/// `INLINE_BYTES` each, a batch is 4 MiB.
+const MAX_BATCH: i64 = 64;
 
 /// Whether a walk goes on.
-pub enum Step {
+pub enum WalkStep {
     On,
     /// On, but with this event (0: none) in place of the row's parent.
     Jump(i64),
@@ -42,14 +42,14 @@ impl FromRow<'_> for PathRow {
 
 /// Visits the path from the event at `from_seq` up to its root, newest first.
 /// `columns` are an event's, of a row `e`, and begin with those of [`PathRow`].
-/// `expected` rows are read in one bite where the session is a single line.
+/// `expected` rows are read in one batch where the session is a single line.
 pub fn walk_path(
     db: &dyn Database,
     session_id: &Id,
     from_seq: i64,
     columns: &str,
     expected: i64,
-    visit: &mut dyn FnMut(&PathRow, &Row) -> Result<Step>,
+    request_origin: &mut dyn FnMut(&PathRow, &Row) -> Result<WalkStep>,
 ) -> Result<()> {
     let sql = format!(
         "SELECT {columns}
@@ -62,7 +62,7 @@ pub fn walk_path(
     let starting_bite = if has_branches(db, session_id)? {
         1
     } else {
-        expected.clamp(1, MAX_BITE)
+        expected.clamp(1, MAX_BATCH)
     };
     let mut bite = starting_bite;
     let mut next = from_seq;
@@ -72,16 +72,16 @@ pub fn walk_path(
             &[session_id.as_str().into(), next.into(), bite.into()],
         )?;
         // In a new run of neighbours what lies behind it is waste, so bites start small again.
-        bite = (bite * 2).min(MAX_BITE);
+        bite = (bite * 2).min(MAX_BATCH);
         for row in rows {
             let place: PathRow = row.read()?;
             if place.seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
-            match visit(&place, &row)? {
-                Step::Stop => return Ok(()),
-                Step::On => next = place.parent_seq,
-                Step::Jump(seq) => next = seq,
+            match request_origin(&place, &row)? {
+                WalkStep::Stop => return Ok(()),
+                WalkStep::On => next = place.parent_seq,
+                WalkStep::Jump(seq) => next = seq,
             }
             if place.is_branch || next != place.parent_seq {
                 bite = starting_bite;
@@ -101,14 +101,14 @@ fn has_branches(db: &dyn Database, session_id: &Id) -> Result<bool> {
 
 /// A run of neighbouring rows on a path, both ends included.
 #[derive(Debug, PartialEq)]
-pub struct Segment {
+pub struct PathSegment {
     pub from_seq: i64,
     pub to_seq: i64,
 }
 
 /// The whole path that ends at `to_seq` as segments, oldest first. Reads the
 /// session's branch index, not its rows.
-pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<Segment>> {
+pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<PathSegment>> {
     let branches: Vec<(i64, i64)> = load(
         db,
         "SELECT seq, parent_seq
@@ -122,14 +122,14 @@ pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<
 }
 
 /// `branches`: `seq` and parent's `seq` of every row that starts a branch, by `seq`.
-fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<Segment> {
+fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<PathSegment> {
     let mut segments = Vec::new();
     while to_seq > 0 {
         let below = branches.partition_point(|(seq, _)| *seq <= to_seq);
         let start = below.checked_sub(1).and_then(|last| branches.get(last));
         // Without a branch below, the run goes on to the log's first row.
         let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
-        segments.push(Segment { from_seq, to_seq });
+        segments.push(PathSegment { from_seq, to_seq });
         to_seq = parent_seq;
     }
     segments.reverse();
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_line_is_one_segment_and_every_branch_on_the_way_starts_another() {
-        let segment = |from_seq, to_seq| Segment { from_seq, to_seq };
+        let segment = |from_seq, to_seq| PathSegment { from_seq, to_seq };
         // 1 2 3, 4 after 2, 5 6 after 4, 7 after 1, 8 a root.
         let branches = [(4, 2), (7, 1), (8, 0)];
         let table = [

@@ -11,9 +11,9 @@ mod report;
 
 use serde_json::{Value, json};
 
-use super::answer::{Answer, CallPiece};
+use super::answer::{AnswerBuilder, CallPiece};
 use super::call_ids::CallIds;
-use super::{ModelRequest, Part, SUMMARY_REQUEST, ToolDefinition, Usage};
+use super::{AnswerPart, ModelRequest, SUMMARY_REQUEST, TokenUsage, ToolDefinition};
 use crate::base::action::Role;
 use crate::base::tokens;
 use crate::models::message::ContextMessage;
@@ -31,22 +31,22 @@ const MAX_QUOTED_CHARS: usize = 500;
 const MAX_LISTED_TOOLS: usize = 20;
 
 /// What it does: says something, or calls one tool.
-enum Deed {
+enum DemoAction {
     Say(String),
     Call { name: String, arguments: String },
 }
 
-pub fn answer(request: &ModelRequest<'_>) -> Vec<Part> {
-    let mut answer = Answer::new(CallIds::after(request.messages));
+pub fn answer(request: &ModelRequest<'_>) -> Vec<AnswerPart> {
+    let mut answer = AnswerBuilder::new(CallIds::after(request.messages));
     let mut output = String::new();
     match decide(request) {
-        Deed::Say(text) => {
+        DemoAction::Say(text) => {
             for word in text.split_inclusive(char::is_whitespace) {
                 answer.add_text(word);
             }
             output = text;
         }
-        Deed::Call { name, arguments } => {
+        DemoAction::Call { name, arguments } => {
             answer.add_call(&CallPiece {
                 key: Some(0),
                 id: "",
@@ -56,7 +56,7 @@ pub fn answer(request: &ModelRequest<'_>) -> Vec<Part> {
             output.push_str(&arguments);
         }
     }
-    answer.set_usage(Usage {
+    answer.set_usage(TokenUsage {
         input_tokens: input_tokens(request),
         output_tokens: tokens::estimate(&output),
     });
@@ -78,23 +78,23 @@ fn input_tokens(request: &ModelRequest<'_>) -> i64 {
     system.chain(messages).chain(tools).sum()
 }
 
-fn decide(request: &ModelRequest<'_>) -> Deed {
+fn decide(request: &ModelRequest<'_>) -> DemoAction {
     // What the system says on the way is not an answer's occasion.
     let mut said = request.messages.iter().rev();
     let Some(last) = said.find(|message| message.role != Role::System) else {
-        return Deed::Say(INTRODUCTION.to_owned());
+        return DemoAction::Say(INTRODUCTION.to_owned());
     };
     if last.role == Role::User && last.content.starts_with(SUMMARY_REQUEST) {
-        return Deed::Say(recall::summarise(&last.content));
+        return DemoAction::Say(recall::summarise(&last.content));
     }
     let deed = match last.role {
         Role::User => obey(request, last),
-        Role::Tool => Deed::Say(report::report(request.messages)),
-        _ => Deed::Say("There is nothing new to answer.".to_owned()),
+        Role::Tool => DemoAction::Say(report::report(request.messages)),
+        _ => DemoAction::Say("There is nothing new to answer.".to_owned()),
     };
     match deed {
-        Deed::Say(text) if is_first_answer(request.messages) => {
-            Deed::Say(format!("{INTRODUCTION}\n\n{text}"))
+        DemoAction::Say(text) if is_first_answer(request.messages) => {
+            DemoAction::Say(format!("{INTRODUCTION}\n\n{text}"))
         }
         deed => deed,
     }
@@ -106,15 +106,15 @@ fn is_first_answer(messages: &[ContextMessage]) -> bool {
     !messages.iter().any(is_answer)
 }
 
-fn obey(request: &ModelRequest<'_>, last: &ContextMessage) -> Deed {
+fn obey(request: &ModelRequest<'_>, last: &ContextMessage) -> DemoAction {
     match Command::parse(&last.content) {
         Command::Remember(content) => remember(request, content),
-        Command::Recall => Deed::Say(recall::recall(request)),
+        Command::Recall => DemoAction::Say(recall::recall(request)),
         Command::Search(query) => search(request, query),
         Command::Load(words) => load(request, "load_context", words),
         Command::Unload(words) => load(request, "unload_context", words),
         Command::Call { name, arguments } => call(request, name, arguments),
-        Command::Other => Deed::Say(echo(request, last)),
+        Command::Other => DemoAction::Say(echo(request, last)),
     }
 }
 
@@ -140,14 +140,14 @@ fn choose_label(tool: &ToolDefinition, preferred: &str) -> String {
     found.map_or_else(|| preferred.to_owned(), Clone::clone)
 }
 
-fn remember(request: &ModelRequest<'_>, content: &str) -> Deed {
+fn remember(request: &ModelRequest<'_>, content: &str) -> DemoAction {
     if content.is_empty() {
-        return Deed::Say("Remember what? Say `remember I like tea`.".to_owned());
+        return DemoAction::Say("Remember what? Say `remember I like tea`.".to_owned());
     }
     let Some(tool) = find_tool(request, "set_context") else {
-        return Deed::Say("I have nowhere to keep it: there is no writable block. `defineBlock {\"label\": \"memory\", \"kind\": \"writable\"}` makes one.".to_owned());
+        return DemoAction::Say("I have nowhere to keep it: there is no writable block. `defineBlock {\"label\": \"memory\", \"kind\": \"writable\"}` makes one.".to_owned());
     };
-    Deed::Call {
+    DemoAction::Call {
         name: tool.name.clone(),
         arguments: json!({
             "label": choose_label(tool, "memory"), "content": content, "action": "append"
@@ -156,32 +156,32 @@ fn remember(request: &ModelRequest<'_>, content: &str) -> Deed {
     }
 }
 
-fn search(request: &ModelRequest<'_>, query: &str) -> Deed {
+fn search(request: &ModelRequest<'_>, query: &str) -> DemoAction {
     if query.is_empty() {
-        return Deed::Say("Search for what? Say `search Lisbon`.".to_owned());
+        return DemoAction::Say("Search for what? Say `search Lisbon`.".to_owned());
     }
     if let Some(tool) = find_tool(request, "session_search") {
-        return Deed::Call {
+        return DemoAction::Call {
             name: tool.name.clone(),
             arguments: json!({"query": query}).to_string(),
         };
     }
     let Some(tool) = find_tool(request, "search_context") else {
-        return Deed::Say("I have nothing to search in. `configureAgent {\"sessionSearch\": true}` lets me search conversations; a block of kind `searchable` lets me search its entries.".to_owned());
+        return DemoAction::Say("I have nothing to search in. `configureAgent {\"sessionSearch\": true}` lets me search conversations; a block of kind `searchable` lets me search its entries.".to_owned());
     };
-    Deed::Call {
+    DemoAction::Call {
         name: tool.name.clone(),
         arguments: json!({"label": choose_label(tool, "knowledge"), "query": query}).to_string(),
     }
 }
 
 /// `<key>`, or `<label> <key>` where there is such a label.
-fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> Deed {
+fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> DemoAction {
     if words.is_empty() {
-        return Deed::Say("Load what? Say `load skill <key>`.".to_owned());
+        return DemoAction::Say("Load what? Say `load skill <key>`.".to_owned());
     }
     let Some(tool) = find_tool(request, name) else {
-        return Deed::Say("I have nothing to load from. `defineBlock {\"label\": \"skills\", \"kind\": \"loadable\"}` makes a block for documents, `putSkill` fills it.".to_owned());
+        return DemoAction::Say("I have nothing to load from. `defineBlock {\"label\": \"skills\", \"kind\": \"loadable\"}` makes a block for documents, `putSkill` fills it.".to_owned());
     };
     let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
     let is_label = !rest.is_empty() && labels(tool).iter().any(|label| label == first);
@@ -189,15 +189,15 @@ fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> Deed {
         true => (first.to_owned(), rest.trim()),
         false => (choose_label(tool, "skills"), words),
     };
-    Deed::Call {
+    DemoAction::Call {
         name: tool.name.clone(),
         arguments: json!({"label": label, "key": key}).to_string(),
     }
 }
 
-fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> Deed {
+fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> DemoAction {
     if find_tool(request, name).is_none() {
-        return Deed::Say(format!(
+        return DemoAction::Say(format!(
             "There is no tool `{}`. {}",
             quote(name),
             list_tools(request)
@@ -205,11 +205,11 @@ fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> Deed {
     }
     let parsed = serde_json::from_str::<Value>(arguments);
     if !parsed.is_ok_and(|parsed| parsed.is_object()) {
-        return Deed::Say(format!(
+        return DemoAction::Say(format!(
             "The arguments of `{name}` must be a JSON object, as in `call {name} {{\"key\": \"value\"}}`."
         ));
     }
-    Deed::Call {
+    DemoAction::Call {
         name: name.to_owned(),
         arguments: arguments.to_owned(),
     }

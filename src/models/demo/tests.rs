@@ -29,7 +29,7 @@ impl Talk {
         self.messages.push(serde_json::from_value(message).unwrap());
     }
 
-    fn answer(&self) -> Vec<Part> {
+    fn answer(&self) -> Vec<AnswerPart> {
         answer(&ModelRequest {
             system: &self.system,
             messages: &self.messages,
@@ -51,9 +51,12 @@ impl Talk {
     fn ask(&mut self, text: &str, result: &str, is_error: bool) -> (Value, String) {
         self.hear(json!({"role": "user", "content": text}));
         let parts = self.answer();
-        assert_eq!(parts.last(), Some(&Part::Finish(FinishReason::ToolCalls)));
+        assert_eq!(
+            parts.last(),
+            Some(&AnswerPart::Finish(FinishReason::ToolCalls))
+        );
         let call = parts.iter().find_map(|part| match part {
-            Part::Call {
+            AnswerPart::Call {
                 id,
                 name,
                 arguments,
@@ -66,16 +69,16 @@ impl Talk {
         self.hear(json!({"role": "assistant", "content": said(&parts), "toolCalls": [call]}));
         self.hear(json!({"role": "tool", "toolCallId": id, "toolName": name, "content": result, "isError": is_error}));
         let parts = self.answer();
-        assert_eq!(parts.last(), Some(&Part::Finish(FinishReason::Stop)));
+        assert_eq!(parts.last(), Some(&AnswerPart::Finish(FinishReason::Stop)));
         let text = said(&parts);
         self.hear(json!({"role": "assistant", "content": text}));
         (call, text)
     }
 }
 
-fn said(parts: &[Part]) -> String {
-    let text = |part: &Part| match part {
-        Part::Text(text) => Some(text.clone()),
+fn said(parts: &[AnswerPart]) -> String {
+    let text = |part: &AnswerPart| match part {
+        AnswerPart::Text(text) => Some(text.clone()),
         _ => None,
     };
     parts.iter().filter_map(text).collect()
@@ -99,7 +102,7 @@ fn it_streams_word_by_word_and_counts_what_it_says() {
     let parts = talk.answer();
     assert!(parts.len() > 30);
     assert_eq!(parts, talk.answer());
-    let Some(Part::Usage(usage)) = parts.get(parts.len() - 2) else {
+    let Some(AnswerPart::Usage(usage)) = parts.get(parts.len() - 2) else {
         panic!("no usage");
     };
     assert_eq!(usage.output_tokens, tokens::estimate(&said(&parts)));

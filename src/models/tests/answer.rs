@@ -1,7 +1,7 @@
 //! How the pieces of an answer come together.
 
-use crate::models::answer::{Answer, CallPiece, MAX_ARGUMENT_BYTES, MAX_CALLS};
-use crate::models::{FinishReason, Part, Usage};
+use crate::models::answer::{AnswerBuilder, CallPiece, MAX_ARGUMENT_BYTES, MAX_CALLS};
+use crate::models::{AnswerPart, FinishReason, TokenUsage};
 
 fn piece<'a>(key: Option<i64>, id: &'a str, name: &'a str, arguments: &'a str) -> CallPiece<'a> {
     CallPiece {
@@ -14,7 +14,7 @@ fn piece<'a>(key: Option<i64>, id: &'a str, name: &'a str, arguments: &'a str) -
 
 /// The complete calls of an answer made from these pieces.
 fn calls(pieces: &[CallPiece<'_>]) -> Vec<(String, String, String)> {
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     for piece in pieces {
         answer.add_call(piece);
     }
@@ -23,7 +23,7 @@ fn calls(pieces: &[CallPiece<'_>]) -> Vec<(String, String, String)> {
     parts
         .into_iter()
         .filter_map(|part| match part {
-            Part::Call {
+            AnswerPart::Call {
                 id,
                 name,
                 arguments,
@@ -102,19 +102,19 @@ fn a_call_without_arguments_has_none() {
 
 #[test]
 fn arguments_that_come_before_the_name_are_kept() {
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "a", "", "{\"x\""));
     assert_eq!(answer.take_parts(), []);
     answer.add_call(&piece(Some(0), "", "one", ":1}"));
     assert_eq!(
         answer.take_parts(),
         [
-            Part::CallStart {
+            AnswerPart::CallStart {
                 index: 0,
                 id: "a".to_owned(),
                 name: "one".to_owned()
             },
-            Part::CallDelta {
+            AnswerPart::CallDelta {
                 index: 0,
                 text: "{\"x\":1}".to_owned()
             }
@@ -124,21 +124,24 @@ fn arguments_that_come_before_the_name_are_kept() {
 
 #[test]
 fn a_call_of_nothing_is_a_failure() {
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "a", "", "{}"));
     answer.close();
-    assert!(matches!(answer.take_parts().as_slice(), [Part::Failed(_)]));
+    assert!(matches!(
+        answer.take_parts().as_slice(),
+        [AnswerPart::Failed(_)]
+    ));
 }
 
 #[test]
 fn too_many_calls_and_too_long_arguments_are_failures() {
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     for key in 0..=MAX_CALLS as i64 {
         assert!(!answer.is_over());
         answer.add_call(&piece(Some(key), "", "t", ""));
     }
     assert!(answer.is_over());
-    let mut answer = Answer::default();
+    let mut answer = AnswerBuilder::default();
     answer.add_call(&piece(Some(0), "", "t", &"x".repeat(MAX_ARGUMENT_BYTES)));
     assert!(!answer.is_over());
     answer.add_call(&piece(Some(0), "", "", "x"));
@@ -154,7 +157,7 @@ fn the_reason_to_finish_goes_by_what_was_called() {
         (Some(FinishReason::ToolCalls), false, FinishReason::Stop),
         (Some(FinishReason::Length), true, FinishReason::Length),
     ] {
-        let mut answer = Answer::default();
+        let mut answer = AnswerBuilder::default();
         if calls {
             answer.add_call(&piece(None, "a", "one", ""));
         }
@@ -162,14 +165,17 @@ fn the_reason_to_finish_goes_by_what_was_called() {
             answer.set_finish(said);
         }
         answer.close();
-        assert_eq!(answer.take_parts().pop(), Some(Part::Finish(expected)));
+        assert_eq!(
+            answer.take_parts().pop(),
+            Some(AnswerPart::Finish(expected))
+        );
     }
 }
 
 #[test]
 fn after_the_end_nothing_is_said() {
-    let mut answer = Answer::default();
-    answer.set_usage(Usage {
+    let mut answer = AnswerBuilder::default();
+    answer.set_usage(TokenUsage {
         input_tokens: 1,
         output_tokens: 2,
     });
@@ -181,12 +187,12 @@ fn after_the_end_nothing_is_said() {
     assert_eq!(
         answer.take_parts(),
         [
-            Part::Text("a".to_owned()),
-            Part::Usage(Usage {
+            AnswerPart::Text("a".to_owned()),
+            AnswerPart::Usage(TokenUsage {
                 input_tokens: 1,
                 output_tokens: 2
             }),
-            Part::Finish(FinishReason::Stop)
+            AnswerPart::Finish(FinishReason::Stop)
         ]
     );
 }

@@ -4,11 +4,11 @@ use serde_json::json;
 
 use crate::base::action::Role;
 use crate::base::error::Result;
-use crate::base::outside::{Failure, Place};
+use crate::base::outbound::{CallFailure, Endpoint};
 use crate::models::call::{choose_model, complete, open};
 use crate::models::choice::{ModelName, choose};
 use crate::models::message::ContextMessage;
-use crate::models::{ModelRequest, Part, Usage};
+use crate::models::{AnswerPart, ModelRequest, TokenUsage};
 use crate::testing::{Said, Script, wait_for};
 
 const TEXT: &str = "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -26,7 +26,7 @@ fn script(settings: &[(&str, &str)], answers: Vec<Said>) -> Script {
     script
 }
 
-fn ask(script: &Script, model: Option<&str>) -> Result<Vec<Part>> {
+fn ask(script: &Script, model: Option<&str>) -> Result<Vec<AnswerPart>> {
     let messages = [ContextMessage::plain(Role::User, "Hello".to_owned())];
     let request = ModelRequest {
         system: &[],
@@ -45,10 +45,10 @@ fn ask(script: &Script, model: Option<&str>) -> Result<Vec<Part>> {
     })
 }
 
-fn hi() -> Vec<Part> {
+fn hi() -> Vec<AnswerPart> {
     vec![
-        Part::Text("Hi".to_owned()),
-        Part::Finish(crate::models::FinishReason::Stop),
+        AnswerPart::Text("Hi".to_owned()),
+        AnswerPart::Finish(crate::models::FinishReason::Stop),
     ]
 }
 
@@ -56,24 +56,24 @@ const KEY: &[(&str, &str)] = &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k
 
 #[test]
 fn the_worker_says_which_model_where_the_agent_does_not() {
-    let outside = script(&[("MODEL", "anthropic:claude")], vec![]);
-    let chosen = |model| choose_model(&outside, model).unwrap().name.to_string();
+    let outbound = script(&[("MODEL", "anthropic:claude")], vec![]);
+    let chosen = |model| choose_model(&outbound, model).unwrap().name.to_string();
     assert_eq!(chosen(None), "anthropic:claude");
     assert_eq!(chosen(Some("demo")), "demo");
-    let outside = script(&[], vec![]);
-    assert_eq!(choose_model(&outside, None).unwrap().name, ModelName::Demo);
-    outside.bindings.borrow_mut().push("AI".to_owned());
-    let choice = choose_model(&outside, None).unwrap();
+    let outbound = script(&[], vec![]);
+    assert_eq!(choose_model(&outbound, None).unwrap().name, ModelName::Demo);
+    outbound.bindings.borrow_mut().push("AI".to_owned());
+    let choice = choose_model(&outbound, None).unwrap();
     assert!(choice.is_default && choice.name.served().is_some());
 }
 
 #[test]
 fn openai_is_called_at_its_address_with_its_key() {
-    let outside = script(KEY, vec![Said::stream(TEXT)]);
-    assert_eq!(ask(&outside, Some("openai:gpt-4o")), Ok(hi()));
-    let calls = outside.calls.borrow();
+    let outbound = script(KEY, vec![Said::stream(TEXT)]);
+    assert_eq!(ask(&outbound, Some("openai:gpt-4o")), Ok(hi()));
+    let calls = outbound.calls.borrow();
     let url = "https://api.openai.com/v1/chat/completions".to_owned();
-    assert_eq!(calls[0].place, Place::Url(url));
+    assert_eq!(calls[0].place, Endpoint::Url(url));
     assert_eq!(
         calls[0].headers,
         [("authorization".to_owned(), "Bearer k".to_owned())]
@@ -84,9 +84,9 @@ fn openai_is_called_at_its_address_with_its_key() {
 #[test]
 fn a_server_of_ones_own_needs_no_key() {
     let settings = [("OPENAI_BASE_URL", "http://127.0.0.1:8080/v1")];
-    let outside = script(&settings, vec![Said::stream(TEXT)]);
-    assert_eq!(ask(&outside, Some("openai:smol")), Ok(hi()));
-    assert!(outside.calls.borrow()[0].headers.is_empty());
+    let outbound = script(&settings, vec![Said::stream(TEXT)]);
+    assert_eq!(ask(&outbound, Some("openai:smol")), Ok(hi()));
+    assert!(outbound.calls.borrow()[0].headers.is_empty());
 }
 
 #[test]
@@ -95,52 +95,52 @@ fn a_missing_key_is_named_before_anyone_is_called() {
         ("anthropic:claude", "ANTHROPIC_API_KEY"),
         ("openai:gpt", "OPENAI_API_KEY"),
     ] {
-        let outside = script(&[], vec![]);
-        let error = ask(&outside, Some(model)).unwrap_err();
+        let outbound = script(&[], vec![]);
+        let error = ask(&outbound, Some(model)).unwrap_err();
         assert_eq!(error.code.name(), "not_configured");
         assert_eq!(error.details["binding"], binding);
-        assert!(outside.calls.borrow().is_empty());
+        assert!(outbound.calls.borrow().is_empty());
     }
 }
 
 #[test]
 fn the_default_is_workers_ai_and_gives_way_to_the_demo_in_a_local_run() {
     let said = json!({"response": "Hi"});
-    let outside = script(&[], vec![Said::json(&said).unwrap()]);
-    assert_eq!(ask(&outside, None), Ok(hi()));
-    let (model, input) = outside.ai_calls.borrow()[0].clone();
+    let outbound = script(&[], vec![Said::json(&said).unwrap()]);
+    assert_eq!(ask(&outbound, None), Ok(hi()));
+    let (model, input) = outbound.ai_calls.borrow()[0].clone();
     assert_eq!(model, crate::models::choice::DEFAULT_WORKERS_AI_MODEL);
     assert!(input.contains(r#""stream":true"#));
 
-    let remote_only = || Failure::RemoteOnly {
+    let remote_only = || CallFailure::RemoteOnly {
         binding: "AI".to_owned(),
     };
-    let outside = script(&[], vec![]);
-    outside.answer(Err(remote_only()));
-    let parts = ask(&outside, None).unwrap();
-    assert!(parts.len() > 5 && matches!(parts.last(), Some(Part::Finish(_))));
+    let outbound = script(&[], vec![]);
+    outbound.answer(Err(remote_only()));
+    let parts = ask(&outbound, None).unwrap();
+    assert!(parts.len() > 5 && matches!(parts.last(), Some(AnswerPart::Finish(_))));
 
     // One that was named does not.
-    let outside = script(&[], vec![]);
-    outside.answer(Err(remote_only()));
-    let error = ask(&outside, Some("workers-ai:@cf/x")).unwrap_err();
+    let outbound = script(&[], vec![]);
+    outbound.answer(Err(remote_only()));
+    let error = ask(&outbound, Some("workers-ai:@cf/x")).unwrap_err();
     assert_eq!(error.code.name(), "not_configured");
     assert_eq!(error.details["binding"], "AI");
 }
 
 #[test]
 fn an_overloaded_model_is_asked_again_with_longer_pauses() {
-    let outside = script(
+    let outbound = script(
         KEY,
         vec![Said::text(429, ""), Said::text(503, ""), Said::stream(TEXT)],
     );
-    assert_eq!(ask(&outside, Some("openai:gpt")), Ok(hi()));
-    assert_eq!(*outside.slept.borrow(), [500, 1000]);
+    assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
+    assert_eq!(*outbound.slept.borrow(), [500, 1000]);
 }
 
 #[test]
 fn after_three_tries_it_is_overloaded() {
-    let outside = script(
+    let outbound = script(
         KEY,
         vec![
             Said::text(529, ""),
@@ -149,43 +149,43 @@ fn after_three_tries_it_is_overloaded() {
             Said::stream(TEXT),
         ],
     );
-    let error = ask(&outside, Some("anthropic:claude")).unwrap_err();
+    let error = ask(&outbound, Some("anthropic:claude")).unwrap_err();
     assert_eq!(error.code.name(), "model_overloaded");
-    assert_eq!(outside.calls.borrow().len(), 3);
+    assert_eq!(outbound.calls.borrow().len(), 3);
 }
 
 #[test]
 fn the_provider_says_how_long_to_wait_up_to_a_limit() {
     let said = || vec![Said::text(429, ""), Said::stream(TEXT)];
-    let outside = script(KEY, said());
-    *outside.retry_after.borrow_mut() = Some(10);
-    assert_eq!(ask(&outside, Some("openai:gpt")), Ok(hi()));
-    assert_eq!(*outside.slept.borrow(), [10_000]);
+    let outbound = script(KEY, said());
+    *outbound.retry_after.borrow_mut() = Some(10);
+    assert_eq!(ask(&outbound, Some("openai:gpt")), Ok(hi()));
+    assert_eq!(*outbound.slept.borrow(), [10_000]);
 
-    let outside = script(KEY, said());
-    *outside.retry_after.borrow_mut() = Some(11);
-    let error = ask(&outside, Some("openai:gpt")).unwrap_err();
+    let outbound = script(KEY, said());
+    *outbound.retry_after.borrow_mut() = Some(11);
+    let error = ask(&outbound, Some("openai:gpt")).unwrap_err();
     assert_eq!(error.details["retryAfter"], 11);
-    assert!(outside.slept.borrow().is_empty());
+    assert!(outbound.slept.borrow().is_empty());
 }
 
 #[test]
 fn an_overload_that_is_said_inside_a_good_answer_counts_before_the_first_word() {
     let text = "event: content_block_delta\ndata: {\"type\":\"content_block_delta\",\"index\":0,\"delta\":{\"type\":\"text_delta\",\"text\":\"Hi\"}}\n\nevent: message_delta\ndata: {\"type\":\"message_delta\",\"delta\":{\"stop_reason\":\"end_turn\"}}\n\n";
-    let outside = script(KEY, vec![Said::stream(OVERLOADED), Said::stream(text)]);
-    assert_eq!(ask(&outside, Some("anthropic:claude")), Ok(hi()));
+    let outbound = script(KEY, vec![Said::stream(OVERLOADED), Said::stream(text)]);
+    assert_eq!(ask(&outbound, Some("anthropic:claude")), Ok(hi()));
 
     // After a word was given it is too late: nothing is said twice.
     let late = text.split("event: message_delta").next().unwrap();
     let late = format!("{late}{OVERLOADED}");
-    let outside = script(KEY, vec![Said::stream(&late), Said::stream(text)]);
-    let parts = ask(&outside, Some("anthropic:claude")).unwrap();
-    assert_eq!(parts[0], Part::Text("Hi".to_owned()));
-    assert!(matches!(parts.last(), Some(Part::Failed(_))));
-    assert_eq!(outside.calls.borrow().len(), 1);
+    let outbound = script(KEY, vec![Said::stream(&late), Said::stream(text)]);
+    let parts = ask(&outbound, Some("anthropic:claude")).unwrap();
+    assert_eq!(parts[0], AnswerPart::Text("Hi".to_owned()));
+    assert!(matches!(parts.last(), Some(AnswerPart::Failed(_))));
+    assert_eq!(outbound.calls.borrow().len(), 1);
 
-    let outside = script(KEY, (0..3).map(|_| Said::stream(OVERLOADED)).collect());
-    let error = ask(&outside, Some("anthropic:claude")).unwrap_err();
+    let outbound = script(KEY, (0..3).map(|_| Said::stream(OVERLOADED)).collect());
+    let error = ask(&outbound, Some("anthropic:claude")).unwrap_err();
     assert_eq!(error.code.name(), "model_overloaded");
 }
 
@@ -196,25 +196,25 @@ fn nothing_but_an_overload_is_tried_again() {
         Ok(Said::text(500, "")),
         Ok(Said::text(500, "AiError: 3036: used up")),
         Ok(Said::text(302, "")),
-        Err(Failure::TimedOut { silence_ms: 60_000 }),
-        Err(Failure::Unreachable {
+        Err(CallFailure::TimedOut { silence_ms: 60_000 }),
+        Err(CallFailure::Unreachable {
             cause: "hunter2".to_owned(),
         }),
     ] {
-        let outside = script(KEY, vec![]);
-        outside.answer(said);
-        outside.answer(Ok(Said::stream(TEXT)));
-        let error = ask(&outside, Some("workers-ai:@cf/x")).unwrap_err();
+        let outbound = script(KEY, vec![]);
+        outbound.answer(said);
+        outbound.answer(Ok(Said::stream(TEXT)));
+        let error = ask(&outbound, Some("workers-ai:@cf/x")).unwrap_err();
         assert!(error.code.name().starts_with("model_"), "{error:?}");
         assert!(!error.body().contains("hunter2"));
-        assert_eq!(outside.ai_calls.borrow().len(), 1);
+        assert_eq!(outbound.ai_calls.borrow().len(), 1);
     }
 }
 
 #[test]
 fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
     let script = script(&[], Vec::new());
-    script.answer(Err(Failure::Crowded));
+    script.answer(Err(CallFailure::Crowded));
     let error = ask(&script, Some("workers-ai:@cf/m")).unwrap_err();
     assert_eq!(error.code.name(), "rate_limited");
     assert_eq!(error.details["retryAfter"], 5);
@@ -225,8 +225,8 @@ fn a_request_that_finds_too_many_before_it_is_told_to_come_again() {
 fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
     let mut said = Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n");
     said.chunks
-        .push(Err(Failure::TimedOut { silence_ms: 60_000 }));
-    let outside = script(KEY, vec![said]);
+        .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
+    let outbound = script(KEY, vec![said]);
     let messages = [];
     let request = ModelRequest {
         system: &[],
@@ -236,8 +236,11 @@ fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
     };
     let choice = choose(Some("openai:gpt"), None, false).unwrap();
     wait_for(async {
-        let mut stream = open(&outside, &choice, &request, true).await.unwrap();
-        assert_eq!(stream.next().await, Ok(Some(Part::Text("Hi".to_owned()))));
+        let mut stream = open(&outbound, &choice, &request, true).await.unwrap();
+        assert_eq!(
+            stream.next().await,
+            Ok(Some(AnswerPart::Text("Hi".to_owned())))
+        );
         let error = stream.next().await.unwrap_err();
         assert_eq!(error.code.name(), "model_failed");
         assert!(error.message.contains("60 s"));
@@ -256,13 +259,13 @@ fn an_answer_is_completed_or_fails() {
     let choice = choose(Some("openai:gpt"), None, false).unwrap();
     let whole = json!({"choices": [{"message": {"content": "A summary."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 3, "completion_tokens": 2}});
-    let outside = script(
+    let outbound = script(
         KEY,
         vec![Said::json(&whole).unwrap(), Said::stream("data: {}\n\n")],
     );
-    let mut usage = Usage::default();
-    let text = wait_for(complete(&outside, &choice, &request, &mut usage)).unwrap();
+    let mut usage = TokenUsage::default();
+    let text = wait_for(complete(&outbound, &choice, &request, &mut usage)).unwrap();
     assert_eq!((text.as_str(), usage.output_tokens), ("A summary.", 2));
-    let error = wait_for(complete(&outside, &choice, &request, &mut usage)).unwrap_err();
+    let error = wait_for(complete(&outbound, &choice, &request, &mut usage)).unwrap_err();
     assert_eq!(error.code.name(), "model_failed");
 }

@@ -6,7 +6,7 @@ mod encoded;
 mod quirks;
 mod recorded;
 
-use super::Part;
+use super::AnswerPart;
 use super::call_ids::CallIds;
 use super::choice::Provider;
 use super::decode::Decoder;
@@ -22,20 +22,20 @@ fn heard(provider: Provider, chunks: &[&[u8]]) -> Vec<String> {
     parts.iter().map(line).collect()
 }
 
-fn line(part: &Part) -> String {
+fn line(part: &AnswerPart) -> String {
     match part {
-        Part::Text(text) => format!("text {text}"),
-        Part::Reasoning(text) => format!("reasoning {text}"),
-        Part::CallStart { index, id, name } => format!("start {index} {id} {name}"),
-        Part::CallDelta { index, text } => format!("delta {index} {text}"),
-        Part::Call {
+        AnswerPart::Text(text) => format!("text {text}"),
+        AnswerPart::Reasoning(text) => format!("reasoning {text}"),
+        AnswerPart::CallStart { index, id, name } => format!("start {index} {id} {name}"),
+        AnswerPart::CallDelta { index, text } => format!("delta {index} {text}"),
+        AnswerPart::Call {
             index,
             id,
             name,
             arguments,
         } => format!("call {index} {id} {name} {arguments}"),
-        Part::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
-        Part::Finish(reason) => format!("finish {reason:?}"),
-        Part::Failed(sentence) => format!("failed {sentence}"),
+        AnswerPart::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
+        AnswerPart::Finish(reason) => format!("finish {reason:?}"),
+        AnswerPart::Failed(sentence) => format!("failed {sentence}"),
     }
 }

@@ -4,7 +4,7 @@
 //! Only this module creates or drops tables.
 
 use crate::base::columns::{find_value, load_values};
-use crate::base::database::{Database, Value, atomically, find_row};
+use crate::base::database::{Database, SqlValue, atomically, find_row};
 use crate::base::error::Result;
 use crate::base::host::Host;
 
@@ -101,5 +101,5 @@ pub fn drop_all(db: &dyn Database) -> Result<()> {
 
 fn table_exists(db: &dyn Database, name: &str) -> Result<bool> {
     let sql = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
-    Ok(find_row(db, sql, &[Value::from(name)])?.is_some())
+    Ok(find_row(db, sql, &[SqlValue::from(name)])?.is_some())
 }

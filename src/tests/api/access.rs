@@ -1,16 +1,16 @@
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Needs, Policy, Scope, Touches, identify};
+use crate::access::{Caller, Effect, Needs, Policy, TokenScope, identify};
 use crate::api::table::OPERATIONS;
 use crate::base::ids::Id;
 use crate::tests::{Alice, conversation, ids};
 
 fn scoped(alice: Alice, session: Option<&str>, operations: Option<&[&str]>) -> Alice {
-    let scope = Scope {
+    let scope = TokenScope {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     };
     Alice {
         caller: Caller::Scoped(scope),
@@ -98,7 +98,7 @@ fn a_minted_token_is_one_that_the_door_takes() {
 }
 
 /// The scope of a token that the door takes.
-fn scope_of(alice: &Alice, body: Value) -> Scope {
+fn scope_of(alice: &Alice, body: Value) -> TokenScope {
     let minted = alice.ok("mintToken", body);
     let token = minted["token"].as_str();
     match identify(&alice.policy, &alice.host, Some("alice"), token).unwrap() {
@@ -121,7 +121,7 @@ fn a_preset_and_named_operations_add_up() {
     let read = names(json!({"preset": "read", "expiresIn": 60})).unwrap();
     for entry in OPERATIONS {
         let rule = entry.rule;
-        let is_reading = rule.touches == Touches::Nothing && rule.needs != Needs::Secret;
+        let is_reading = rule.effect == Effect::Nothing && rule.needs != Needs::Secret;
         assert_eq!(
             read.contains(&entry.name.to_owned()),
             is_reading,

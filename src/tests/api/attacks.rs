@@ -7,11 +7,13 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Claims, Needs, Policy, Rule, Scope, Secret, Touches, identify};
+use crate::access::{
+    AccessRule, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
+};
 use crate::api::dispatch::dispatch;
 use crate::api::operations::messages::get_messages;
 use crate::api::operations::tokens::Preset;
-use crate::api::socket::{Seat, hear, open};
+use crate::api::socket::{SocketState, hear, open};
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
 use crate::api::turns::{CHAT_RULE, begin_chat, resume_chat, start};
@@ -89,14 +91,14 @@ fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
             Kind::AnotherAgents => "bob".to_owned(),
             _ => "alice".to_owned(),
         },
-        scope: Scope {
+        scope: TokenScope {
             session_id: session.map(id),
             operations,
             expires_at: match kind {
                 Kind::Expired => now_ms,
                 _ => now_ms + 1000,
             },
-            ..Scope::default()
+            ..TokenScope::default()
         },
     };
     let secret = match kind {
@@ -121,7 +123,7 @@ fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
 }
 
 /// What must come of it, by what the operation declares: `None`, it is let in.
-fn verdict(kind: Kind, rule: Rule, session: Option<&str>, forges: bool) -> Option<Code> {
+fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) -> Option<Code> {
     match kind {
         Kind::Secret => return None,
         Kind::Nobody | Kind::Wrong | Kind::Expired | Kind::AnotherAgents | Kind::AnotherSecrets => {
@@ -133,10 +135,10 @@ fn verdict(kind: Kind, rule: Rule, session: Option<&str>, forges: bool) -> Optio
     let is_named = operations
         .as_ref()
         .is_some_and(|names| names.iter().any(|name| name == rule.operation));
-    let may_run = match rule.touches {
-        Touches::Agent => false,
-        Touches::Prompts => is_named,
-        Touches::Nothing | Touches::Session | Touches::Messages => is_named || operations.is_none(),
+    let may_run = match rule.effect {
+        Effect::Agent => false,
+        Effect::Prompts => is_named,
+        Effect::Nothing | Effect::Session | Effect::Messages => is_named || operations.is_none(),
     };
     let may_reach = match rule.needs {
         Needs::Secret => false,
@@ -157,12 +159,12 @@ fn session_of(operation: &str, body: &Value) -> Option<String> {
 }
 
 /// Whether a body says something in another's name than a user's.
-fn forges(rule: Rule, body: &Value) -> bool {
+fn forges(rule: AccessRule, body: &Value) -> bool {
     let says = |field: &str, key: &str, users: &str| {
         let list = body[field].as_array().cloned().unwrap_or_default();
         list.iter().any(|said| said[key] != users)
     };
-    rule.touches == Touches::Messages
+    rule.effect == Effect::Messages
         && (says("events", "action", "user_message")
             || says("messages", "role", "user")
             || body["message"]["role"] == "assistant")
@@ -183,9 +185,10 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
             done.map(drop).map_err(|error| error.code)
         }
         Door::Socket => {
-            let seat = Seat::new(id("s"), &alice.caller);
+            let state = SocketState::new(id("s"), &alice.caller);
             // As a socket that slept: who it is for was kept with it.
-            let kept: Seat = serde_json::from_str(&serde_json::to_string(&seat).unwrap()).unwrap();
+            let kept: SocketState =
+                serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
             let caller = kept.caller();
             let agent = crate::api::operation::Agent {
                 caller: &caller,
@@ -255,8 +258,8 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
                     continue;
                 }
                 let mut fresh = None;
-                let alice = match entry.rule.touches {
-                    Touches::Nothing => &standing,
+                let alice = match entry.rule.effect {
+                    Effect::Nothing => &standing,
                     _ => {
                         let fresh = fresh.insert(furnished());
                         enter(fresh, token.as_deref()).unwrap();
@@ -275,7 +278,7 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
 struct OtherDoor {
     name: &'static str,
     /// The last is the one that a token may name.
-    rules: Vec<Rule>,
+    rules: Vec<AccessRule>,
     knock: fn(&Alice, &str) -> Result<()>,
 }
 
@@ -370,11 +373,11 @@ fn the_doors_that_are_no_operations_ask_as_much() {
             let what = format!("{} by {kind:?}", door.name);
             // A door that reads for several operations needs them all, and reads.
             let refused = door.rules.iter().find_map(|rule| {
-                let touches = match door.name {
-                    "export" => Touches::Nothing,
-                    _ => rule.touches,
+                let effect = match door.name {
+                    "export" => Effect::Nothing,
+                    _ => rule.effect,
                 };
-                let rule = Rule { touches, ..*rule };
+                let rule = AccessRule { effect, ..*rule };
                 verdict_of_named(kind, rule, named)
             });
             let before = alice.db.dump();
@@ -391,7 +394,7 @@ fn the_doors_that_are_no_operations_ask_as_much() {
 }
 
 /// As [`verdict`], of a token that was minted for `named`.
-fn verdict_of_named(kind: Kind, rule: Rule, named: &str) -> Option<Code> {
+fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
     let names_one = [
         Kind::SessionThatNamesIt,
         Kind::AgentThatNamesIt,
@@ -411,7 +414,7 @@ fn what_writes_messages_is_tried_with_forgeries() {
         .collect();
     let writing: BTreeSet<&str> = OPERATIONS
         .iter()
-        .filter(|entry| entry.rule.touches == Touches::Messages)
+        .filter(|entry| entry.rule.effect == Effect::Messages)
         .map(|entry| entry.name)
         .collect();
     assert_eq!(
@@ -470,10 +473,10 @@ fn what_an_operation_says_that_it_touches_it_touches() {
         let (dump, before) = (alice.db.dump(), prompts(&alice));
         alice.ok(operation, body.clone());
         let what = format!("{operation} {body}");
-        match entry.rule.touches {
-            Touches::Nothing => assert_eq!(alice.db.dump(), dump, "{what}"),
+        match entry.rule.effect {
+            Effect::Nothing => assert_eq!(alice.db.dump(), dump, "{what}"),
             // A session that is gone has no prompt.
-            Touches::Session | Touches::Messages if operation != "deleteSession" => {
+            Effect::Session | Effect::Messages if operation != "deleteSession" => {
                 assert_eq!(prompts(&alice), before, "{what}");
             }
             _ => {}
@@ -483,7 +486,7 @@ fn what_an_operation_says_that_it_touches_it_touches() {
     for entry in OPERATIONS {
         assert_eq!(
             entry.rule.needs == Needs::Secret,
-            entry.rule.touches == Touches::Agent,
+            entry.rule.effect == Effect::Agent,
             "{}",
             entry.name
         );
@@ -502,21 +505,21 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
         let request = json!({"message": {"id": "m", "role": "user", "parts": []}});
         let request = parse_chat_request(request.to_string().as_bytes()).unwrap();
         start(&alice.agent(&alice.db), &id("s"), &request, "turn").unwrap();
-        alice.caller = Caller::Scoped(Scope {
+        alice.caller = Caller::Scoped(TokenScope {
             session_id: Some(id("s")),
             operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),
             expires_at: i64::MAX,
-            ..Scope::default()
+            ..TokenScope::default()
         });
-        let seat = Seat {
+        let state = SocketState {
             asked: asked.map(str::to_owned),
-            ..Seat::new(id("s"), &alice.caller)
+            ..SocketState::new(id("s"), &alice.caller)
         };
         let agent = alice.agent(&alice.db);
         let frame = json!({"type": "cf_agent_chat_request_cancel", "id": "turn"});
-        let heard = wait_for(hear(&agent, &seat, &frame.to_string())).unwrap();
+        let heard = wait_for(hear(&agent, &state, &frame.to_string())).unwrap();
         assert!(heard.replies.is_empty());
-        let is_stopped = agent.desk.find(&id("s")).unwrap().is_cancelled();
+        let is_stopped = agent.turns.find(&id("s")).unwrap().is_cancelled();
         assert_eq!(is_stopped, stops, "{asked:?} {operations:?}");
     }
 }
@@ -525,9 +528,9 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
 fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
     let token = bearer(Kind::ChatPreset, alice, "chat");
     enter(alice, token.as_deref()).unwrap();
-    let seat = Seat::new(id("s"), &alice.caller);
+    let state = SocketState::new(id("s"), &alice.caller);
     let agent = alice.agent(&alice.db);
-    wait_for(hear(&agent, &seat, &frame.to_string())).map(|heard| {
+    wait_for(hear(&agent, &state, &frame.to_string())).map(|heard| {
         assert!(heard.work.is_none());
         heard.replies
     })

@@ -1,7 +1,7 @@
 //! What is held of every request before its body is looked at, of every operation
 //! of the table: a new one is held to it, too.
 
-use crate::access::{Caller, Needs, Scope};
+use crate::access::{Caller, Needs, TokenScope};
 use crate::api::door::admit;
 use crate::api::route::Route;
 use crate::api::table::OPERATIONS;
@@ -18,11 +18,11 @@ fn of(operation: &str) -> Route {
 }
 
 fn token(session_id: Option<&str>, operations: Option<&[&str]>) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: session_id.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     })
 }
 

@@ -63,7 +63,7 @@ pub fn furnished() -> Alice {
     let alice = Alice::with_session();
     let settings = [("MODEL", "demo"), ("TOOL_ORIGINS", "https://tools.example")];
     for (name, value) in settings {
-        let mut settings = alice.outside.settings.borrow_mut();
+        let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     }
     let said = alice.say(&["1", "2", "3", "4"]);

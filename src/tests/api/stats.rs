@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::ids::Id;
 use crate::tests::Alice;
 
@@ -53,9 +53,9 @@ fn a_long_table_is_counted_up_to_a_thousand() {
 #[test]
 fn a_token_for_one_session_is_not_told() {
     let mut alice = Alice::with_session();
-    let mut scope = Scope {
+    let mut scope = TokenScope {
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     };
     alice.caller = Caller::Scoped(scope.clone());
     alice.ok("getStats", json!({}));

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::api::turns::{Look, Work, resume_chat, take_up_some};
+use crate::api::turns::{RecoveryRound, TurnWork, resume_chat, take_up_some};
 use crate::base::database::Database;
 use crate::chat::store::MAX_TAKEN_UP;
 use crate::testing::Failing;
@@ -22,7 +22,7 @@ impl Alice {
         alice
     }
 
-    pub fn look(&self, db: &dyn Database) -> Look {
+    pub fn look(&self, db: &dyn Database) -> RecoveryRound {
         take_up_some(&self.agent(db))
     }
 
@@ -32,8 +32,8 @@ impl Alice {
     }
 }
 
-fn sessions(look: &Look) -> Vec<&str> {
-    let works = look.works.iter().map(Work::running);
+fn sessions(look: &RecoveryRound) -> Vec<&str> {
+    let works = look.works.iter().map(TurnWork::running);
     works.map(|running| running.session_id.as_str()).collect()
 }
 
@@ -45,7 +45,7 @@ fn turns_that_were_cut_off_are_taken_up_a_few_at_a_time() {
     assert!(look.is_more_left);
     assert!(alice.look(&alice.db).works.is_empty());
     for work in look.works {
-        alice.outside.answer(said("Here."));
+        alice.outbound.answer(said("Here."));
         alice.run_work(work);
     }
     let look = alice.look(&alice.db);
@@ -61,9 +61,9 @@ fn who_asks_for_a_turn_that_was_cut_off_hears_it_before_its_time() {
     let begun = resume_chat(&alice.agent(&alice.db), &last)
         .unwrap()
         .unwrap();
-    alice.outside.answer(said("Here."));
+    alice.outbound.answer(said("Here."));
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listening)), "Here.");
+    assert_eq!(text_of(&hear(begun.listener)), "Here.");
     drop(look);
 }
 
@@ -130,15 +130,15 @@ fn a_turn_that_was_cut_off_can_be_stopped_before_it_is_taken_up() {
 
 #[test]
 fn turns_for_which_there_is_no_room_wait_and_are_not_counted() {
-    use crate::base::budget::{Budget, Hold, TURNS};
+    use crate::base::budget::{ByteBudget, Reservation, TURNS};
     let alice = Alice::with_turns_cut_off(1);
-    let others = Hold::take(&TURNS, TURNS.with(Budget::max_bytes), "Others").unwrap();
+    let others = Reservation::take(&TURNS, TURNS.with(ByteBudget::max_bytes), "Others").unwrap();
     for _ in 0..5 {
         let look = alice.look(&alice.db);
         assert!(look.works.is_empty() && look.is_more_left);
     }
     drop(others);
-    alice.outside.answer(said("Here."));
+    alice.outbound.answer(said("Here."));
     for work in alice.look(&alice.db).works {
         alice.run_work(work);
     }

@@ -3,8 +3,8 @@
 
 use serde_json::{Value, json};
 
-use crate::api::socket::{Heard, Seat, hear};
-use crate::api::turns::{Work, take_up_some};
+use crate::api::socket::{FrameOutcome, SocketState, hear};
+use crate::api::turns::{TurnWork, take_up_some};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;
@@ -18,7 +18,7 @@ const TOOLS: &str =
 
 impl Alice {
     /// A turn that will ask the client where it is, and the server for an echo.
-    pub fn asked_where(&self) -> Work {
+    pub fn asked_where(&self) -> TurnWork {
         define(self, "echo", false);
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
         let body = json!({"id": "s", "message": user("where"), "tools": tools});
@@ -27,12 +27,12 @@ impl Alice {
 
     pub fn will_ask(&self) {
         let both = [("c1", "place", json!({})), ("c2", "echo", json!({}))];
-        self.outside.answer(calls(&both));
-        self.outside.answer(Ok(Said::text(200, "echoed")));
+        self.outbound.answer(calls(&both));
+        self.outbound.answer(Ok(Said::text(200, "echoed")));
     }
 
-    pub fn frame(&self, call_id: &str, output: &str) -> Result<Heard, Error> {
-        let seat = Seat::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
+    pub fn frame(&self, call_id: &str, output: &str) -> Result<FrameOutcome, Error> {
+        let seat = SocketState::new(Id::parse("s".to_owned()).unwrap(), &self.caller);
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
         let frame = json!({"type": "cf_agent_tool_result", "toolCallId": call_id, "toolName": "place",
             "output": output, "autoContinue": true, "clientTools": tools});
@@ -76,7 +76,7 @@ fn an_answer_that_comes_during_the_turn_is_taken_at_its_end() {
     alice.frame("c1", "Rome").unwrap();
     assert_eq!(alice.early_rows(), 1);
     alice.will_ask();
-    alice.outside.answer(said("In Rome."));
+    alice.outbound.answer(said("In Rome."));
     alice.run_work(work);
     assert_eq!(alice.outcomes(), both());
     assert_eq!(alice.early_rows(), 0);
@@ -93,7 +93,7 @@ fn an_answer_survives_the_object_while_the_turn_runs() {
     alice.frame("c1", "Oslo").unwrap();
     assert_eq!(alice.early_rows(), 1);
     alice.will_ask();
-    alice.outside.answer(said("In Rome."));
+    alice.outbound.answer(said("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
     assert_eq!((alice.early_rows(), alice.has_turn_rows()), (0, false));
@@ -107,7 +107,7 @@ fn an_answer_is_taken_once_whichever_statement_fails() {
         let work = alice.asked_where();
         alice.frame("c1", "Rome").unwrap();
         alice.will_ask();
-        alice.outside.answer(said("In Rome."));
+        alice.outbound.answer(said("In Rome."));
         let failing = Failing::after(&alice.db, passing);
         wait_for(crate::api::turns::run(&alice.agent(&failing), work));
         if !failing.has_failed() {
@@ -115,9 +115,9 @@ fn an_answer_is_taken_once_whichever_statement_fails() {
             break;
         }
         alice.dies();
-        *alice.outside.answers.borrow_mut() = Default::default();
+        *alice.outbound.answers.borrow_mut() = Default::default();
         if !alice.actions().contains(&"tool_call_request".to_owned()) {
-            let ran = alice.outside.calls.borrow();
+            let ran = alice.outbound.calls.borrow();
             let is_made = ran.iter().any(|call| call.body.contains("\"agent\""));
             drop(ran);
             if !is_made {
@@ -125,7 +125,7 @@ fn an_answer_is_taken_once_whichever_statement_fails() {
             }
         }
         for _ in 0..3 {
-            alice.outside.answer(said("In Rome."));
+            alice.outbound.answer(said("In Rome."));
         }
         alice.run_all();
         let outcomes = alice.outcomes();
@@ -149,7 +149,7 @@ fn an_answer_that_is_left_over_after_the_turn_is_taken_by_the_next_look() {
     alice.frame("c1", "Rome").unwrap();
     alice.db.run("DELETE FROM cf_agents_turns", &[]).unwrap();
     alice.dies();
-    alice.outside.answer(said("In Rome."));
+    alice.outbound.answer(said("In Rome."));
     alice.run_all();
     assert_eq!(alice.outcomes(), both());
     assert_eq!(alice.early_rows(), 0);
@@ -160,7 +160,7 @@ fn an_answer_to_a_call_that_nobody_made_is_let_go() {
     let alice = Alice::with_model();
     let work = alice.asked_where();
     alice.frame("c9", "Rome").unwrap();
-    alice.outside.answer(said("Hello."));
+    alice.outbound.answer(said("Hello."));
     alice.run_work(work);
     assert_eq!(alice.early_rows(), 0);
     assert_eq!(alice.actions(), ["user_message", "agent_message"]);
@@ -179,7 +179,7 @@ fn a_long_answer_is_kept_in_parts_and_too_much_is_refused() {
         .unwrap_err();
     assert_eq!(error.code.name(), "payload_too_large");
     alice.will_ask();
-    alice.outside.answer(said("Long."));
+    alice.outbound.answer(said("Long."));
     alice.run_work(work);
     assert_eq!(alice.outcomes()[1].1.len(), long.len());
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::base::budget::{Budget, TURNS};
+use crate::base::budget::{ByteBudget, TURNS};
 use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{hear, kinds, said, text_of, user};
@@ -17,19 +17,19 @@ fn long() -> String {
 #[test]
 fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
     let alice = Alice::with_model();
-    alice.outside.answer(said(&long()));
+    alice.outbound.answer(said(&long()));
     let begun = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     alice.run_work(begun.work.unwrap());
-    assert!(TURNS.with(Budget::held_bytes) > 500_000);
+    assert!(TURNS.with(ByteBudget::held_bytes) > 500_000);
     for _ in 0..LOOKS {
-        assert!(alice.desk.is_busy());
-        alice.desk.cut_off_silent();
+        assert!(alice.turns.is_busy());
+        alice.turns.cut_off_silent();
     }
-    assert_eq!(TURNS.with(Budget::held_bytes), 0);
-    assert!(!alice.desk.is_busy());
-    let chunks = hear(begun.listening);
+    assert_eq!(TURNS.with(ByteBudget::held_bytes), 0);
+    assert!(!alice.turns.is_busy());
+    let chunks = hear(begun.listener);
     assert_eq!(kinds(&chunks), ["error"]);
     assert!(chunks[0]["errorText"].as_str().unwrap().contains("history"));
 }
@@ -37,18 +37,18 @@ fn a_listener_that_stops_reading_after_the_turns_end_is_cut_off_and_told_so() {
 #[test]
 fn a_listener_that_reads_slowly_hears_all_of_it() {
     let alice = Alice::with_model();
-    alice.outside.answer(said(&long()));
+    alice.outbound.answer(said(&long()));
     let begun = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     alice.run_work(begun.work.unwrap());
-    let mut listening = begun.listening;
+    let mut listener = begun.listener;
     let mut heard = String::new();
     loop {
         for _ in 0..LOOKS - 1 {
-            alice.desk.cut_off_silent();
+            alice.turns.cut_off_silent();
         }
-        match wait_for(listening.next()) {
+        match wait_for(listener.next()) {
             Some(events) => heard.push_str(&events),
             None => break,
         }
@@ -59,13 +59,13 @@ fn a_listener_that_reads_slowly_hears_all_of_it() {
 #[test]
 fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
     let alice = Alice::with_model();
-    alice.outside.answer(said("Hello."));
+    alice.outbound.answer(said("Hello."));
     let begun = alice
         .begin(&json!({"id": "s", "message": user("Go.")}))
         .unwrap();
     for _ in 0..2 * LOOKS {
-        alice.desk.cut_off_silent();
+        alice.turns.cut_off_silent();
     }
     alice.run_work(begun.work.unwrap());
-    assert_eq!(text_of(&hear(begun.listening)), "Hello.");
+    assert_eq!(text_of(&hear(begun.listener)), "Hello.");
 }

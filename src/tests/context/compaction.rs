@@ -7,14 +7,16 @@ use serde_json::{Value, json};
 
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
-use crate::base::outside::Later;
-use crate::context::compaction::act::{Compactor, Outcome, Reason, Summarised, Summariser, Task};
-use crate::context::compaction::auto::{Watch, after_append};
+use crate::base::outbound::LocalBoxFuture;
+use crate::context::compaction::act::{
+    CompactionOutcome, CompactionReason, CompactionTask, Compactor, Summarised, Summariser,
+};
+use crate::context::compaction::auto::{CompactionTracker, after_append};
 use crate::context::compaction::configure::load_settings;
 use crate::context::compaction::fixed::load_fixed;
 use crate::log::tip::get_tip;
 use crate::memory::Memory;
-use crate::models::Usage;
+use crate::models::TokenUsage;
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
 
@@ -25,11 +27,11 @@ struct Scripted<'a> {
     fails: Cell<bool>,
     meanwhile: Option<&'a dyn Fn()>,
     /// What each answer is reported to have cost.
-    usage: Usage,
+    usage: TokenUsage,
 }
 
 impl Summariser for Scripted<'_> {
-    fn summarise<'a>(&'a self, prompt: String, _: i64) -> Later<'a, Summarised> {
+    fn summarise<'a>(&'a self, prompt: String, _: i64) -> LocalBoxFuture<'a, Summarised> {
         self.prompts.borrow_mut().push(prompt);
         if let Some(meanwhile) = self.meanwhile {
             meanwhile();
@@ -53,10 +55,15 @@ fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
 }
 
-fn compact(alice: &Alice, scripted: &Scripted<'_>, leaf: Option<i64>, dry_run: bool) -> Outcome {
+fn compact(
+    alice: &Alice,
+    scripted: &Scripted<'_>,
+    leaf: Option<i64>,
+    dry_run: bool,
+) -> CompactionOutcome {
     let session_id = id("s");
     let tip = get_tip(&alice.db, &session_id).unwrap();
-    let task = Task {
+    let task = CompactionTask {
         session_id: &session_id,
         leaf_seq: leaf.unwrap_or(tip.leaf.unwrap().seq),
         settings: load_settings(&alice.db, Some(&session_id)).unwrap(),
@@ -72,7 +79,7 @@ fn memory(alice: &Alice) -> Memory<'_> {
         agent: "alice",
         db: &alice.db,
         host: &alice.host,
-        outside: &alice.outside,
+        outbound: &alice.outbound,
         via: &[],
     }
 }
@@ -86,12 +93,17 @@ fn compactor<'a>(alice: &'a Alice, scripted: &'a Scripted<'_>) -> Compactor<'a> 
 }
 
 /// What follows an append: whether it compacted.
-fn grow(alice: &Alice, scripted: &Scripted<'_>, watch: &Watch, text: &str) -> Option<Reason> {
+fn grow(
+    alice: &Alice,
+    scripted: &Scripted<'_>,
+    compactions: &CompactionTracker,
+    text: &str,
+) -> Option<CompactionReason> {
     alice.say(&[text]);
     let session_id = id("s");
     let fixed = || load_fixed(&memory(alice), &session_id, &[]);
     let compactor = compactor(alice, scripted);
-    let outcome = wait_for(after_append(watch, &compactor, &session_id, &fixed)).unwrap();
+    let outcome = wait_for(after_append(compactions, &compactor, &session_id, &fixed)).unwrap();
     outcome.map(|outcome| outcome.reason)
 }
 
@@ -366,11 +378,11 @@ fn head_and_tail_stay_and_the_middle_is_summarised() {
     );
     let scripted = Scripted::default();
     let outcome = compact(&alice, &scripted, None, true);
-    assert_eq!(outcome.reason, Reason::WouldCompact);
+    assert_eq!(outcome.reason, CompactionReason::WouldCompact);
     assert!(outcome.compaction.is_none() && scripted.prompts.borrow().is_empty());
     assert_eq!(outcome.covers.unwrap().messages, 5);
     let outcome = compact(&alice, &scripted, None, false);
-    assert_eq!(outcome.reason, Reason::Compacted);
+    assert_eq!(outcome.reason, CompactionReason::Compacted);
     assert_eq!(history(&alice, json!({})), "m1 m2 summary 1 m8 m9 m10");
     let prompt = scripted.prompts.borrow()[0].clone();
     assert!(prompt.contains("m3") && prompt.contains("m7"));
@@ -388,7 +400,7 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
     compact(&alice, &scripted, None, false);
     alice.say(&["n1", "n2", "n3"]);
     let outcome = compact(&alice, &scripted, None, false);
-    assert_eq!(outcome.reason, Reason::Compacted);
+    assert_eq!(outcome.reason, CompactionReason::Compacted);
     let prompt = scripted.prompts.borrow()[1].clone();
     assert!(prompt.contains("summary 1") && prompt.contains("m9") && prompt.contains("n1"));
     assert!(!prompt.contains("m5") && !prompt.contains("n2"));
@@ -403,9 +415,9 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
     );
     assert_eq!(history(&alice, json!({})), "m1 summary 1 m9 m10 n1 n2 n3");
     let outcome = compact(&alice, &scripted, None, false);
-    assert_eq!(outcome.reason, Reason::Compacted);
+    assert_eq!(outcome.reason, CompactionReason::Compacted);
     let nothing = compact(&alice, &scripted, None, false);
-    assert_eq!(nothing.reason, Reason::NothingToCompact);
+    assert_eq!(nothing.reason, CompactionReason::NothingToCompact);
     assert_eq!(scripted.prompts.borrow().len(), 3);
 }
 
@@ -417,7 +429,7 @@ fn a_long_middle_is_summarised_in_bounded_parts() {
     alice.say(&texts);
     let scripted = Scripted::default();
     let outcome = compact(&alice, &scripted, None, false);
-    assert_eq!(outcome.reason, Reason::Compacted);
+    assert_eq!(outcome.reason, CompactionReason::Compacted);
     assert!(outcome.has_more);
     let prompts = scripted.prompts.borrow();
     assert_eq!(prompts.len(), 16);
@@ -436,10 +448,12 @@ fn two_hundred_appends_over_the_threshold_cost_a_handful_of_summaries() {
         let alice = Alice::with_session();
         alice.ok("configureCompaction", settings.clone());
         let scripted = Scripted::default();
-        let watch = Watch::default();
+        let compactions = CompactionTracker::default();
         let text = "some words that are about ten tokens long, more or less";
         let compacted = (0..200)
-            .filter(|_| grow(&alice, &scripted, &watch, text) == Some(Reason::Compacted))
+            .filter(|_| {
+                grow(&alice, &scripted, &compactions, text) == Some(CompactionReason::Compacted)
+            })
             .count();
         assert!((1..=12).contains(&compacted), "{settings}: {compacted}");
         assert_eq!(scripted.prompts.borrow().len(), compacted, "{settings}");
@@ -450,7 +464,10 @@ fn two_hundred_appends_over_the_threshold_cost_a_handful_of_summaries() {
 fn without_a_threshold_nothing_is_compacted_by_itself() {
     let alice = numbered(100);
     let scripted = Scripted::default();
-    assert_eq!(grow(&alice, &scripted, &Watch::default(), "x"), None);
+    assert_eq!(
+        grow(&alice, &scripted, &CompactionTracker::default(), "x"),
+        None
+    );
     alice.ok(
         "configureCompaction",
         json!({"compactAfter": 10, "tailTokenBudget": 0}),
@@ -459,14 +476,17 @@ fn without_a_threshold_nothing_is_compacted_by_itself() {
         "configureCompaction",
         json!({"sessionId": "s", "compactAfter": null}),
     );
-    assert_eq!(grow(&alice, &scripted, &Watch::default(), "x"), None);
+    assert_eq!(
+        grow(&alice, &scripted, &CompactionTracker::default(), "x"),
+        None
+    );
     alice.ok(
         "configureCompaction",
         json!({"sessionId": "s", "compactAfter": 11}),
     );
     assert_eq!(
-        grow(&alice, &scripted, &Watch::default(), "x"),
-        Some(Reason::Compacted)
+        grow(&alice, &scripted, &CompactionTracker::default(), "x"),
+        Some(CompactionReason::Compacted)
     );
 }
 
@@ -478,11 +498,11 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
         json!({"compactAfter": 10, "tailTokenBudget": 0}),
     );
     let scripted = Scripted::default();
-    let watch = Watch::default();
+    let compactions = CompactionTracker::default();
     scripted.fails.set(true);
     assert_eq!(
-        grow(&alice, &scripted, &watch, "x"),
-        Some(Reason::SummariserFailed)
+        grow(&alice, &scripted, &compactions, "x"),
+        Some(CompactionReason::SummariserFailed)
     );
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["lastCompactionError"]["code"], "model_failed");
@@ -494,14 +514,14 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
     assert_eq!(page["messages"].as_array().unwrap().len(), 31);
     // Not with every append from then on.
     let tries = (0..64)
-        .filter(|_| grow(&alice, &scripted, &watch, "x").is_some())
+        .filter(|_| grow(&alice, &scripted, &compactions, "x").is_some())
         .count();
     assert_eq!(tries, 6);
     scripted.fails.set(false);
     let again = (0..64)
-        .filter_map(|_| grow(&alice, &scripted, &watch, "x"))
+        .filter_map(|_| grow(&alice, &scripted, &compactions, "x"))
         .next();
-    assert_eq!(again, Some(Reason::Compacted));
+    assert_eq!(again, Some(CompactionReason::Compacted));
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session.get("lastCompactionError"), None);
     let decisions = alice.ok("getCompactions", json!({"sessionId": "s"}))["decisions"].clone();
@@ -526,7 +546,7 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
         let meanwhile = || drop(alice.ok(operation, input.clone()));
         let scripted = Scripted {
             meanwhile: Some(&meanwhile),
-            usage: Usage {
+            usage: TokenUsage {
                 input_tokens: 7,
                 output_tokens: 1,
             },
@@ -538,7 +558,11 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
         };
         let before = used(&alice);
         let outcome = compact(&alice, &scripted, None, false);
-        assert_eq!(outcome.reason, Reason::ChangedMeanwhile, "{operation}");
+        assert_eq!(
+            outcome.reason,
+            CompactionReason::ChangedMeanwhile,
+            "{operation}"
+        );
         // It was paid for all the same.
         let asked = scripted.prompts.borrow().len() as i64;
         assert_eq!(used(&alice), before + asked * 7);
@@ -555,7 +579,7 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
     };
     assert_eq!(
         compact(&alice, &scripted, None, false).reason,
-        Reason::Compacted
+        CompactionReason::Compacted
     );
     assert_eq!(
         history(&alice, json!({})),
@@ -570,17 +594,17 @@ fn one_at_a_time_for_a_session() {
         "configureCompaction",
         json!({"compactAfter": 10, "tailTokenBudget": 0}),
     );
-    let watch = Watch::default();
+    let compactions = CompactionTracker::default();
     let nested = Scripted::default();
     let seen = Cell::new(None);
-    let meanwhile = || seen.set(Some(grow(&alice, &nested, &watch, "x")));
+    let meanwhile = || seen.set(Some(grow(&alice, &nested, &compactions, "x")));
     let scripted = Scripted {
         meanwhile: Some(&meanwhile),
         ..Scripted::default()
     };
     assert_eq!(
-        grow(&alice, &scripted, &watch, "x"),
-        Some(Reason::Compacted)
+        grow(&alice, &scripted, &compactions, "x"),
+        Some(CompactionReason::Compacted)
     );
     assert_eq!(seen.get(), Some(None));
     assert!(nested.prompts.borrow().is_empty());
@@ -599,12 +623,15 @@ fn only_the_branch_that_grew_is_compacted() {
         json!({"sessionId": "s", "parentId": "3", "message": {"id": "b", "role": "user", "parts": [{"type": "text", "text": "b"}]}}),
     );
     let scripted = Scripted::default();
-    assert_eq!(grow(&alice, &scripted, &Watch::default(), "x"), None);
+    assert_eq!(
+        grow(&alice, &scripted, &CompactionTracker::default(), "x"),
+        None
+    );
     alice.ok("setLeaf", json!({"sessionId": "s", "id": "20"}));
     let long = "many words ".repeat(50);
     assert_eq!(
-        grow(&alice, &scripted, &Watch::default(), &long),
-        Some(Reason::Compacted)
+        grow(&alice, &scripted, &CompactionTracker::default(), &long),
+        Some(CompactionReason::Compacted)
     );
     assert_eq!(history(&alice, json!({"leafId": "b"})), "m1 m2 m3 b");
 }
@@ -686,22 +713,22 @@ fn the_agents_model_writes_the_summary() {
     );
     alice.ok("configureAgent", json!({"model": "openai:small"}));
     let settings = [("OPENAI_API_KEY".to_owned(), "k".to_owned())];
-    alice.outside.settings.borrow_mut().extend(settings);
+    alice.outbound.settings.borrow_mut().extend(settings);
     let answer =
         json!({"choices": [{"message": {"content": " All of it. "}, "finish_reason": "stop"}]});
-    alice.outside.answer(Said::json(&answer));
+    alice.outbound.answer(Said::json(&answer));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "compacted");
     assert_eq!(outcome["compaction"]["summary"], "All of it.");
     assert_eq!(history(&alice, json!({})), "m1 All of it. m11 m12");
-    let asked = alice.outside.calls.borrow()[0].body.clone();
+    let asked = alice.outbound.calls.borrow()[0].body.clone();
     assert!(
         asked.contains("[user] m2") && !asked.contains("m12"),
         "{asked}"
     );
     // One that fails is a reason, not a lost conversation.
     alice.say(&["n1", "n2", "n3"]);
-    alice.outside.answer(Ok(Said::text(500, "hunter2")));
+    alice.outbound.answer(Ok(Said::text(500, "hunter2")));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(outcome["reason"], "summariser_failed");
     assert_eq!(outcome["error"]["code"], "model_failed");

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::api::dispatch::follow_up;
 use crate::base::ids::Id;
-use crate::base::outside::Failure;
+use crate::base::outbound::CallFailure;
 use crate::base::tokens;
 use crate::store::calibration::record;
 use crate::testing::{Said, wait_for};
@@ -66,7 +66,7 @@ fn tools_count_that_a_turn_would_have() {
     ] {
         if operation == "defineTool" {
             alice
-                .outside
+                .outbound
                 .bindings
                 .borrow_mut()
                 .push("WEATHER".to_owned());
@@ -86,15 +86,19 @@ fn tools_count_that_a_turn_would_have() {
 #[test]
 fn a_home_that_is_away_fails_no_estimate() {
     let alice = with_block();
-    alice.outside.bindings.borrow_mut().push("NOTES".to_owned());
-    alice.outside.answer(Ok(Said::text(500, "")));
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("NOTES".to_owned());
+    alice.outbound.answer(Ok(Said::text(500, "")));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
     );
     alice
-        .outside
-        .answer(Err(Failure::TimedOut { silence_ms: 1 }));
+        .outbound
+        .answer(Err(CallFailure::TimedOut { silence_ms: 1 }));
     assert!(estimate(&alice)["systemPrompt"].as_i64().unwrap() > 20);
 }
 

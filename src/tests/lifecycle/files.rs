@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Allow, Caller, Scope};
+use crate::access::{Allow, Caller, TokenScope};
 use crate::api::socket;
 use crate::base::ids::Id;
-use crate::base::outside::Place;
+use crate::base::outbound::Endpoint;
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
@@ -14,9 +14,9 @@ use crate::tests::chat::turns::{calls, define, said, user};
 impl Alice {
     /// Bodies of the calls that registered tools got.
     pub fn tool_calls(&self) -> Vec<Value> {
-        let calls = self.outside.calls.borrow();
+        let calls = self.outbound.calls.borrow();
         let of_tools = calls.iter().filter(|call| {
-            matches!(&call.place, Place::Url(url) if url.starts_with("https://tools.example"))
+            matches!(&call.place, Endpoint::Url(url) if url.starts_with("https://tools.example"))
         });
         of_tools
             .map(|call| serde_json::from_str(&call.body).unwrap())
@@ -65,17 +65,17 @@ impl Alice {
             json!({"sessionId": session_id, "limit": 1000}),
         );
         assert_eq!(after, before, "no answer is taken");
-        self.outside.answer(said("Nothing was called."));
+        self.outbound.answer(said("Nothing was called."));
         self.chat(json!({"id": session_id, "messages": [self.answered(session_id, true)]}));
     }
 }
 
 fn token(allow: Allow) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: Id::parse("s".to_owned()).ok(),
         allow,
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     })
 }
 
@@ -161,7 +161,7 @@ fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
         ("c1", "pay", json!({"to": "bob"})),
         ("c2", "pay", json!({"to": "eve"})),
     ]);
-    alice.outside.answer(asked);
+    alice.outbound.answer(asked);
     alice.says("pay");
     let file = alice.export("s").unwrap();
     alice.import("t", &file).unwrap();
@@ -174,9 +174,9 @@ fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);
     // The original's own calls wait on.
     for sum in ["paid", "paid, too"] {
-        alice.outside.answer(Ok(Said::text(200, sum)));
+        alice.outbound.answer(Ok(Said::text(200, sum)));
     }
-    alice.outside.answer(said("Paid."));
+    alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
     assert_eq!(alice.tool_calls().len(), 2);
 }
@@ -188,7 +188,7 @@ fn what_waits_is_made_once_and_not_again_in_a_fork() {
         ("c1", "pay", json!({"n": 1})),
         ("c2", "pay", json!({"n": 2})),
     ]);
-    alice.outside.answer(two);
+    alice.outbound.answer(two);
     alice.says("pay");
     // One is decided when the fork is made, and waits for the other.
     let mut half = alice.answered("s", true);
@@ -200,11 +200,11 @@ fn what_waits_is_made_once_and_not_again_in_a_fork() {
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);
     // A turn of the fork's own may be approved there.
     alice
-        .outside
+        .outbound
         .answer(calls(&[("c1", "pay", json!({"n": 3}))]));
     alice.chat(json!({"id": fork, "message": user("once more")}));
-    alice.outside.answer(Ok(Said::text(200, "paid")));
-    alice.outside.answer(said("Paid."));
+    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": fork, "messages": [alice.answered(fork, true)]}));
     let made = alice.tool_calls();
     assert_eq!(made.len(), 1);
@@ -221,14 +221,14 @@ fn an_approval_is_for_the_call_that_was_shown_whatever_stands_beside_it_under_it
     alice.import("s", &lines).unwrap();
     // The turn goes on in the message that the file began.
     alice
-        .outside
+        .outbound
         .answer(calls(&[("c1", "pay", json!({"to": "bob"}))]));
     alice.chat(json!({"id": "s", "messages": []}));
     let again = call("c1", "pay", &json!({"to": "mallory"}));
     let event = json!({"action": "tool_call_request", "toolCalls": [again]});
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));
-    alice.outside.answer(Ok(Said::text(200, "paid")));
-    alice.outside.answer(said("Paid."));
+    alice.outbound.answer(Ok(Said::text(200, "paid")));
+    alice.outbound.answer(said("Paid."));
     alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
     let made = alice.tool_calls();
     assert_eq!(made.len(), 1, "{made:?}");
@@ -269,7 +269,7 @@ fn nothing_that_is_appended_waits() {
     }
     // Nor does a message of a turn that was rewritten since.
     let alice = with_tool_and_memory();
-    alice.outside.answer(calls(&[("c1", "pay", json!({}))]));
+    alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
     alice.says("pay");
     let mut message = alice.shown()[1].clone();
     message["parts"][1]["input"] = json!({"to": "mallory"});
@@ -303,16 +303,16 @@ fn an_approval_counts_for_the_tool_that_the_user_was_asked_about() {
         ("removed", None, false),
     ] {
         let alice = with_tool_and_memory();
-        alice.outside.answer(calls(&[("c1", "pay", json!({}))]));
+        alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
         alice.says("pay");
         match tool {
             Some(tool) => alice.ok("defineTool", tool),
             None => alice.ok("removeTool", json!({"name": "pay"})),
         };
         if is_called {
-            alice.outside.answer(Ok(Said::text(200, "paid")));
+            alice.outbound.answer(Ok(Said::text(200, "paid")));
         }
-        alice.outside.answer(said("So it is."));
+        alice.outbound.answer(said("So it is."));
         alice.chat(json!({"id": "s", "messages": [alice.answered("s", true)]}));
         assert_eq!(alice.tool_calls().len(), usize::from(is_called), "{what}");
         let part = alice.shown()[1]["parts"][1].clone();

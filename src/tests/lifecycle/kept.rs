@@ -186,7 +186,7 @@ fn talkative() -> Alice {
         ("MODEL".to_owned(), "openai:m".to_owned()),
         ("OPENAI_API_KEY".to_owned(), "k".to_owned()),
     ];
-    alice.outside.settings.borrow_mut().extend(settings);
+    alice.outbound.settings.borrow_mut().extend(settings);
     let long = "many words ".repeat(300);
     alice.say(&[long.as_str(); 20]);
     alice.ok(
@@ -212,11 +212,11 @@ fn what_summaries_cost_is_counted_with_the_overlay() {
     let alice = talkative();
     // The middle takes more than one request.
     for _ in 0..4 {
-        alice.outside.answer(Ok(summary("In short.", 1_000, 10)));
+        alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     }
     let compacted = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(compacted["reason"], "compacted");
-    let asked = alice.outside.calls.borrow().len() as i64;
+    let asked = alice.outbound.calls.borrow().len() as i64;
     assert!(asked > 1);
     assert_eq!(
         usage(&alice, "s"),
@@ -228,12 +228,12 @@ fn what_summaries_cost_is_counted_with_the_overlay() {
 fn a_summary_that_fails_costs_what_was_reported_all_the_same() {
     // The first part is summarised; the second answer breaks off after its usage.
     let alice = talkative();
-    alice.outside.answer(Ok(summary("In short.", 1_000, 10)));
+    alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     let usage_then_error = concat!(
         "data: {\"choices\":[],\"usage\":{\"prompt_tokens\":500,\"completion_tokens\":1}}\n\n",
         "data: {\"error\":{\"message\":\"Out of order.\",\"code\":500}}\n\n"
     );
-    alice.outside.answer(Ok(Said::stream(usage_then_error)));
+    alice.outbound.answer(Ok(Said::stream(usage_then_error)));
     let failed = alice.ok("compact", json!({"sessionId": "s"}));
     assert_eq!(failed["reason"], "summariser_failed");
     let told = usage(&alice, "s");

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Allow, Caller, Scope};
+use crate::access::{Allow, Caller, TokenScope};
 use crate::api::answers;
 use crate::api::transfer::{begin_export, begin_import};
 use crate::base::database::Database;
@@ -511,7 +511,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
     let file = alice.export("s").unwrap();
     let three = small().export("s").unwrap();
     let scoped = |session: Option<&str>, operations: Option<&[&str]>| {
-        Caller::Scoped(Scope {
+        Caller::Scoped(TokenScope {
             session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
             operations: operations
                 .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),

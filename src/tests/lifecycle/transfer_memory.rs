@@ -3,12 +3,12 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::begin_export;
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::store::tables::{File, Fork, TABLES};
+use crate::store::tables::{InFile, InFork, TABLES};
 use crate::tests::Alice;
 use crate::tests::lifecycle::transfer::{furnished, refused, small};
 
@@ -114,11 +114,11 @@ fn file() -> String {
 }
 
 fn scoped(operations: Option<&[&str]>) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: Id::parse("s".to_owned()).ok(),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     })
 }
 
@@ -435,10 +435,10 @@ fn where_a_block_lives_comes_back_to_who_trusts_the_file() {
 fn a_file_is_whole_for_who_may_read_all_of_it() {
     let of_memory = TABLES
         .iter()
-        .filter(|table| matches!(table.fork, Fork::Copy { .. }));
+        .filter(|table| matches!(table.fork, InFork::Copy { .. }));
     let readers: Vec<&str> = of_memory
         .map(|table| match table.file {
-            File::ShownBy(reader) => reader,
+            InFile::ShownBy(reader) => reader,
             _ => panic!("{} is not in a file", table.name),
         })
         .collect();

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Allow, Caller, Needs, Rule, Scope, Touches};
+use crate::access::{AccessRule, Allow, Caller, Effect, Needs, TokenScope};
 use crate::api::table::OPERATIONS;
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rules;
@@ -16,7 +16,7 @@ fn id(text: &str) -> Id {
 }
 
 fn token(session_id: Option<&str>, operations: Option<&[&str]>, agent_messages: bool) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: session_id.map(id),
         operations: operations.map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
         allow: Allow {
@@ -269,7 +269,7 @@ fn each_line_takes_what_its_operations_take() {
             // Nothing is lent by what is not for it.
             let needs_named = operations.iter().any(|name| {
                 let entry = OPERATIONS.iter().find(|entry| entry.name == *name);
-                entry.unwrap().rule.touches == Touches::Prompts
+                entry.unwrap().rule.effect == Effect::Prompts
             });
             let outcome = import(&token(session, None, true), &file);
             match needs_named {
@@ -295,7 +295,7 @@ fn each_line_takes_what_its_operations_take() {
 
 #[test]
 fn its_rules_are_those_of_the_operations() {
-    let rules: &[Rule] = &[
+    let rules: &[AccessRule] = &[
         rules::GET_SESSION,
         rules::LOAD_EVENTS,
         rules::ADD_USAGE,
@@ -317,8 +317,8 @@ fn its_rules_are_those_of_the_operations() {
         let entry = OPERATIONS.iter().find(|entry| entry.name == rule.operation);
         let entry = entry.unwrap().rule;
         assert_eq!(
-            (rule.needs, rule.touches),
-            (entry.needs, entry.touches),
+            (rule.needs, rule.effect),
+            (entry.needs, entry.effect),
             "{}",
             rule.operation
         );

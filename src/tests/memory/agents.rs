@@ -10,12 +10,13 @@ use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
 use crate::api::table::OPERATIONS;
 use crate::base::error::Error;
-use crate::base::outside::{
-    Answer, Call, Expected, Failure, Later, Limits, Listing, Outside, Place, Stored, Writers,
+use crate::base::outbound::{
+    BucketObject, CallFailure, CallLimits, Endpoint, LocalBoxFuture, ObjectListing, Outbound,
+    OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
 };
 use crate::base::settings::Setting;
-use crate::chat::live::Desk;
-use crate::context::compaction::auto::Watch;
+use crate::chat::running_turns::RunningTurns;
+use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
@@ -26,7 +27,7 @@ struct Town {
     host: FixedHost,
     policy: Policy,
     script: Script,
-    calls: RefCell<Vec<Call>>,
+    calls: RefCell<Vec<OutboundRequest>>,
 }
 
 const SECRET: &str = "the secret of these two, long enough";
@@ -61,9 +62,9 @@ impl Town {
             operations: OPERATIONS,
             policy: &self.policy,
             caller: &Caller::Owner,
-            outside: self,
-            watch: &Watch::default(),
-            desk: &Desk::default(),
+            outbound: self,
+            compactions: &CompactionTracker::default(),
+            turns: &RunningTurns::default(),
             audience: &Onlookers::default(),
             via,
         };
@@ -81,8 +82,8 @@ impl Town {
     }
 }
 
-impl Outside for Town {
-    fn writers(&self) -> &Writers {
+impl Outbound for Town {
+    fn writers(&self) -> &WriteLocks {
         self.script.writers()
     }
 
@@ -94,9 +95,12 @@ impl Outside for Town {
         self.script.is_bound(binding)
     }
 
-    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
+    fn send<'a>(
+        &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call.clone());
-        let Place::Agent { name, operation } = call.place.clone() else {
+        let Endpoint::Agent { name, operation } = call.place.clone() else {
             return self.script.send(call);
         };
         Box::pin(async move {
@@ -127,16 +131,16 @@ impl Outside for Town {
         &'a self,
         model: &'a str,
         input: String,
-        limits: Limits,
-    ) -> Later<'a, Result<Answer<'a>, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.script.run_ai(model, input, limits)
     }
 
     fn get_object<'a>(
         &'a self,
         key: &'a str,
-        limits: Limits,
-    ) -> Later<'a, Result<Option<Stored>, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>> {
         self.script.get_object(key, limits)
     }
 
@@ -145,14 +149,18 @@ impl Outside for Town {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: Limits,
-    ) -> Later<'a, Result<bool, Failure>> {
+        expected: PutCondition<'a>,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<bool, CallFailure>> {
         let script = &self.script;
         script.put_object(key, content, description, expected, limits)
     }
 
-    fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>> {
+    fn delete_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<(), CallFailure>> {
         self.script.delete_object(key, limits)
     }
 
@@ -161,12 +169,12 @@ impl Outside for Town {
         prefix: &'a str,
         cursor: Option<&'a str>,
         limit: u32,
-        limits: Limits,
-    ) -> Later<'a, Result<Listing, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
         self.script.list_objects(prefix, cursor, limit, limits)
     }
 
-    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
+    fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
         self.script.sleep(ms)
     }
 }

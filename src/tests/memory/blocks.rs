@@ -2,12 +2,12 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::ids::Id;
 use crate::tests::Alice;
 
 fn scoped_to(session: Option<&str>) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: session.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: Some(
             NAMED
@@ -16,7 +16,7 @@ fn scoped_to(session: Option<&str>) -> Caller {
                 .collect(),
         ),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     })
 }
 
@@ -439,7 +439,7 @@ fn deployed_blocks_are_there_and_operations_win_over_them() {
         {"label": "memory", "kind": "writable", "maxTokens": 50},
     ]);
     let deploy = |blocks: &Value| {
-        let mut settings = alice.outside.settings.borrow_mut();
+        let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert("MEMORY_BLOCKS".to_owned(), blocks.to_string());
     };
     deploy(&deployed);

@@ -7,11 +7,11 @@ use crate::tests::Alice;
 fn with_bucket(objects: &[(&str, &str, Option<&str>)]) -> Alice {
     let alice = Alice::with_session();
     alice
-        .outside
+        .outbound
         .bindings
         .borrow_mut()
         .push("SKILLS_BUCKET".to_owned());
-    *alice.outside.bucket.borrow_mut() = Some(
+    *alice.outbound.bucket.borrow_mut() = Some(
         objects
             .iter()
             .map(|(key, content, description)| {
@@ -28,7 +28,7 @@ fn a_soul_in_the_bucket_is_read_from_there() {
     let alice = with_bucket(&[("soul.md", "You are bold.", None)]);
     let define = json!({"label": "soul", "kind": "readonly", "source": {"r2": "soul.md"}, "defaultContent": "You are kind."});
     assert_eq!(alice.ok("defineBlock", define)["content"], "You are bold.");
-    alice.outside.bucket.borrow_mut().as_mut().unwrap().clear();
+    alice.outbound.bucket.borrow_mut().as_mut().unwrap().clear();
     assert_eq!(
         alice.ok("getBlock", json!({"label": "soul"}))["content"],
         "You are kind."
@@ -49,7 +49,7 @@ fn notes_in_the_bucket_are_written_there_and_their_versions_kept_here() {
         (&json!("ab"), &json!(2))
     );
     let stored = || {
-        alice.outside.bucket.borrow().as_ref().unwrap()["notes.md"]
+        alice.outbound.bucket.borrow().as_ref().unwrap()["notes.md"]
             .0
             .clone()
     };
@@ -75,7 +75,7 @@ fn expect_rivals(alice: &Alice, texts: &[&str]) {
     let rivals = texts
         .iter()
         .map(|text| ("notes.md".to_owned(), (*text).to_owned()));
-    *alice.outside.rivals.borrow_mut() = rivals.collect();
+    *alice.outbound.rivals.borrow_mut() = rivals.collect();
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn of_two_appends_at_once_none_is_lost() {
             json!({"label": "notes", "content": "ours"}),
         );
         assert_eq!(block["content"], "a\ntheirs\nours");
-        let bucket = alice.outside.bucket.borrow();
+        let bucket = alice.outbound.bucket.borrow();
         assert_eq!(bucket.as_ref().unwrap()["notes.md"].0, "a\ntheirs\nours");
     }
 }
@@ -105,14 +105,14 @@ fn of_two_appends_to_a_document_at_once_none_is_lost() {
         alice.ok("defineBlock", define);
         let place = objects.first().map_or("skills/howto", |object| object.0);
         let rival = (place.to_owned(), "a\ntheirs".to_owned());
-        alice.outside.rivals.borrow_mut().push_back(rival);
+        alice.outbound.rivals.borrow_mut().push_back(rival);
         let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
         let outcome = alice.ok(
             "callTool",
             json!({"name": "set_context", "arguments": arguments}),
         );
         assert_eq!(outcome["isError"], false, "{outcome}");
-        let bucket = alice.outside.bucket.borrow();
+        let bucket = alice.outbound.bucket.borrow();
         let bucket = bucket.as_ref().unwrap();
         assert_eq!(bucket[place].0, "a\ntheirs\nours");
         assert_eq!(bucket.len(), 1);
@@ -126,13 +126,13 @@ fn a_document_that_cannot_be_read_is_replaced_where_it_stands() {
     alice.ok("defineBlock", define);
     let place = "skills/howto/SKILL.md".to_owned();
     alice
-        .outside
+        .outbound
         .binaries
         .borrow_mut()
         .insert(place.clone(), vec![0xFF]);
     let put = json!({"label": "skills", "key": "howto", "content": "Steps."});
     alice.ok("putSkill", put);
-    let bucket = alice.outside.bucket.borrow();
+    let bucket = alice.outbound.bucket.borrow();
     let keys: Vec<&String> = bucket.as_ref().unwrap().keys().collect();
     assert_eq!(keys, [&place]);
 }
@@ -143,7 +143,7 @@ fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
     let define = json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}, "modelWrites": true});
     alice.ok("defineBlock", define);
     let rivals = ["1", "2", "3", "4"].map(|text| ("skills/howto".to_owned(), text.to_owned()));
-    *alice.outside.rivals.borrow_mut() = rivals.into();
+    *alice.outbound.rivals.borrow_mut() = rivals.into();
     let arguments = json!({"label": "skills", "content": "ours", "action": "append", "metadata": {"title": "howto"}});
     let outcome = alice.ok(
         "callTool",
@@ -156,7 +156,7 @@ fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
             .unwrap()
             .contains("Nothing was written")
     );
-    let bucket = alice.outside.bucket.borrow();
+    let bucket = alice.outbound.bucket.borrow();
     assert_eq!(bucket.as_ref().unwrap()["skills/howto"].0, "4");
 }
 
@@ -164,7 +164,7 @@ fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
 fn an_object_that_was_described_stays_so() {
     let alice = with_notes(&[("notes.md", "a", Some("Notes"))]);
     alice.ok("appendToBlock", json!({"label": "notes", "content": "b"}));
-    let bucket = alice.outside.bucket.borrow();
+    let bucket = alice.outbound.bucket.borrow();
     let stored = &bucket.as_ref().unwrap()["notes.md"];
     assert_eq!(stored, &("ab".to_owned(), Some("Notes".to_owned())));
 }
@@ -177,7 +177,7 @@ fn who_loses_every_race_is_told_and_writes_nothing() {
     let append = json!({"label": "notes", "content": "ours"});
     assert_eq!(alice.refused("appendToBlock", append), "version_conflict");
     assert_eq!(alice.db.dump(), before);
-    let bucket = alice.outside.bucket.borrow();
+    let bucket = alice.outbound.bucket.borrow();
     assert_eq!(bucket.as_ref().unwrap()["notes.md"].0, "4");
 }
 
@@ -240,7 +240,7 @@ fn skills_of_a_bucket_are_listed_without_their_prefix() {
         json!({"label": "skills", "key": "new", "content": "Hi.", "description": "Greets"}),
     );
     let keys: Vec<String> = alice
-        .outside
+        .outbound
         .bucket
         .borrow()
         .as_ref()
@@ -280,7 +280,7 @@ fn a_listing_is_believed_for_a_minute() {
     let content = || alice.ok("getBlock", json!({"label": "skills"}))["content"].clone();
     assert_eq!(content(), "- a");
     alice
-        .outside
+        .outbound
         .bucket
         .borrow_mut()
         .as_mut()
@@ -295,7 +295,7 @@ fn a_listing_is_believed_for_a_minute() {
 fn more_than_a_page_of_skills_is_listed() {
     let alice = with_bucket(&[]);
     for n in 0..1_200 {
-        let mut bucket = alice.outside.bucket.borrow_mut();
+        let mut bucket = alice.outbound.bucket.borrow_mut();
         bucket
             .as_mut()
             .unwrap()
@@ -325,7 +325,7 @@ fn a_document_that_is_no_text_or_too_long_is_said_to_be() {
         json!({"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}}),
     );
     let binary = ("skills/binary".to_owned(), b"\xff\xfe\x00".to_vec());
-    alice.outside.binaries.borrow_mut().extend([binary]);
+    alice.outbound.binaries.borrow_mut().extend([binary]);
     let named = json!({"sessionId": "s", "label": "skills", "key": "binary"});
     let error = alice.call("loadSkill", named).unwrap_err();
     assert_eq!(error.details["field"], "key");

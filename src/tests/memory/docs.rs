@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::ids::Id;
 use crate::tests::Alice;
 
@@ -413,11 +413,11 @@ fn the_model_searches_what_was_said_in_other_sessions() {
     );
     // Not so for who may see the later one alone.
     let mut alice = alice;
-    alice.caller = Caller::Scoped(Scope {
+    alice.caller = Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),
         operations: Some(vec!["callTool".to_owned()]),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     });
     let found = alice.ok(
         "callTool",

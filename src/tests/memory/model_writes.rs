@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Allow, Caller, Scope};
+use crate::access::{Allow, Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::testing::Said;
@@ -11,7 +11,7 @@ use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
 
 fn token(session_id: Option<&str>, allow: Allow) -> Caller {
-    Caller::Scoped(Scope {
+    Caller::Scoped(TokenScope {
         session_id: session_id.map(|id| Id::parse(id.to_owned()).unwrap()),
         operations: Some(["chat", "callTool", "getTools"].map(str::to_owned).to_vec()),
         allow,
@@ -50,12 +50,12 @@ impl Alice {
     /// What a turn of this caller's leaves in the agent's and the session's block,
     /// and in the agent's documents.
     pub fn writes_in_a_turn(&self) -> [bool; 3] {
-        self.outside.answer(calls(&[
+        self.outbound.answer(calls(&[
             ("c1", "set_context", write("shared", "all")),
             ("c2", "set_context", write("own", "one")),
             ("c3", "set_context", write("docs", "all")),
         ]));
-        self.outside.answer(said("Done."));
+        self.outbound.answer(said("Done."));
         self.chat(json!({"id": "s", "message": user("go")}));
         self.written()
     }
@@ -71,7 +71,7 @@ impl Alice {
 
     /// The labels that `set_context` lists for the model of the last turn.
     pub fn listed(&self) -> Value {
-        let calls = self.outside.calls.borrow();
+        let calls = self.outbound.calls.borrow();
         let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
         let tools = asked["tools"].as_array().cloned().unwrap_or_default();
         let tool = tools
@@ -136,12 +136,12 @@ fn a_turn_that_is_taken_up_again_reaches_no_further_than_it_did() {
         alice.dies();
         // The object's next life takes it up in nobody's name.
         alice.caller = Caller::Owner;
-        alice.outside.answer(calls(&[
+        alice.outbound.answer(calls(&[
             ("c1", "set_context", write("shared", "all")),
             ("c2", "set_context", write("own", "one")),
             ("c3", "set_context", write("docs", "all")),
         ]));
-        alice.outside.answer(said("Done."));
+        alice.outbound.answer(said("Done."));
         let works = crate::api::turns::take_up_some(&alice.agent(&alice.db)).works;
         for work in works {
             alice.run_work(work);
@@ -157,19 +157,19 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
         let mut alice = furnished();
         define(&alice, "pay", true);
         alice.caller = first;
-        alice.outside.answer(calls(&[("c1", "pay", json!({}))]));
+        alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
         alice.chat(json!({"id": "s", "message": user("pay, then tell everybody")}));
         alice.caller = Caller::Owner;
         let mut message = alice.shown()[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
         alice.caller = second;
-        alice.outside.answer(Ok(Said::text(200, "paid")));
-        alice.outside.answer(calls(&[
+        alice.outbound.answer(Ok(Said::text(200, "paid")));
+        alice.outbound.answer(calls(&[
             ("c2", "set_context", write("shared", "all")),
             ("c3", "set_context", write("own", "one")),
         ]));
-        alice.outside.answer(said("Done."));
+        alice.outbound.answer(said("Done."));
         alice.chat(json!({"id": "s", "messages": [message]}));
         assert_eq!(alice.written(), [false, true, false]);
     }
@@ -178,7 +178,11 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
 #[test]
 fn what_lives_elsewhere_is_the_models_to_write_where_its_definition_says_so() {
     let alice = Alice::default();
-    alice.outside.bindings.borrow_mut().push("NOTES".to_owned());
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("NOTES".to_owned());
     for (label, source, model_writes, writes) in [
         ("a", Value::Null, Value::Null, true),
         ("b", Value::Null, json!(false), false),
@@ -204,14 +208,14 @@ fn what_lives_elsewhere_is_the_models_to_write_where_its_definition_says_so() {
         set_context["parameters"]["properties"]["label"]["enum"],
         json!(["a", "d"])
     );
-    let calls = alice.outside.calls.borrow().len();
+    let calls = alice.outbound.calls.borrow().len();
     let body = json!({"name": "set_context", "arguments": write("c", "x")});
     let outcome = alice.ok("callTool", body);
     assert_eq!(outcome["isError"], true);
     let said = outcome["output"].as_str().unwrap();
     assert!(said.contains("c is not yours to write"), "{said}");
     assert_eq!(
-        alice.outside.calls.borrow().len(),
+        alice.outbound.calls.borrow().len(),
         calls,
         "nobody was asked"
     );
@@ -272,14 +276,14 @@ fn a_deployed_block_may_say_so_too() {
         {"label": "notes", "kind": "loadable", "source": {"r2Prefix": "notes/"}, "modelWrites": true},
     ]);
     let setting = ("MEMORY_BLOCKS".to_owned(), blocks.to_string());
-    alice.outside.settings.borrow_mut().extend([setting]);
-    *alice.outside.bucket.borrow_mut() = Some(Default::default());
+    alice.outbound.settings.borrow_mut().extend([setting]);
+    *alice.outbound.bucket.borrow_mut() = Some(Default::default());
     for (label, writes) in [("runbooks", false), ("notes", true)] {
         let body = json!({"name": "set_context", "arguments": write(label, "x")});
         let outcome = alice.ok("callTool", body);
         assert_eq!(outcome["isError"], !writes, "{outcome}");
     }
-    let bucket = alice.outside.bucket.borrow();
+    let bucket = alice.outbound.bucket.borrow();
     let keys: Vec<&String> = bucket.as_ref().unwrap().keys().collect();
     assert_eq!(keys, ["notes/t"]);
 }
@@ -290,7 +294,7 @@ fn a_block_that_lives_elsewhere_is_removed_with_the_secret_alone() {
     let mut alice = Alice::with_session();
     let deployed = json!([{"label": "deployed", "kind": "writable", "source": source}]);
     let setting = ("MEMORY_BLOCKS".to_owned(), deployed.to_string());
-    alice.outside.settings.borrow_mut().extend([setting]);
+    alice.outbound.settings.borrow_mut().extend([setting]);
     alice.ok(
         "defineBlock",
         json!({"label": "shared", "kind": "writable", "source": source}),
@@ -302,10 +306,10 @@ fn a_block_that_lives_elsewhere_is_removed_with_the_secret_alone() {
     alice.ok("defineBlock", json!({"label": "local", "kind": "writable"}));
     let before = alice.db.dump();
     let operations = ["removeBlock", "defineBlock"].map(str::to_owned).to_vec();
-    alice.caller = Caller::Scoped(Scope {
+    alice.caller = Caller::Scoped(TokenScope {
         operations: Some(operations),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     });
     for (label, session) in [
         ("deployed", None),

@@ -3,11 +3,11 @@
 
 use serde_json::{Value, json};
 
-use crate::base::outside::{Failure, Place};
+use crate::base::outbound::{CallFailure, Endpoint};
 use crate::testing::Said;
 use crate::tests::Alice;
 
-type Answers = fn() -> Result<Said, Failure>;
+type Answers = fn() -> Result<Said, CallFailure>;
 
 #[test]
 fn what_is_not_bound_is_said_by_name() {
@@ -32,7 +32,7 @@ fn what_is_not_bound_is_said_by_name() {
     let deployed =
         json!([{"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}}]);
     alice
-        .outside
+        .outbound
         .settings
         .borrow_mut()
         .insert("MEMORY_BLOCKS".to_owned(), deployed.to_string());
@@ -60,22 +60,26 @@ fn what_is_not_bound_is_said_by_name() {
 
 fn with_service(kind: &str) -> Alice {
     let alice = Alice::with_session();
-    alice.outside.bindings.borrow_mut().push("NOTES".to_owned());
-    alice.outside.answer(Said::json(&json!({})));
+    alice
+        .outbound
+        .bindings
+        .borrow_mut()
+        .push("NOTES".to_owned());
+    alice.outbound.answer(Said::json(&json!({})));
     alice.ok(
         "defineBlock",
         json!({"label": "notes", "kind": kind, "source": {"service": "NOTES"}}),
     );
-    alice.outside.calls.borrow_mut().clear();
+    alice.outbound.calls.borrow_mut().clear();
     alice
 }
 
 fn asked(alice: &Alice) -> Vec<(String, Value)> {
-    let calls = alice.outside.calls.borrow();
+    let calls = alice.outbound.calls.borrow();
     calls
         .iter()
         .map(|call| match &call.place {
-            Place::Service { binding, path } => {
+            Endpoint::Service { binding, path } => {
                 assert_eq!(binding, "NOTES");
                 (path.clone(), serde_json::from_str(&call.body).unwrap())
             }
@@ -87,13 +91,17 @@ fn asked(alice: &Alice) -> Vec<(String, Value)> {
 #[test]
 fn a_service_keeps_a_text() {
     let alice = with_service("writable");
-    alice.outside.answer(Said::json(&json!({"content": "old"})));
+    alice
+        .outbound
+        .answer(Said::json(&json!({"content": "old"})));
     assert_eq!(
         alice.ok("getBlock", json!({"label": "notes"}))["content"],
         "old"
     );
-    alice.outside.answer(Said::json(&json!({"content": "old"})));
-    alice.outside.answer(Said::json(&json!({})));
+    alice
+        .outbound
+        .answer(Said::json(&json!({"content": "old"})));
+    alice.outbound.answer(Said::json(&json!({})));
     let block = alice.ok("appendToBlock", json!({"label": "notes", "content": "+"}));
     assert_eq!(
         (&block["content"], &block["version"]),
@@ -112,7 +120,7 @@ fn a_service_keeps_a_text() {
     );
 }
 
-fn conflict() -> Result<Said, Failure> {
+fn conflict() -> Result<Said, CallFailure> {
     Ok(Said::text(409, "another version"))
 }
 
@@ -120,13 +128,13 @@ fn conflict() -> Result<Said, Failure> {
 fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
     let alice = with_service("writable");
     alice
-        .outside
+        .outbound
         .answer(Said::json(&json!({"content": null, "version": "0"})));
-    alice.outside.answer(conflict());
+    alice.outbound.answer(conflict());
     alice
-        .outside
+        .outbound
         .answer(Said::json(&json!({"content": "theirs\n", "version": 7})));
-    alice.outside.answer(Said::json(&json!({})));
+    alice.outbound.answer(Said::json(&json!({})));
     let block = alice.ok(
         "appendToBlock",
         json!({"label": "notes", "content": "ours"}),
@@ -155,8 +163,8 @@ fn who_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
     let before = alice.db.dump();
     for version in 1..=4 {
         let told = json!({"content": "theirs", "version": version});
-        alice.outside.answer(Said::json(&told));
-        alice.outside.answer(conflict());
+        alice.outbound.answer(Said::json(&told));
+        alice.outbound.answer(conflict());
     }
     let append = json!({"label": "notes", "content": "ours"});
     assert_eq!(alice.refused("appendToBlock", append), "version_conflict");
@@ -166,14 +174,14 @@ fn who_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
 #[test]
 fn a_write_whose_end_nobody_saw_is_not_said_to_have_failed() {
     let alice = with_service("writable");
-    alice.outside.answer(Said::json(&json!({"content": "a"})));
-    let silence = Failure::TimedOut { silence_ms: 10_000 };
-    alice.outside.answer(Err(silence.clone()));
+    alice.outbound.answer(Said::json(&json!({"content": "a"})));
+    let silence = CallFailure::TimedOut { silence_ms: 10_000 };
+    alice.outbound.answer(Err(silence.clone()));
     let set = json!({"label": "notes", "content": "b"});
     let error = alice.call("setBlock", set.clone()).unwrap_err();
     assert!(error.message.contains("is not known"), "{}", error.message);
     // What wasn't asked wasn't written.
-    alice.outside.answer(Err(silence));
+    alice.outbound.answer(Err(silence));
     let error = alice.call("setBlock", set).unwrap_err();
     assert!(
         error.message.contains("Nothing is lost"),
@@ -185,7 +193,7 @@ fn a_write_whose_end_nobody_saw_is_not_said_to_have_failed() {
 #[test]
 fn a_service_is_searched_and_its_documents_loaded() {
     let alice = with_service("searchable");
-    alice.outside.answer(Said::json(
+    alice.outbound.answer(Said::json(
         &json!({"results": [{"key": "k", "title": "T", "content": "penguins swim"}]}),
     ));
     let found = alice.ok(
@@ -194,7 +202,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
     );
     assert_eq!(found["results"][0]["snippet"], "penguins swim");
     assert_eq!(found["results"][0]["highlights"], json!([[0, 8]]));
-    alice.outside.answer(Said::json(
+    alice.outbound.answer(Said::json(
         &json!({"content": "As the documents' providers do: one text."}),
     ));
     let found = alice.ok(
@@ -208,7 +216,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
     );
 
     let alice = with_service("loadable");
-    alice.outside.answer(Said::json(
+    alice.outbound.answer(Said::json(
         &json!({"skills": [{"key": "b"}, {"key": "a", "description": "First"}, {"key": "../c"}]}),
     ));
     assert_eq!(
@@ -216,7 +224,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
         "- a: First\n- b"
     );
     alice
-        .outside
+        .outbound
         .answer(Said::json(&json!({"content": "Whole."})));
     assert_eq!(
         alice.ok(
@@ -225,7 +233,7 @@ fn a_service_is_searched_and_its_documents_loaded() {
         )["content"],
         "Whole."
     );
-    alice.outside.answer(Ok(Said {
+    alice.outbound.answer(Ok(Said {
         status: 404,
         content_type: "text/plain",
         chunks: vec![],
@@ -292,14 +300,14 @@ fn whatever_a_service_answers_the_prompt_is_rendered_and_nothing_is_lost() {
                 Ok(Said {
                     status: 200,
                     content_type: "application/json",
-                    chunks: vec![Err(Failure::TimedOut { silence_ms: 10_000 })],
+                    chunks: vec![Err(CallFailure::TimedOut { silence_ms: 10_000 })],
                 })
             },
             "nothing for 10 s",
         ),
         (
             || {
-                Err(Failure::Unreachable {
+                Err(CallFailure::Unreachable {
                     cause: "refused".to_owned(),
                 })
             },
@@ -315,13 +323,13 @@ fn whatever_a_service_answers_the_prompt_is_rendered_and_nothing_is_lost() {
             json!({"label": "memory", "kind": "writable", "defaultContent": "Stays."}),
         );
         let before = alice.db.dump();
-        alice.outside.answer(answer());
+        alice.outbound.answer(answer());
         let block = alice.ok("getBlock", json!({"label": "notes"}));
         assert!(
             block["unavailable"].as_str().unwrap().contains(reason),
             "{block}"
         );
-        alice.outside.answer(answer());
+        alice.outbound.answer(answer());
         let prompt = alice.ok("renderPrompt", json!({}))["prompt"]
             .as_str()
             .unwrap()
@@ -331,12 +339,12 @@ fn whatever_a_service_answers_the_prompt_is_rendered_and_nothing_is_lost() {
             "{prompt}"
         );
         assert!(!prompt.contains("secret stack") && !prompt.contains("Welcome"));
-        alice.outside.answer(answer());
+        alice.outbound.answer(answer());
         let error = alice
             .call("setBlock", json!({"label": "notes", "content": "x"}))
             .unwrap_err();
         assert!(error.message.contains(reason), "{}", error.message);
-        alice.outside.answer(answer());
+        alice.outbound.answer(answer());
         let outcome = alice.ok(
             "callTool",
             json!({"name": "set_context", "arguments": {"label": "notes", "content": "x"}}),

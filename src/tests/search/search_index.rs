@@ -3,10 +3,10 @@
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::search::build::{Asker, advance, bite};
+use crate::search::build::{BuildScope, advance, build_batch};
 use crate::tests::{Alice, ids};
 
 /// Events of one text each, in appends of 1,000.
@@ -30,11 +30,11 @@ fn indexed(alice: &Alice) -> i64 {
 }
 
 fn narrowed(alice: Alice, session: &str) -> Alice {
-    let scope = Scope {
+    let scope = TokenScope {
         session_id: Some(Id::parse(session.to_owned()).unwrap()),
         operations: Some(vec!["search".to_owned(), "callTool".to_owned()]),
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     };
     Alice {
         caller: Caller::Scoped(scope),
@@ -53,7 +53,7 @@ fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
     // What is said meanwhile is found at once.
     alice.tell("late", "a medlar");
     assert_eq!(alice.found("medlars"), ["late"]);
-    while bite(&alice.db).unwrap() {}
+    while build_batch(&alice.db).unwrap() {}
     let answer = alice.ok("search", json!({"query": "77"}));
     assert_eq!(answer.get("pending"), None);
     assert_eq!(answer["results"][0]["seq"], 78);
@@ -61,26 +61,26 @@ fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
 }
 
 #[test]
-fn a_bite_is_bounded_in_events_in_bytes_and_in_sessions() {
-    let indexed_by_a_bite = |furnish: &dyn Fn(&Alice)| {
+fn a_batch_is_bounded_in_events_in_bytes_and_in_sessions() {
+    let indexed_by_a_batch = |furnish: &dyn Fn(&Alice)| {
         let alice = Alice::with_session();
         furnish(&alice);
         let sql = "INSERT INTO cf_agents_config (key, value) VALUES ('search', '{\"number\":5000,\"from\":1000000}')";
         alice.db.run(sql, &[]).unwrap();
-        let goes_on = bite(&alice.db).unwrap();
+        let goes_on = build_batch(&alice.db).unwrap();
         (indexed(&alice), goes_on)
     };
     let many = |alice: &Alice| fill(alice, "s", (0..3_000).map(|n| n.to_string()));
-    assert_eq!(indexed_by_a_bite(&many), (999, true));
+    assert_eq!(indexed_by_a_batch(&many), (999, true));
     let long = |alice: &Alice| fill(alice, "s", (0..6).map(|_| "word ".repeat(100_000)));
-    assert_eq!(indexed_by_a_bite(&long), (3, true));
+    assert_eq!(indexed_by_a_batch(&long), (3, true));
     let sessions = |alice: &Alice| {
         alice.tell("a", "oldest of all");
         for n in 0..1_200 {
             alice.ok("createSession", json!({"id": format!("s{n}")}));
         }
     };
-    assert_eq!(indexed_by_a_bite(&sessions), (0, true));
+    assert_eq!(indexed_by_a_batch(&sessions), (0, true));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn who_sees_one_session_has_no_other_indexed() {
     assert_eq!(answer["results"].as_array().unwrap().len(), 10);
     assert_eq!(answer.get("pending"), None);
     assert_eq!(indexed(&alice), 10);
-    assert!(!bite(&alice.db).unwrap());
+    assert!(!build_batch(&alice.db).unwrap());
     // Nor do others pay for what they say, until somebody asks for it.
     let alice = Alice {
         caller: Caller::Owner,
@@ -126,12 +126,12 @@ fn who_sees_one_session_has_no_other_indexed() {
 }
 
 #[test]
-fn a_long_session_of_one_who_sees_no_other_is_built_bite_by_bite() {
+fn a_long_session_of_one_who_sees_no_other_is_built_batch_by_batch() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..9_500).map(|n| format!("own {n}")));
     let alice = narrowed(alice, "s");
     assert_eq!(alice.ok("search", json!({"query": "own"}))["pending"], true);
-    while bite(&alice.db).unwrap() {}
+    while build_batch(&alice.db).unwrap() {}
     assert_eq!(
         alice.ok("search", json!({"query": "own"})).get("pending"),
         None
@@ -166,7 +166,7 @@ fn what_other_sessions_say_changes_nothing_for_one_who_sees_one() {
         others(&alice, 1);
         alice.search("anything");
         others(&alice, 2);
-        while bite(&alice.db).unwrap() {}
+        while build_batch(&alice.db).unwrap() {}
         let alice = narrowed(alice, "s");
         let mut told = String::new();
         for query in [
@@ -272,7 +272,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok("createSession", json!({"id": "u"}));
-    // Longer than a bite, so that every write meets it half-way.
+    // Longer than a batch, so that every write meets it half-way.
     let fill = |session: &str| fill(&alice, session, (0..700).map(|n| fruits[n % 5].to_owned()));
     for session in sessions.repeat(3) {
         fill(session);
@@ -306,10 +306,10 @@ fn random_play_leaves_the_index_as_if_built_anew() {
                     alice.ok("deleteSession", json!({"sessionId": fork["id"]}));
                 }
             }
-            (11, _) => drop(bite(&alice.db).unwrap()),
-            (12, _) => drop(advance(&alice.db, Asker::Only(session)).unwrap()),
-            (13, _) if turn > 60 => drop(advance(&alice.db, Asker::Anyone(Some(session))).unwrap()),
-            (14, _) if turn > 250 => drop(advance(&alice.db, Asker::Anyone(None)).unwrap()),
+            (11, _) => drop(build_batch(&alice.db).unwrap()),
+            (12, _) => drop(advance(&alice.db, BuildScope::Only(session)).unwrap()),
+            (13, _) if turn > 60 => drop(advance(&alice.db, BuildScope::Anyone(Some(session))).unwrap()),
+            (14, _) if turn > 250 => drop(advance(&alice.db, BuildScope::Anyone(None)).unwrap()),
             (15, _) => fill(session),
             (16, _) => import_again(&alice, session),
             _ => drop(alice.ok("appendEvents", json!({"sessionId": session, "events": [{"action": "user_message", "content": fruit}]}))),
@@ -328,7 +328,10 @@ fn random_play_leaves_the_index_as_if_built_anew() {
         );
     }
     assert!(half_built > 50, "{half_built}");
-    while advance(&alice.db, Asker::Anyone(None)).unwrap().is_pending {}
+    while advance(&alice.db, BuildScope::Anyone(None))
+        .unwrap()
+        .is_pending
+    {}
     let indexed = index_of(&alice);
     assert_eq!(
         alice
@@ -347,7 +350,10 @@ fn random_play_leaves_the_index_as_if_built_anew() {
         .db
         .run("DELETE FROM cf_agents_config WHERE key = 'search'", &[])
         .unwrap();
-    while advance(&alice.db, Asker::Anyone(None)).unwrap().is_pending {}
+    while advance(&alice.db, BuildScope::Anyone(None))
+        .unwrap()
+        .is_pending
+    {}
     assert!(indexed.len() > 1_000);
     assert_eq!(indexed, index_of(&alice));
 }

@@ -5,10 +5,10 @@ use std::rc::Rc;
 
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::base::outside::Failure;
+use crate::base::outbound::CallFailure;
 use crate::testing::{Failing, Said};
 use crate::tests::{Alice, ids};
 
@@ -18,7 +18,7 @@ const MONEY: [f64; 3] = [0.0, 0.0, 1.0];
 
 impl Alice {
     pub fn embedding_by(self, model: &str) -> Self {
-        let mut settings = self.outside.settings.borrow_mut();
+        let mut settings = self.outbound.settings.borrow_mut();
         settings.insert("EMBEDDING_MODEL".to_owned(), model.to_owned());
         drop(settings);
         self
@@ -26,12 +26,12 @@ impl Alice {
 
     /// The model's next answer: a vector for each of the texts it is sent.
     pub fn embeds(&self, vectors: &[[f64; 3]]) {
-        self.outside.answer(Said::json(&json!({"data": vectors})));
+        self.outbound.answer(Said::json(&json!({"data": vectors})));
     }
 
     /// The texts of each request that the model got.
     pub fn asked(&self) -> Vec<Value> {
-        let calls = self.outside.ai_calls.borrow();
+        let calls = self.outbound.ai_calls.borrow();
         let texts = |input: &String| serde_json::from_str::<Value>(input).unwrap()["text"].clone();
         calls.iter().map(|(_, input)| texts(input)).collect()
     }
@@ -121,7 +121,7 @@ fn without_a_model_words_alone_are_asked_and_nothing_is_kept() {
 #[test]
 fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_search() {
     let alice = library();
-    alice.outside.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(Said::text(400, "no")));
     alice.keep("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
     // The query's, and the one that is missing.
@@ -139,9 +139,9 @@ fn a_model_that_fails_leaves_what_words_find_and_says_so() {
     for answer in [
         Ok(Said::text(400, "no")),
         Said::json(&json!({"data": [[0.0, 0.0, 0.0]]})),
-        Err(Failure::TimedOut { silence_ms: 1 }),
+        Err(CallFailure::TimedOut { silence_ms: 1 }),
     ] {
-        alice.outside.answer(answer);
+        alice.outbound.answer(answer);
         let found = alice.look_up("drizzle");
         assert_eq!(keys(&found), ["umbrella"]);
         assert_eq!(found["vectors"]["error"]["code"], "model_failed");
@@ -155,10 +155,10 @@ fn a_model_that_fails_leaves_what_words_find_and_says_so() {
 #[test]
 fn a_search_whose_missing_vectors_fail_still_compares_those_there_are() {
     let alice = stocked();
-    alice.outside.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(Said::text(400, "no")));
     alice.keep("tax", "Forms.");
     alice.embeds(&[CATS]);
-    alice.outside.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(Said::text(400, "no")));
     let found = alice.look_up("animals");
     assert_eq!(keys(&found), ["kitten", "umbrella"]);
     assert_eq!(found["vectors"]["pending"], true);
@@ -172,7 +172,7 @@ fn a_changed_entry_has_the_vector_of_its_new_text_or_none() {
     alice.keep("umbrella", "Costs ten euros.");
     alice.embeds(&[RAIN]);
     assert_eq!(keys(&alice.look_up("wet weather"))[0], "kitten");
-    alice.outside.answer(Ok(Said::text(400, "no")));
+    alice.outbound.answer(Ok(Said::text(400, "no")));
     alice.keep("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
     // The same again asks for nothing but what is missing.
@@ -224,7 +224,7 @@ fn another_model_makes_all_vectors_anew() {
 fn a_search_makes_a_bounded_number_of_vectors() {
     let alice = library();
     for n in 0..100 {
-        alice.outside.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(Said::text(400, "no")));
         alice.keep(&format!("k{n:03}"), &format!("text {n}"));
     }
     alice.embeds(&[CATS]);
@@ -306,7 +306,7 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
                 assert_eq!(written["content"], "New.");
                 let vectors = alice.rows_in("cf_agents_entry_vectors");
                 assert_eq!(vectors, 1 + i64::from(!failing.has_failed()));
-                alice.outside.answers.borrow_mut().clear();
+                alice.outbound.answers.borrow_mut().clear();
                 alice.embeds(&[MONEY]);
                 if vectors == 1 {
                     alice.embeds(&[MONEY]);
@@ -445,11 +445,11 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
         found.sort();
         assert_eq!(found.join(""), expected, "{more}");
     }
-    let scope = Scope {
+    let scope = TokenScope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),
@@ -462,7 +462,7 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
 }
 
 #[test]
-fn a_long_history_is_compared_in_bites_and_no_further_than_the_bound() {
+fn a_long_history_is_compared_in_batchs_and_no_further_than_the_bound() {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     for _ in 0..11 {
@@ -485,7 +485,7 @@ fn a_long_history_is_compared_in_bites_and_no_further_than_the_bound() {
             .rows(sql, &[i64::from(seq).into(), vector.into()])
             .unwrap();
     }
-    alice.outside.answers.borrow_mut().clear();
+    alice.outbound.answers.borrow_mut().clear();
     alice.embeds(&[[1.0, 0.0, 0.0]]);
     let found: Vec<i64> = alice
         .search("wet")
@@ -526,7 +526,7 @@ fn a_search_that_makes_vectors_keeps_all_of_them_or_none_whichever_statement_fai
 /// What is done while the next request to the model is under way.
 fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
     let same = Rc::clone(alice);
-    *alice.outside.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
+    *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
 }
 
 #[test]
@@ -545,7 +545,7 @@ fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text(
     // Nor is a vector left of one that is gone, or kept for its successor.
     meanwhile(&alice, |alice| {
         alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
-        alice.outside.answer(Ok(Said::text(400, "no")));
+        alice.outbound.answer(Ok(Said::text(400, "no")));
         alice.keep("kitten", "It purrs.");
         alice.embeds(&[RAIN]);
     });

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use crate::access::{Caller, Scope};
+use crate::access::{Caller, TokenScope};
 use crate::base::database::Database;
 use crate::base::ids::Id;
 use crate::tests::{Alice, ids};
@@ -192,11 +192,11 @@ fn a_token_for_a_session_finds_in_that_session_only() {
     alice.ok("createSession", json!({"id": "t"}));
     alice.tell("a", "apple");
     alice.ok("appendEvents", json!({"sessionId": "t", "events": [{"id": "b", "action": "user_message", "content": "apple"}]}));
-    let scope = Scope {
+    let scope = TokenScope {
         session_id: Some(Id::parse("s".to_owned()).unwrap()),
         operations: None,
         expires_at: i64::MAX,
-        ..Scope::default()
+        ..TokenScope::default()
     };
     let alice = Alice {
         caller: Caller::Scoped(scope),

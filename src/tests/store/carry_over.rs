@@ -5,8 +5,8 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, Policy};
 use crate::base::database::Database;
-use crate::chat::live::Desk;
-use crate::context::compaction::auto::Watch;
+use crate::chat::running_turns::RunningTurns;
+use crate::context::compaction::auto::CompactionTracker;
 use crate::store::schema;
 use crate::testing::Onlookers;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
@@ -51,9 +51,9 @@ fn carried_over(rows: &str) -> Alice {
         host: FixedHost::default(),
         policy: Policy::default(),
         caller: Caller::Owner,
-        outside: Script::default(),
-        watch: Watch::default(),
-        desk: Desk::default(),
+        outbound: Script::default(),
+        compactions: CompactionTracker::default(),
+        turns: RunningTurns::default(),
         audience: Onlookers::default(),
     }
 }

@@ -10,13 +10,13 @@ use crate::api::table::find_entry;
 use crate::api::transfer::begin_import;
 use crate::api::turns::take_up_some;
 use crate::base::database::Database;
-use crate::store::tables::{Deletion, File, Fork, Owner, TABLES, Table};
+use crate::store::tables::{Deletion, InFile, InFork, Owner, SessionTable, TABLES};
 use crate::tests::Alice;
-use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outside};
+use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outbound};
 use crate::tests::store::upgrades::rows_of;
 
 /// The names of the tables that have no part in something.
-fn left_out(is_left_out: impl Fn(&Table) -> bool) -> Vec<&'static str> {
+fn left_out(is_left_out: impl Fn(&SessionTable) -> bool) -> Vec<&'static str> {
     let tables = TABLES.iter().filter(|table| is_left_out(table));
     tables.map(|table| table.name).collect()
 }
@@ -62,7 +62,7 @@ fn each_table_that_the_migrations_make_has_a_line() {
 fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
     let db = Alice::default().db;
     for table in TABLES {
-        let (Owner::Session(owner), Fork::Copy { columns }) = (table.owner, table.fork) else {
+        let (Owner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
             continue;
         };
         let copied: Vec<&str> = columns.split(", ").collect();
@@ -121,7 +121,7 @@ fn what_a_block_holds_is_purged_with_the_block() {
 #[test]
 fn what_shows_a_tables_rows_is_an_operation() {
     for table in TABLES {
-        if let File::ShownBy(operation) = table.file {
+        if let InFile::ShownBy(operation) = table.file {
             assert!(find_entry(operation).is_ok(), "{operation}");
         }
     }
@@ -135,7 +135,7 @@ fn a_fork_has_rows_wherever_its_original_has() {
         let copied = names(rows_of(&alice.db, fork["id"].as_str().unwrap()));
         let original = without(
             names(rows_of(&alice.db, session)),
-            &left_out(|table| matches!(table.fork, Fork::Nothing(_))),
+            &left_out(|table| matches!(table.fork, InFork::Nothing(_))),
         );
         let missing: Vec<_> = original.difference(&copied).collect();
         assert!(
@@ -151,14 +151,14 @@ fn an_imported_session_has_rows_wherever_the_exported_one_has() {
     for session in ["s", "mixed", "talked"] {
         let file = alice.export(session).unwrap();
         let bob = Alice {
-            outside: outside(),
+            outbound: outbound(),
             ..Alice::default()
         };
         bob.import(session, &file).unwrap();
         let imported = names(rows_of(&bob.db, session));
         let original = without(
             names(rows_of(&alice.db, session)),
-            &left_out(|table| matches!(table.file, File::MadeAnew(_) | File::Nothing(_))),
+            &left_out(|table| matches!(table.file, InFile::MadeAnew(_) | InFile::Nothing(_))),
         );
         let missing: Vec<_> = original.difference(&imported).collect();
         assert!(
@@ -173,7 +173,7 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
     let alice = make(true);
     let file = alice.export("mixed").unwrap();
     let bob = Alice {
-        outside: outside(),
+        outbound: outbound(),
         ..Alice::default()
     };
     let before = bob.db.dump();

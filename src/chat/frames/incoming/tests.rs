@@ -88,7 +88,7 @@ fn a_tool_result_is_an_answer() {
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "place",
         "output": {"city": "Rome"}, "autoContinue": true, "clientTools": [{"name": "place"}]});
     let Incoming::Answer {
-        answer: Answer::Tool(answer),
+        answer: CallAnswer::Tool(answer),
         continues,
         client_tools,
     } = parse(frame)
@@ -97,7 +97,7 @@ fn a_tool_result_is_an_answer() {
     };
     assert_eq!(answer.tool_call_id.as_str(), "c1");
     assert!(
-        matches!(answer.outcome, Outcome::Output(value) if value.get() == r#"{"city":"Rome"}"#)
+        matches!(answer.outcome, ClientOutcome::Output(value) if value.get() == r#"{"city":"Rome"}"#)
     );
     assert!(continues);
     assert_eq!(client_tools.len(), 1);
@@ -108,14 +108,14 @@ fn a_tool_that_failed_says_so_and_the_turn_stops() {
     let frame = json!({"type": "cf_agent_tool_result", "toolCallId": "c1", "toolName": "place",
         "state": "output-error", "errorText": "no GPS", "autoContinue": false});
     let Incoming::Answer {
-        answer: Answer::Tool(answer),
+        answer: CallAnswer::Tool(answer),
         continues,
         ..
     } = parse(frame)
     else {
         panic!("an answer")
     };
-    assert!(matches!(answer.outcome, Outcome::Error(text) if text == "no GPS"));
+    assert!(matches!(answer.outcome, ClientOutcome::Error(text) if text == "no GPS"));
     assert!(!continues);
 }
 
@@ -129,7 +129,7 @@ fn only_true_approves() {
     ] {
         let frame = json!({"type": "cf_agent_tool_approval", "toolCallId": "c1", "approved": approved, "autoContinue": true});
         let Incoming::Answer {
-            answer: Answer::Approval(answer),
+            answer: CallAnswer::Approval(answer),
             ..
         } = parse(frame)
         else {

@@ -8,54 +8,54 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::super::lines::{Kind, count, render};
+use super::super::lines::{LineKind, count, render};
 use super::lines::{
-    BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
 };
-use super::{Tally, can_hold};
+use super::{LineCounter, can_hold};
 use crate::base::columns::{FromRow, find};
-use crate::base::database::{Database, Row, Value};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::PAGE_BYTES;
-use crate::memory::definition::Budget;
+use crate::memory::definition::TokenBudget;
 use crate::memory::definitions::{MAX_BLOCKS, load_sessions_after};
-use crate::memory::kind::Kind as BlockKind;
+use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
 
 /// Rows that one statement reads: of texts up to 1 MiB, and of entries, which
 /// have at most 64 KiB. Both are 8 MiB.
-const LONG_BITE: i64 = 8;
-const ENTRIES_BITE: i64 = 128;
+const LONG_BATCH: i64 = 8;
+const ENTRIES_BATCH: i64 = 128;
 
 /// The row that was read last: its block's key and its own.
 #[derive(Default)]
-struct After(String, String);
+struct LastRow(String, String);
 
 /// What is to be written next.
-enum At {
+enum MemoryExportStage {
     Blocks { after_number: i64 },
     Versions { block: String, version: i64 },
-    Entries(After),
-    Skills(After),
-    Loaded(After),
+    Entries(LastRow),
+    Skills(LastRow),
+    Loaded(LastRow),
     Prompt,
     Done,
 }
 
 pub struct MemoryExport {
-    at: At,
+    at: MemoryExportStage,
     /// The kinds of the blocks that were shown, by their keys.
     kinds: HashMap<String, BlockKind>,
-    tally: Tally,
+    tally: LineCounter,
 }
 
 impl Default for MemoryExport {
     fn default() -> Self {
         Self {
-            at: At::Blocks { after_number: 0 },
+            at: MemoryExportStage::Blocks { after_number: 0 },
             kinds: HashMap::new(),
-            tally: Tally::default(),
+            tally: LineCounter::default(),
         }
     }
 }
@@ -63,41 +63,47 @@ impl Default for MemoryExport {
 impl MemoryExport {
     /// Adds the next lines; `false`: there are no more.
     pub fn add(&mut self, db: &dyn Database, session_id: &Id, page: &mut String) -> Result<bool> {
-        self.at = match std::mem::replace(&mut self.at, At::Done) {
-            At::Blocks { after_number } => {
+        self.at = match std::mem::replace(&mut self.at, MemoryExportStage::Done) {
+            MemoryExportStage::Blocks { after_number } => {
                 match self.add_blocks(db, session_id, after_number, page)? {
-                    Some(after_number) => At::Blocks { after_number },
-                    None => At::Versions {
+                    Some(after_number) => MemoryExportStage::Blocks { after_number },
+                    None => MemoryExportStage::Versions {
                         block: String::new(),
                         version: 0,
                     },
                 }
             }
-            At::Versions { block, version } => {
+            MemoryExportStage::Versions { block, version } => {
                 match self.add_versions(db, session_id, &block, version, page)? {
-                    Some((block, version)) => At::Versions { block, version },
-                    None => At::Entries(After::default()),
+                    Some((block, version)) => MemoryExportStage::Versions { block, version },
+                    None => MemoryExportStage::Entries(LastRow::default()),
                 }
             }
-            At::Entries(after) => match self.add_entries(db, session_id, &after, page)? {
-                Some(after) => At::Entries(after),
-                None => At::Skills(After::default()),
-            },
-            At::Skills(after) => match self.add_skills(db, session_id, &after, page)? {
-                Some(after) => At::Skills(after),
-                None => At::Loaded(After::default()),
-            },
-            At::Loaded(after) => match self.add_loaded(db, session_id, &after, page)? {
-                Some(after) => At::Loaded(after),
-                None => At::Prompt,
-            },
-            At::Prompt => {
-                add_prompt(db, session_id, page)?;
-                At::Done
+            MemoryExportStage::Entries(after) => {
+                match self.add_entries(db, session_id, &after, page)? {
+                    Some(after) => MemoryExportStage::Entries(after),
+                    None => MemoryExportStage::Skills(LastRow::default()),
+                }
             }
-            At::Done => At::Done,
+            MemoryExportStage::Skills(after) => {
+                match self.add_skills(db, session_id, &after, page)? {
+                    Some(after) => MemoryExportStage::Skills(after),
+                    None => MemoryExportStage::Loaded(LastRow::default()),
+                }
+            }
+            MemoryExportStage::Loaded(after) => {
+                match self.add_loaded(db, session_id, &after, page)? {
+                    Some(after) => MemoryExportStage::Loaded(after),
+                    None => MemoryExportStage::Prompt,
+                }
+            }
+            MemoryExportStage::Prompt => {
+                add_prompt(db, session_id, page)?;
+                MemoryExportStage::Done
+            }
+            MemoryExportStage::Done => MemoryExportStage::Done,
         };
-        Ok(!matches!(self.at, At::Done))
+        Ok(!matches!(self.at, MemoryExportStage::Done))
     }
 
     fn add_blocks(
@@ -107,8 +113,8 @@ impl MemoryExport {
         mut after_number: i64,
         page: &mut String,
     ) -> Result<Option<i64>> {
-        let blocks = load_sessions_after(db, session_id, after_number, LONG_BITE)?;
-        let is_last = (blocks.len() as i64) < LONG_BITE;
+        let blocks = load_sessions_after(db, session_id, after_number, LONG_BATCH)?;
+        let is_last = (blocks.len() as i64) < LONG_BATCH;
         for (number, block) in blocks {
             after_number = number;
             let key = block.label.key();
@@ -118,11 +124,11 @@ impl MemoryExport {
             }
             self.kinds.insert(key, block.kind);
             page.push_str(&render(&BlockLine {
-                line: Kind::Block,
+                line: LineKind::Block,
                 label: block.label,
                 kind: block.kind,
                 description: block.description,
-                max_tokens: block.max_tokens.map(Budget),
+                max_tokens: block.max_tokens.map(TokenBudget),
                 default_content: block.default_content,
                 source: block.source,
                 when_changed: block.when_changed,
@@ -144,11 +150,11 @@ impl MemoryExport {
         version: i64,
         page: &mut String,
     ) -> Result<Option<(String, i64)>> {
-        let params: [Value; 4] = [
+        let params: [SqlValue; 4] = [
             session_id.as_str().into(),
             block.into(),
             version.into(),
-            LONG_BITE.into(),
+            LONG_BATCH.into(),
         ];
         let sql = format!(
             "SELECT {}
@@ -160,20 +166,25 @@ impl MemoryExport {
             ExportedVersion::COLUMNS
         );
         let rows = db.rows(&sql, &params)?;
-        add_rows(&rows, LONG_BITE, page, |ExportedVersion { line, after }| {
-            let bytes = line.content.len();
-            let is_shown = self.can_show(&line.block.0, Kind::Version, bytes);
-            Ok((shown(is_shown, &line)?, after))
-        })
+        add_rows(
+            &rows,
+            LONG_BATCH,
+            page,
+            |ExportedVersion { line, after }| {
+                let bytes = line.content.len();
+                let is_shown = self.can_show(&line.block.0, LineKind::Version, bytes);
+                Ok((shown(is_shown, &line)?, after))
+            },
+        )
     }
 
     fn add_entries(
         &mut self,
         db: &dyn Database,
         session_id: &Id,
-        after: &After,
+        after: &LastRow,
         page: &mut String,
-    ) -> Result<Option<After>> {
+    ) -> Result<Option<LastRow>> {
         let sql = format!(
             "SELECT {}
                FROM cf_agents_entries
@@ -183,13 +194,13 @@ impl MemoryExport {
               LIMIT ?4",
             ExportedEntry::COLUMNS
         );
-        let rows = db.rows(&sql, &place(session_id, after, ENTRIES_BITE))?;
+        let rows = db.rows(&sql, &place(session_id, after, ENTRIES_BATCH))?;
         add_rows(
             &rows,
-            ENTRIES_BITE,
+            ENTRIES_BATCH,
             page,
             |ExportedEntry { line, after }| {
-                let is_shown = self.can_show(&line.block.0, Kind::Entry, 0);
+                let is_shown = self.can_show(&line.block.0, LineKind::Entry, 0);
                 Ok((shown(is_shown, &line)?, after))
             },
         )
@@ -199,9 +210,9 @@ impl MemoryExport {
         &mut self,
         db: &dyn Database,
         session_id: &Id,
-        after: &After,
+        after: &LastRow,
         page: &mut String,
-    ) -> Result<Option<After>> {
+    ) -> Result<Option<LastRow>> {
         let sql = format!(
             "SELECT {}
                FROM cf_agents_skills
@@ -211,9 +222,9 @@ impl MemoryExport {
               LIMIT ?4",
             ExportedSkill::COLUMNS
         );
-        let rows = db.rows(&sql, &place(session_id, after, LONG_BITE))?;
-        add_rows(&rows, LONG_BITE, page, |ExportedSkill { line, after }| {
-            let is_shown = self.can_show(&line.block.0, Kind::Skill, 0);
+        let rows = db.rows(&sql, &place(session_id, after, LONG_BATCH))?;
+        add_rows(&rows, LONG_BATCH, page, |ExportedSkill { line, after }| {
+            let is_shown = self.can_show(&line.block.0, LineKind::Skill, 0);
             Ok((shown(is_shown, &line)?, after))
         })
     }
@@ -222,9 +233,9 @@ impl MemoryExport {
         &mut self,
         db: &dyn Database,
         session_id: &Id,
-        after: &After,
+        after: &LastRow,
         page: &mut String,
-    ) -> Result<Option<After>> {
+    ) -> Result<Option<LastRow>> {
         let sql = format!(
             "SELECT {}
                FROM cf_agents_loaded_skills
@@ -234,14 +245,14 @@ impl MemoryExport {
               LIMIT ?4",
             ExportedDocument::COLUMNS
         );
-        let rows = db.rows(&sql, &place(session_id, after, LONG_BITE))?;
-        add_rows(&rows, LONG_BITE, page, |row: ExportedDocument| {
-            if row.content.is_some() && !self.tally.fits(Kind::Loaded, "", 0) {
+        let rows = db.rows(&sql, &place(session_id, after, LONG_BATCH))?;
+        add_rows(&rows, LONG_BATCH, page, |row: ExportedDocument| {
+            if row.content.is_some() && !self.tally.fits(LineKind::Loaded, "", 0) {
                 return Ok((None, row.after));
             }
             let damaged = |_| Error::corrupt_row(session_id.as_str(), "loaded documents");
             let line = LoadedLine {
-                line: Kind::Loaded,
+                line: LineKind::Loaded,
                 label: Label::parse(&row.label).map_err(damaged)?,
                 key: row.after.1.clone(),
                 content: row.content,
@@ -251,7 +262,7 @@ impl MemoryExport {
         })
     }
 
-    fn can_show(&mut self, block: &str, kind: Kind, bytes: usize) -> bool {
+    fn can_show(&mut self, block: &str, kind: LineKind, bytes: usize) -> bool {
         let holder = self.kinds.get(block);
         holder.is_none_or(|holder| can_hold(*holder, kind)) && self.tally.fits(kind, block, bytes)
     }
@@ -266,7 +277,7 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
         return Ok(());
     };
     page.push_str(&render(&PromptLine {
-        line: Kind::Prompt,
+        line: LineKind::Prompt,
         prompt,
         sections: serde_json::from_str(&sections)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "frozen prompt"))?,
@@ -292,8 +303,8 @@ impl FromRow<'_> for ExportedVersion {
         Ok(Self {
             after: (block.clone(), version),
             line: VersionLine {
-                line: Kind::Version,
-                block: Key(block),
+                line: LineKind::Version,
+                block: BlockKey(block),
                 version: count(version),
                 content: row.text(2)?.to_owned(),
                 written_by: WrittenBy::parse(row.text(3)?),
@@ -308,7 +319,7 @@ impl FromRow<'_> for ExportedVersion {
 
 struct ExportedEntry {
     line: EntryLine,
-    after: After,
+    after: LastRow,
 }
 
 impl ExportedEntry {
@@ -317,11 +328,11 @@ impl ExportedEntry {
 
 impl FromRow<'_> for ExportedEntry {
     fn from_row(row: &Row) -> Result<Self> {
-        let after: After = row.read()?;
+        let after: LastRow = row.read()?;
         Ok(Self {
             line: EntryLine {
-                line: Kind::Entry,
-                block: Key(after.0.clone()),
+                line: LineKind::Entry,
+                block: BlockKey(after.0.clone()),
                 key: after.1.clone(),
                 title: row.find_text(2).map(str::to_owned),
                 content: row.text(3)?.to_owned(),
@@ -335,7 +346,7 @@ impl FromRow<'_> for ExportedEntry {
 
 struct ExportedSkill {
     line: SkillLine,
-    after: After,
+    after: LastRow,
 }
 
 impl ExportedSkill {
@@ -344,11 +355,11 @@ impl ExportedSkill {
 
 impl FromRow<'_> for ExportedSkill {
     fn from_row(row: &Row) -> Result<Self> {
-        let after: After = row.read()?;
+        let after: LastRow = row.read()?;
         Ok(Self {
             line: SkillLine {
-                line: Kind::Skill,
-                block: Key(after.0.clone()),
+                line: LineKind::Skill,
+                block: BlockKey(after.0.clone()),
                 key: after.1.clone(),
                 description: row.find_text(2).map(str::to_owned),
                 content: row.text(3)?.to_owned(),
@@ -360,7 +371,7 @@ impl FromRow<'_> for ExportedSkill {
 }
 
 struct ExportedDocument {
-    after: After,
+    after: LastRow,
     label: String,
     content: Option<String>,
     loaded_at: i64,
@@ -381,7 +392,7 @@ impl FromRow<'_> for ExportedDocument {
     }
 }
 
-impl FromRow<'_> for After {
+impl FromRow<'_> for LastRow {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self(row.text(0)?.to_owned(), row.text(1)?.to_owned()))
     }
@@ -414,8 +425,8 @@ fn add_rows<'r, T: FromRow<'r>, P>(
     Ok(last.filter(|_| has_more))
 }
 
-fn place(session_id: &Id, after: &After, bite: i64) -> [Value; 4] {
-    let After(block, key) = after;
+fn place(session_id: &Id, after: &LastRow, bite: i64) -> [SqlValue; 4] {
+    let LastRow(block, key) = after;
     [
         session_id.as_str().into(),
         block.as_str().into(),

@@ -8,71 +8,71 @@ use std::collections::HashMap;
 
 use serde::de::DeserializeOwned;
 
-use super::super::lines::Kind;
+use super::super::lines::LineKind;
 use super::lines::{
-    BlockLine, EntryLine, Key, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
 };
-use super::{SORTS, Tally, can_hold, most};
+use super::{LineCounter, SORTS, can_hold, most};
 use crate::base::database::{Database, MAX_VALUE_BYTES};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
 use crate::lifecycle::transfer::rules::CALL_TOOL;
-use crate::lifecycle::transfer::target::{LeftOut, Target, at_line};
-use crate::memory::Scope;
+use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
+use crate::memory::BlockScope;
 use crate::memory::content::{MAX_VERSIONS_BYTES, Version, insert_version};
 use crate::memory::definition::Definition;
 use crate::memory::definitions::{self, MAX_BLOCKS};
 use crate::memory::entries;
 use crate::memory::entry::Entry;
 use crate::memory::frozen;
-use crate::memory::kind::Kind as BlockKind;
-use crate::memory::skills::Document;
+use crate::memory::kind::BlockKind;
+use crate::memory::skills::SkillDocument;
 use crate::memory::skills::loaded::{self, LoadedSkill};
 use crate::memory::skills::stored;
 
 /// A line that waits for its batch.
-enum Item {
+enum PendingMemoryLine {
     Block(Definition),
-    Version(Key, Version),
-    Entry(Key, Entry),
-    Skill(Key, Document, i64),
+    Version(BlockKey, Version),
+    Entry(BlockKey, Entry),
+    Skill(BlockKey, SkillDocument, i64),
     Loaded(LoadedSkill, i64),
     Prompt(PromptLine),
 }
 
 /// Where a line stands among those of its sort.
 #[derive(PartialEq, PartialOrd)]
-enum Place {
-    Version(Key, i64),
-    Keyed(Key, String),
+enum LineOrder {
+    Version(BlockKey, i64),
+    Keyed(BlockKey, String),
 }
 
-impl Place {
-    fn block(&self) -> &Key {
+impl LineOrder {
+    fn block(&self) -> &BlockKey {
         match self {
-            Place::Version(block, _) | Place::Keyed(block, _) => block,
+            LineOrder::Version(block, _) | LineOrder::Keyed(block, _) => block,
         }
     }
 }
 
 pub struct MemoryImport {
-    target: Target,
+    target: ImportTarget,
     /// The kinds of the blocks, by their keys.
     kinds: HashMap<String, BlockKind>,
-    newest: Option<(Kind, Place)>,
-    tally: Tally,
+    newest: Option<(LineKind, LineOrder)>,
+    tally: LineCounter,
     has_prompt: bool,
-    pending: Vec<(u64, Item)>,
+    pending: Vec<(u64, PendingMemoryLine)>,
     pending_bytes: usize,
 }
 
 impl MemoryImport {
-    pub fn new(target: Target) -> Self {
+    pub fn new(target: ImportTarget) -> Self {
         Self {
             target,
             kinds: HashMap::new(),
             newest: None,
-            tally: Tally::default(),
+            tally: LineCounter::default(),
             has_prompt: false,
             pending: Vec::new(),
             pending_bytes: 0,
@@ -84,48 +84,48 @@ impl MemoryImport {
         (self.pending.len(), self.pending_bytes)
     }
 
-    pub fn take(&mut self, kind: Kind, line: &[u8], line_number: u64) -> Result<()> {
+    pub fn take(&mut self, kind: LineKind, line: &[u8], line_number: u64) -> Result<()> {
         if let Some(sort) = SORTS.iter().find(|sort| sort.kind == kind) {
             self.target.sender.check(sort.written_by)?;
         }
         let item = match kind {
-            Kind::Block => self.take_block(parse(line)?)?,
-            Kind::Version => {
+            LineKind::Block => self.take_block(parse(line)?)?,
+            LineKind::Version => {
                 let line: VersionLine = parse(line)?;
                 self.check_writer(&line)?;
                 let (block, version) = line.into_version()?;
                 let bytes = version.content.len();
-                let place = Place::Version(block.clone(), version.version);
+                let place = LineOrder::Version(block.clone(), version.version);
                 self.take_place(kind, place)?;
                 self.check_room(kind, &block.0, bytes)?;
-                Item::Version(block, version)
+                PendingMemoryLine::Version(block, version)
             }
-            Kind::Entry => {
+            LineKind::Entry => {
                 let (block, entry) = parse::<EntryLine>(line)?.into_entry()?;
-                let place = Place::Keyed(block.clone(), entry.key.clone());
+                let place = LineOrder::Keyed(block.clone(), entry.key.clone());
                 self.take_place(kind, place)?;
                 self.check_room(kind, &block.0, 0)?;
-                Item::Entry(block, entry)
+                PendingMemoryLine::Entry(block, entry)
             }
-            Kind::Skill => {
+            LineKind::Skill => {
                 let line: SkillLine = parse(line)?;
                 let updated_at = line.updated_at.0;
                 let (block, document) = line.into_document()?;
-                let place = Place::Keyed(block.clone(), document.key.clone());
+                let place = LineOrder::Keyed(block.clone(), document.key.clone());
                 self.take_place(kind, place)?;
                 self.check_room(kind, &block.0, 0)?;
-                Item::Skill(block, document, updated_at)
+                PendingMemoryLine::Skill(block, document, updated_at)
             }
-            Kind::Loaded => {
+            LineKind::Loaded => {
                 let line: LoadedLine = parse(line)?;
                 let loaded_at = line.loaded_at.0;
                 let (block, loaded) = line.into_loaded()?;
-                let place = Place::Keyed(block, loaded.key.clone());
+                let place = LineOrder::Keyed(block, loaded.key.clone());
                 self.take_place(kind, place)?;
                 if loaded.content.is_some() {
                     self.check_room(kind, "", 0)?;
                 }
-                Item::Loaded(loaded, loaded_at)
+                PendingMemoryLine::Loaded(loaded, loaded_at)
             }
             _ => {
                 let prompt = self.take_prompt(parse(line)?)?;
@@ -168,7 +168,7 @@ impl MemoryImport {
         is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
     }
 
-    fn take_block(&mut self, line: BlockLine) -> Result<Item> {
+    fn take_block(&mut self, line: BlockLine) -> Result<PendingMemoryLine> {
         if line.source.is_some() {
             self.target.sender.check_source()?;
         }
@@ -180,12 +180,12 @@ impl MemoryImport {
             ));
         }
         if self.kinds.len() as i64 > MAX_BLOCKS {
-            return Err(too_many("label", MAX_BLOCKS, Kind::Block));
+            return Err(too_many("label", MAX_BLOCKS, LineKind::Block));
         }
-        Ok(Item::Block(block))
+        Ok(PendingMemoryLine::Block(block))
     }
 
-    fn take_prompt(&mut self, line: PromptLine) -> Result<Item> {
+    fn take_prompt(&mut self, line: PromptLine) -> Result<PendingMemoryLine> {
         line.check(MAX_VALUE_BYTES)?;
         if std::mem::replace(&mut self.has_prompt, true) {
             return Err(Error::invalid(
@@ -193,10 +193,10 @@ impl MemoryImport {
                 "A session has one frozen prompt, and so one `prompt` line.",
             ));
         }
-        Ok(Item::Prompt(line))
+        Ok(PendingMemoryLine::Prompt(line))
     }
 
-    fn take_place(&mut self, kind: Kind, place: Place) -> Result<()> {
+    fn take_place(&mut self, kind: LineKind, place: LineOrder) -> Result<()> {
         let block = place.block();
         if let Some(holder) = self.kinds.get(&block.0)
             && !can_hold(*holder, kind)
@@ -211,8 +211,8 @@ impl MemoryImport {
         let before = self.newest.take().filter(|(before, _)| *before == kind);
         if before.as_ref().is_some_and(|(_, before)| *before >= place) {
             let key = match place {
-                Place::Version(..) => "version",
-                Place::Keyed(..) => "key",
+                LineOrder::Version(..) => "version",
+                LineOrder::Keyed(..) => "key",
             };
             return Err(Error::invalid(
                 key,
@@ -226,7 +226,7 @@ impl MemoryImport {
         Ok(())
     }
 
-    fn check_room(&mut self, kind: Kind, block: &str, bytes: usize) -> Result<()> {
+    fn check_room(&mut self, kind: LineKind, block: &str, bytes: usize) -> Result<()> {
         match self.tally.fits(kind, block, bytes) {
             true => Ok(()),
             false => Err(too_many("block", most(kind), kind)),
@@ -248,18 +248,24 @@ impl MemoryImport {
         self.pending_bytes = 0;
     }
 
-    fn write_item(&self, db: &dyn Database, item: &Item) -> Result<()> {
+    fn write_item(&self, db: &dyn Database, item: &PendingMemoryLine) -> Result<()> {
         let session_id = self.target.session_id();
-        let scope = Scope::Session(session_id);
+        let scope = BlockScope::Session(session_id);
         match item {
-            Item::Block(block) => definitions::write(db, block),
-            Item::Version(block, version) => insert_version(db, scope.column(), &block.0, version),
-            Item::Entry(block, entry) => entries::restore(db, scope.column(), &block.0, entry),
-            Item::Skill(block, document, updated_at) => {
+            PendingMemoryLine::Block(block) => definitions::write(db, block),
+            PendingMemoryLine::Version(block, version) => {
+                insert_version(db, scope.column(), &block.0, version)
+            }
+            PendingMemoryLine::Entry(block, entry) => {
+                entries::restore(db, scope.column(), &block.0, entry)
+            }
+            PendingMemoryLine::Skill(block, document, updated_at) => {
                 stored::restore(db, scope.column(), &block.0, document, *updated_at)
             }
-            Item::Loaded(loaded, loaded_at) => loaded::restore(db, session_id, loaded, *loaded_at),
-            Item::Prompt(line) => {
+            PendingMemoryLine::Loaded(loaded, loaded_at) => {
+                loaded::restore(db, session_id, loaded, *loaded_at)
+            }
+            PendingMemoryLine::Prompt(line) => {
                 let sections = line.sections.iter();
                 let sections = sections.map(|(key, hash)| (key.0.clone(), hash.clone()));
                 let frozen_at = line.frozen_at.0;
@@ -280,13 +286,15 @@ fn parse<T: DeserializeOwned>(line: &[u8]) -> Result<T> {
     json::parse(line)
 }
 
-fn too_many(field: &str, most: i64, kind: Kind) -> Error {
+fn too_many(field: &str, most: i64, kind: LineKind) -> Error {
     let name = kind.name();
     let message = match kind {
-        Kind::Version => {
+        LineKind::Version => {
             format!("A block keeps {most} versions at most, of {MAX_VERSIONS_BYTES} bytes.")
         }
-        Kind::Block | Kind::Loaded => format!("A session has room for {most} `{name}` lines."),
+        LineKind::Block | LineKind::Loaded => {
+            format!("A session has room for {most} `{name}` lines.")
+        }
         _ => format!("A block has room for {most} `{name}` lines."),
     };
     Error::invalid(field, format!("{message} An export writes no more."))

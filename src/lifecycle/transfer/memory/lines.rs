@@ -6,22 +6,22 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::super::lines::Kind;
+use super::super::lines::LineKind;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::Count;
 use crate::base::tokens;
 use crate::memory::budget::check_content;
 use crate::memory::content::{Version, check_reason};
-use crate::memory::definition::{Budget, DefineBlock, Definition, WhenChanged};
+use crate::memory::definition::{DefineBlock, Definition, TokenBudget, WhenChanged};
 use crate::memory::entries::check_entry;
 use crate::memory::entry::Entry;
-use crate::memory::kind::Kind as BlockKind;
+use crate::memory::kind::BlockKind;
 use crate::memory::label::{Label, is_key};
 use crate::memory::skills::loaded::LoadedSkill;
 use crate::memory::skills::skill::clip_description;
-use crate::memory::skills::{Document, check_document, check_skill_key};
-use crate::memory::source::Source;
+use crate::memory::skills::{SkillDocument, check_document, check_skill_key};
+use crate::memory::source::BlockSource;
 
 /// A version is one more with each write.
 const MAX_VERSION: i64 = u32::MAX as i64;
@@ -35,9 +35,9 @@ const HASH_DIGITS: usize = 64;
 
 /// A block's label in lower case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-pub struct Key(pub String);
+pub struct BlockKey(pub String);
 
-impl<'de> Deserialize<'de> for Key {
+impl<'de> Deserialize<'de> for BlockKey {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         match is_key(&text) {
@@ -51,13 +51,13 @@ impl<'de> Deserialize<'de> for Key {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockLine {
     #[serde(rename = "type")]
-    pub line: Kind,
+    pub line: LineKind,
     pub label: Label,
     pub kind: BlockKind,
     pub description: Option<String>,
-    pub max_tokens: Option<Budget>,
+    pub max_tokens: Option<TokenBudget>,
     pub default_content: Option<String>,
-    pub source: Option<Source>,
+    pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
     /// Where the definition says it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,8 +91,8 @@ impl BlockLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct VersionLine {
     #[serde(rename = "type")]
-    pub line: Kind,
-    pub block: Key,
+    pub line: LineKind,
+    pub block: BlockKey,
     pub version: Count,
     pub content: String,
     pub written_by: WrittenBy,
@@ -126,7 +126,7 @@ impl WrittenBy {
 }
 
 impl VersionLine {
-    pub fn into_version(self) -> Result<(Key, Version)> {
+    pub fn into_version(self) -> Result<(BlockKey, Version)> {
         if !(1..=MAX_VERSION).contains(&self.version.0) {
             return Err(Error::invalid(
                 "version",
@@ -154,8 +154,8 @@ impl VersionLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EntryLine {
     #[serde(rename = "type")]
-    pub line: Kind,
-    pub block: Key,
+    pub line: LineKind,
+    pub block: BlockKey,
     pub key: String,
     pub title: Option<String>,
     pub content: String,
@@ -164,7 +164,7 @@ pub struct EntryLine {
 }
 
 impl EntryLine {
-    pub fn into_entry(self) -> Result<(Key, Entry)> {
+    pub fn into_entry(self) -> Result<(BlockKey, Entry)> {
         check_entry(&self.key, self.title.as_deref(), &self.content)?;
         let entry = Entry {
             key: self.key,
@@ -181,8 +181,8 @@ impl EntryLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SkillLine {
     #[serde(rename = "type")]
-    pub line: Kind,
-    pub block: Key,
+    pub line: LineKind,
+    pub block: BlockKey,
     pub key: String,
     pub description: Option<String>,
     pub content: String,
@@ -190,8 +190,8 @@ pub struct SkillLine {
 }
 
 impl SkillLine {
-    pub fn into_document(self) -> Result<(Key, Document)> {
-        let document = Document {
+    pub fn into_document(self) -> Result<(BlockKey, SkillDocument)> {
+        let document = SkillDocument {
             key: self.key,
             description: self.description,
             content: self.content,
@@ -213,7 +213,7 @@ impl SkillLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadedLine {
     #[serde(rename = "type")]
-    pub line: Kind,
+    pub line: LineKind,
     pub label: Label,
     pub key: String,
     pub content: Option<String>,
@@ -222,10 +222,10 @@ pub struct LoadedLine {
 
 impl LoadedLine {
     /// It may have come from any home, so it may be longer than one that lives here.
-    pub fn into_loaded(self) -> Result<(Key, LoadedSkill)> {
+    pub fn into_loaded(self) -> Result<(BlockKey, LoadedSkill)> {
         check_skill_key(&self.key)?;
         check_content("content", self.content.as_deref().unwrap_or_default())?;
-        let block = Key(self.label.key());
+        let block = BlockKey(self.label.key());
         let loaded = LoadedSkill {
             label: self.label.as_str().to_owned(),
             key: self.key,
@@ -240,10 +240,10 @@ impl LoadedLine {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptLine {
     #[serde(rename = "type")]
-    pub line: Kind,
+    pub line: LineKind,
     pub prompt: String,
     /// A remind block's key to its section's hash.
-    pub sections: BTreeMap<Key, String>,
+    pub sections: BTreeMap<BlockKey, String>,
     pub frozen_at: Count,
 }
 

@@ -9,75 +9,75 @@ pub mod export;
 pub mod import;
 mod lines;
 
-use super::lines::Kind;
-use crate::access::Rule;
+use super::lines::LineKind;
+use crate::access::AccessRule;
 use crate::lifecycle::transfer::rules::{
     DEFINE_BLOCK, LOAD_SKILL, PUT_SKILL, SET_BLOCK, SET_ENTRY,
 };
 use crate::memory::content::{MAX_VERSIONS, MAX_VERSIONS_BYTES};
 use crate::memory::entries::MAX_ENTRIES;
-use crate::memory::kind::Kind as BlockKind;
+use crate::memory::kind::BlockKind;
 use crate::memory::skills::loaded::MAX_LOADED;
 use crate::memory::skills::stored::MAX_SKILLS;
 
 /// One sort of lines.
-pub struct Sort {
-    pub kind: Kind,
+pub struct MemoryLineKind {
+    pub kind: LineKind,
     /// The operations that write as much together. No operation writes what a frozen prompt says: it counts only for who trusts the
     /// file (`rights.rs`). A document in the context need be in no block, so who
     /// brings one must be able to make the block, too.
-    pub written_by: &'static [Rule],
+    pub written_by: &'static [AccessRule],
 }
 
 /// In the order of the file.
-pub const SORTS: &[Sort] = &[
-    Sort {
-        kind: Kind::Block,
+pub const SORTS: &[MemoryLineKind] = &[
+    MemoryLineKind {
+        kind: LineKind::Block,
         written_by: &[DEFINE_BLOCK],
     },
-    Sort {
-        kind: Kind::Version,
+    MemoryLineKind {
+        kind: LineKind::Version,
         written_by: &[SET_BLOCK],
     },
-    Sort {
-        kind: Kind::Entry,
+    MemoryLineKind {
+        kind: LineKind::Entry,
         written_by: &[SET_ENTRY],
     },
-    Sort {
-        kind: Kind::Skill,
+    MemoryLineKind {
+        kind: LineKind::Skill,
         written_by: &[PUT_SKILL],
     },
-    Sort {
-        kind: Kind::Loaded,
+    MemoryLineKind {
+        kind: LineKind::Loaded,
         written_by: &[DEFINE_BLOCK, PUT_SKILL, LOAD_SKILL],
     },
-    Sort {
-        kind: Kind::Prompt,
+    MemoryLineKind {
+        kind: LineKind::Prompt,
         written_by: &[],
     },
 ];
 
 /// Whether a block of this kind holds such rows.
-fn can_hold(block: BlockKind, kind: Kind) -> bool {
+fn can_hold(block: BlockKind, kind: LineKind) -> bool {
     match kind {
-        Kind::Version => block.has_content(),
-        Kind::Entry => block == BlockKind::Searchable,
-        Kind::Skill => block == BlockKind::Loadable,
+        LineKind::Version => block.has_content(),
+        LineKind::Entry => block == BlockKind::Searchable,
+        LineKind::Skill => block == BlockKind::Loadable,
         _ => true,
     }
 }
 
 /// Counts the lines of a sort, block by block, against what a block can hold.
 #[derive(Default)]
-struct Tally {
-    of: Option<(Kind, String)>,
+struct LineCounter {
+    of: Option<(LineKind, String)>,
     lines: i64,
     bytes: i64,
 }
 
-impl Tally {
+impl LineCounter {
     /// Whether there is room for one more, of so many bytes.
-    fn fits(&mut self, kind: Kind, block: &str, bytes: usize) -> bool {
+    fn fits(&mut self, kind: LineKind, block: &str, bytes: usize) -> bool {
         let is_same = matches!(&self.of, Some((of, b)) if *of == kind && b == block);
         if !is_same {
             *self = Self {
@@ -89,17 +89,17 @@ impl Tally {
         self.bytes = self
             .bytes
             .saturating_add(i64::try_from(bytes).unwrap_or(i64::MAX));
-        self.lines <= most(kind) && (kind != Kind::Version || self.bytes <= MAX_VERSIONS_BYTES)
+        self.lines <= most(kind) && (kind != LineKind::Version || self.bytes <= MAX_VERSIONS_BYTES)
     }
 }
 
 /// Lines of a sort that a block can have; of loaded documents, a session.
-fn most(kind: Kind) -> i64 {
+fn most(kind: LineKind) -> i64 {
     match kind {
-        Kind::Version => MAX_VERSIONS,
-        Kind::Entry => MAX_ENTRIES,
-        Kind::Skill => MAX_SKILLS as i64,
-        Kind::Loaded => MAX_LOADED,
+        LineKind::Version => MAX_VERSIONS,
+        LineKind::Entry => MAX_ENTRIES,
+        LineKind::Skill => MAX_SKILLS as i64,
+        LineKind::Loaded => MAX_LOADED,
         _ => i64::MAX,
     }
 }

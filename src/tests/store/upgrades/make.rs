@@ -5,15 +5,15 @@
 
 use serde_json::{Value, json};
 
-use crate::access::Reach;
+use crate::access::ModelReach;
 use crate::api::transfer::begin_import;
 use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
 use crate::base::ids::Id;
-use crate::base::outside;
-use crate::chat::answers::{Answer, ClientAnswer, Outcome};
+use crate::base::outbound;
+use crate::chat::answers::{CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::early;
-use crate::chat::live::ClientReply;
+use crate::chat::running_turns::ClientReply;
 use crate::store::schema;
 use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};
 use crate::tests::Alice;
@@ -45,7 +45,7 @@ pub const CUT_OFF: &[&str] = &[
 pub const HALF_IMPORTED: &str = "half";
 
 /// What is outside of the object: the same whenever it is opened.
-pub fn outside() -> Script {
+pub fn outbound() -> Script {
     let script = Script::default();
     let blocks = json!([
         {"label": "deployed", "kind": "readonly", "defaultContent": "from the configuration"},
@@ -88,7 +88,7 @@ pub fn make(is_searched: bool) -> Alice {
     schema::migrate(&db, &FixedHost::default()).unwrap();
     let mut alice = Alice {
         db,
-        outside: outside(),
+        outbound: outbound(),
         ..Alice::default()
     };
     configure(&alice);
@@ -156,10 +156,10 @@ fn define_blocks(alice: &Alice) {
     }
     for mut block in blocks {
         if block["source"]["r2"].is_null() && block["source"]["r2Prefix"].is_null() {
-            alice.outside.answer(Said::json(&json!({})));
+            alice.outbound.answer(Said::json(&json!({})));
             block["sessionId"] = json!("mixed");
             alice.ok("defineBlock", block);
-            alice.outside.answers.borrow_mut().clear();
+            alice.outbound.answers.borrow_mut().clear();
         }
     }
     alice.ok("removeBlock", json!({"label": "unwanted"}));
@@ -167,7 +167,7 @@ fn define_blocks(alice: &Alice) {
 
 fn fill_blocks(alice: &Alice) {
     let set = |name: &str, value: &str| {
-        let mut settings = alice.outside.settings.borrow_mut();
+        let mut settings = alice.outbound.settings.borrow_mut();
         settings.insert(name.to_owned(), value.to_owned());
     };
     for session in [Value::Null, json!("mixed")] {
@@ -180,7 +180,7 @@ fn fill_blocks(alice: &Alice) {
         set("EMBEDDING_MODEL", "workers-ai:@cf/m");
         for (key, title) in [("umbrella", Some("Rain")), ("kitten", None)] {
             let vector = json!({"data": [[1.0, 0.5, 0.25]]});
-            alice.outside.answer(Said::json(&vector));
+            alice.outbound.answer(Said::json(&vector));
             alice.ok(
                 "setEntry",
                 json!({"sessionId": session, "label": "kb", "key": key, "title": title,
@@ -188,7 +188,7 @@ fn fill_blocks(alice: &Alice) {
             );
         }
         alice
-            .outside
+            .outbound
             .settings
             .borrow_mut()
             .remove("EMBEDDING_MODEL");
@@ -295,7 +295,7 @@ fn fill_session(alice: &Alice) {
     let settings =
         json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
-    alice.outside.answer(said("They spoke of zeppelins."));
+    alice.outbound.answer(said("They spoke of zeppelins."));
     let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
     assert!(compacted["compaction"].is_object(), "{compacted}");
     append(json!({"id": "after", "action": "user_message", "content": "after it"}));
@@ -305,7 +305,7 @@ fn fill_session(alice: &Alice) {
 
 /// Whole turns, with a tool, a write to the memory, and what the model thought.
 fn talk(alice: &Alice) {
-    alice.outside.answer(calls(&[
+    alice.outbound.answer(calls(&[
         ("c1", "echo", json!({"text": "hi"})),
         (
             "c2",
@@ -313,17 +313,17 @@ fn talk(alice: &Alice) {
             json!({"label": "memory", "content": "Likes fog."}),
         ),
     ]));
-    alice.outside.answer(Ok(Said::text(200, "hi")));
-    alice.outside.answer(said("You like fog."));
+    alice.outbound.answer(Ok(Said::text(200, "hi")));
+    alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
-    assert!(alice.outside.answers.borrow().is_empty());
+    assert!(alice.outbound.answers.borrow().is_empty());
 }
 
 fn search(alice: &Alice) {
     let name = "EMBEDDING_MODEL".to_owned();
     let model = "workers-ai:@cf/m".to_owned();
     alice
-        .outside
+        .outbound
         .settings
         .borrow_mut()
         .insert(name.clone(), model);
@@ -331,14 +331,14 @@ fn search(alice: &Alice) {
     for _ in 0..4 {
         for asked in alice.asked() {
             let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
-            alice.outside.answer(Said::json(&json!({"data": vectors})));
+            alice.outbound.answer(Said::json(&json!({"data": vectors})));
         }
-        alice.outside.ai_calls.borrow_mut().clear();
+        alice.outbound.ai_calls.borrow_mut().clear();
         alice.ok("search", json!({"query": "zeppelin"}));
-        alice.outside.answers.borrow_mut().clear();
+        alice.outbound.answers.borrow_mut().clear();
     }
-    alice.outside.settings.borrow_mut().remove(&name);
-    alice.outside.answers.borrow_mut().clear();
+    alice.outbound.settings.borrow_mut().remove(&name);
+    alice.outbound.answers.borrow_mut().clear();
 }
 
 fn tools() -> Value {
@@ -347,7 +347,7 @@ fn tools() -> Value {
 
 fn ask_for_approval(alice: &Alice, session: &str) -> Value {
     alice
-        .outside
+        .outbound
         .answer(calls(&[("c1", "pay", json!({"sum": 5}))]));
     alice.chat(json!({"id": session, "message": user("pay")}));
     let page = alice.ok("getHistory", json!({"sessionId": session}));
@@ -355,7 +355,7 @@ fn ask_for_approval(alice: &Alice, session: &str) -> Value {
 }
 
 fn ask_the_client(alice: &Alice, session: &str) -> Value {
-    alice.outside.answer(calls(&[("c1", "where", json!({}))]));
+    alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.chat(json!({"id": session, "message": user("where"), "tools": tools()}));
     let page = alice.ok("getHistory", json!({"sessionId": session}));
     page["messages"][1].clone()
@@ -379,10 +379,10 @@ fn cut_turns_off(alice: &mut Alice) {
 
     let cut = |body: Value| {
         let begun = alice.begin(&body).unwrap();
-        alice.outside.falls_silent.set(true);
+        alice.outbound.falls_silent.set(true);
         cut_off(run(&alice.agent(&alice.db), begun.work.unwrap()));
-        alice.outside.falls_silent.set(false);
-        assert!(alice.outside.answers.borrow().is_empty());
+        alice.outbound.falls_silent.set(false);
+        assert!(alice.outbound.answers.borrow().is_empty());
     };
     let two = || {
         calls(&[
@@ -390,12 +390,12 @@ fn cut_turns_off(alice: &mut Alice) {
             ("c2", "note", json!({"text": "x"})),
         ])
     };
-    alice.outside.answer(two());
-    alice.outside.answer(Ok(Said::text(200, "one")));
+    alice.outbound.answer(two());
+    alice.outbound.answer(Ok(Said::text(200, "one")));
     cut(body("cut-with-tools-running"));
 
-    alice.outside.answer(calls(&[("c1", "echo", json!({}))]));
-    alice.outside.answer(Ok(Said::text(200, "echoed")));
+    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+    alice.outbound.answer(Ok(Said::text(200, "echoed")));
     cut(body("cut-after-a-tool"));
 
     let mut message = ask_for_approval(alice, "cut-after-an-approval");
@@ -417,13 +417,13 @@ fn answer_early(alice: &Alice, session: &str) {
     let id = |id: &str| Id::parse(id.to_owned()).unwrap();
     let answer = ClientAnswer {
         tool_call_id: id("c9"),
-        outcome: Outcome::error(None),
+        outcome: ClientOutcome::error(None),
     };
     let reply = ClientReply {
-        answer: Answer::Tool(answer),
+        answer: CallAnswer::Tool(answer),
         continues: true,
         client_tools: Vec::new(),
-        reach: Reach::Agent,
+        reach: ModelReach::Agent,
     };
     early::keep(&alice.db, &id(session), &reply).unwrap();
 }
@@ -481,6 +481,6 @@ fn build_half_of_the_index(run: &dyn Fn(&str)) {
 }
 
 /// A turn's words, once it is taken up.
-pub fn last_words() -> Result<Said, outside::Failure> {
+pub fn last_words() -> Result<Said, outbound::CallFailure> {
     said("Here I am again.")
 }

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
-use crate::base::outside::Place;
+use crate::base::outbound::Endpoint;
 use crate::store::schema;
 use crate::testing::{Failing, FixedHost, Sqlite, wait_for};
 use crate::tests::messages::random_play::{Dice, Naive, Rules};
@@ -48,7 +48,7 @@ impl Fixture {
         let alice = Alice {
             db: self.stored(),
             host: FixedHost::later(),
-            outside: make::outside(),
+            outbound: make::outbound(),
             ..Alice::default()
         };
         schema::migrate(&alice.db, &alice.host).unwrap();
@@ -237,7 +237,7 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for _ in CUT_OFF {
-            alice.outside.answer(make::last_words());
+            alice.outbound.answer(make::last_words());
         }
         let before = |session: &str| messages(&alice, session).len();
         let asked: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
@@ -249,9 +249,9 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
                 wait_for(run(&alice.agent(&alice.db), work));
             }
         }
-        for call in alice.outside.calls.borrow().iter() {
+        for call in alice.outbound.calls.borrow().iter() {
             let is_tool = match &call.place {
-                Place::Url(url) => url.contains("tools.example"),
+                Endpoint::Url(url) => url.contains("tools.example"),
                 _ => true,
             };
             assert!(!is_tool, "{}: {call:?}", fixture.name);
@@ -292,9 +292,9 @@ fn what_was_left_to_a_user_or_a_client_is_still_theirs_to_answer() {
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
         alice
-            .outside
+            .outbound
             .answer(Ok(crate::testing::Said::text(200, "paid")));
-        alice.outside.answer(make::last_words());
+        alice.outbound.answer(make::last_words());
         alice.chat(json!({"id": "open-approval", "messages": [crate::tests::chat::turns::user("pay"), message]}));
         let part = &messages(&alice, "open-approval")[1]["parts"][1];
         assert_eq!(part["output"], "paid", "{}", fixture.name);
@@ -302,7 +302,7 @@ fn what_was_left_to_a_user_or_a_client_is_still_theirs_to_answer() {
         let mut message = messages(&alice, "open-client-call")[1].clone();
         message["parts"][1]["state"] = json!("output-available");
         message["parts"][1]["output"] = json!({"place": "Rome"});
-        alice.outside.answer(make::last_words());
+        alice.outbound.answer(make::last_words());
         alice.chat(
             json!({"id": "open-client-call", "messages": [crate::tests::chat::turns::user("where"), message]}),
         );
@@ -403,7 +403,7 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
     for fixture in fixtures() {
         let alice = fixture.opened();
         for _ in CUT_OFF {
-            alice.outside.answer(make::last_words());
+            alice.outbound.answer(make::last_words());
         }
         while alice.has_turn_rows() {
             for work in take_up_some(&alice.agent(&alice.db)).works {
@@ -419,7 +419,7 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
 
             let file = alice.export(&session).unwrap();
             let bob = Alice {
-                outside: make::outside(),
+                outbound: make::outbound(),
                 ..Alice::default()
             };
             bob.import(&session, &file).unwrap();

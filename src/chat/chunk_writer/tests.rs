@@ -30,42 +30,42 @@ fn told(chunks: &[Chunk]) -> Vec<String> {
     chunks.iter().map(line).collect()
 }
 
-fn started() -> Speaker {
-    let mut speaker = Speaker::new(Vec::new());
-    speaker.start("m", None);
-    speaker
+fn started() -> ChunkWriter {
+    let mut writer = ChunkWriter::new(Vec::new());
+    writer.start("m", None);
+    writer
 }
 
-fn say(speaker: &mut Speaker, parts: &[Part]) -> Vec<String> {
-    let chunks: Vec<Chunk> = parts.iter().flat_map(|part| speaker.say(part)).collect();
+fn say(writer: &mut ChunkWriter, parts: &[AnswerPart]) -> Vec<String> {
+    let chunks: Vec<Chunk> = parts.iter().flat_map(|part| writer.say(part)).collect();
     told(&chunks)
 }
 
-fn text(text: &str) -> Part {
-    Part::Text(text.to_owned())
+fn text(text: &str) -> AnswerPart {
+    AnswerPart::Text(text.to_owned())
 }
 
-fn reasoning(text: &str) -> Part {
-    Part::Reasoning(text.to_owned())
+fn reasoning(text: &str) -> AnswerPart {
+    AnswerPart::Reasoning(text.to_owned())
 }
 
-fn call_start(index: usize, id: &str) -> Part {
-    Part::CallStart {
+fn call_start(index: usize, id: &str) -> AnswerPart {
+    AnswerPart::CallStart {
         index,
         id: id.to_owned(),
         name: "echo".to_owned(),
     }
 }
 
-fn call_delta(index: usize, text: &str) -> Part {
-    Part::CallDelta {
+fn call_delta(index: usize, text: &str) -> AnswerPart {
+    AnswerPart::CallDelta {
         index,
         text: text.to_owned(),
     }
 }
 
-fn call(index: usize, id: &str, arguments: &str) -> Part {
-    Part::Call {
+fn call(index: usize, id: &str, arguments: &str) -> AnswerPart {
+    AnswerPart::Call {
         index,
         id: id.to_owned(),
         name: "echo".to_owned(),
@@ -79,26 +79,26 @@ fn raw(value: &Value) -> Box<RawValue> {
 
 #[test]
 fn a_text_is_opened_filled_and_closed_within_a_step() {
-    let mut speaker = Speaker::new(Vec::new());
-    assert_eq!(told(&speaker.start("m", None)), ["start m"]);
-    assert_eq!(told(&speaker.start_step()), ["start-step"]);
+    let mut writer = ChunkWriter::new(Vec::new());
+    assert_eq!(told(&writer.start("m", None)), ["start m"]);
+    assert_eq!(told(&writer.start_step()), ["start-step"]);
     assert_eq!(
-        say(&mut speaker, &[text("Hel"), text(""), text("lo")]),
+        say(&mut writer, &[text("Hel"), text(""), text("lo")]),
         ["text-start p0", "text-delta p0 Hel", "text-delta p0 lo"]
     );
     assert_eq!(
-        told(&speaker.finish(FinishReason::Stop, None)),
+        told(&writer.finish(FinishReason::Stop, None)),
         ["text-end p0", "finish-step", "finish stop"]
     );
-    assert!(speaker.has_ended());
+    assert!(writer.has_ended());
 }
 
 #[test]
 fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
-    let mut speaker = started();
+    let mut writer = started();
     assert_eq!(
         say(
-            &mut speaker,
+            &mut writer,
             &[reasoning("hm"), text("a"), reasoning("oh"), text("b")]
         ),
         [
@@ -120,21 +120,21 @@ fn one_block_is_closed_before_another_kind_begins_and_no_id_comes_twice() {
 
 #[test]
 fn a_block_that_goes_on_in_the_next_step_is_another() {
-    let mut speaker = started();
-    say(&mut speaker, &[text("a")]);
+    let mut writer = started();
+    say(&mut writer, &[text("a")]);
     assert_eq!(
-        told(&speaker.start_step()),
+        told(&writer.start_step()),
         ["text-end p0", "finish-step", "start-step"]
     );
     assert_eq!(
-        say(&mut speaker, &[text("b")]),
+        say(&mut writer, &[text("b")]),
         ["text-start p1", "text-delta p1 b"]
     );
 }
 
 #[test]
 fn calls_stream_side_by_side_and_end_in_their_inputs() {
-    let mut speaker = started();
+    let mut writer = started();
     let parts = [
         text("See:"),
         call_start(0, "c1"),
@@ -146,7 +146,7 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
         call(1, "c2", "{}"),
     ];
     assert_eq!(
-        say(&mut speaker, &parts),
+        say(&mut writer, &parts),
         [
             "start-step",
             "text-start p0",
@@ -162,20 +162,20 @@ fn calls_stream_side_by_side_and_end_in_their_inputs() {
         ]
     );
     assert_eq!(
-        told(&speaker.output("c1", raw(&json!("one")))),
+        told(&writer.output("c1", raw(&json!("one")))),
         ["tool-output-available c1 one"]
     );
     assert_eq!(
-        told(&speaker.output_error("c2", "broken")),
+        told(&writer.output_error("c2", "broken")),
         ["tool-output-error c2 broken"]
     );
 }
 
 #[test]
 fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
-    let mut speaker = started();
+    let mut writer = started();
     assert_eq!(
-        say(&mut speaker, &[call(0, "c", "")]),
+        say(&mut writer, &[call(0, "c", "")]),
         ["start-step", "tool-input-available c {}"]
     );
 }
@@ -183,8 +183,8 @@ fn a_call_that_comes_whole_needs_no_start_and_no_arguments() {
 #[test]
 fn arguments_that_are_no_object_are_an_error_of_the_call() {
     for arguments in ["{\"a\":", "[1]", "\"a\"", "{}{}", "{\"a\":\"\\ud800\"}"] {
-        let mut speaker = started();
-        let said = say(&mut speaker, &[call(0, "c", arguments)]);
+        let mut writer = started();
+        let said = say(&mut writer, &[call(0, "c", arguments)]);
         assert_eq!(
             said,
             [
@@ -197,51 +197,51 @@ fn arguments_that_are_no_object_are_an_error_of_the_call() {
 
 #[test]
 fn a_delta_without_its_call_is_not_said() {
-    let mut speaker = started();
-    assert!(say(&mut speaker, &[call_delta(0, "{")]).is_empty());
-    say(&mut speaker, &[call_start(0, "c"), call(0, "c", "{}")]);
-    assert!(say(&mut speaker, &[call_delta(0, "{")]).is_empty());
+    let mut writer = started();
+    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
+    say(&mut writer, &[call_start(0, "c"), call(0, "c", "{}")]);
+    assert!(say(&mut writer, &[call_delta(0, "{")]).is_empty());
 }
 
 #[test]
 fn an_outcome_is_told_of_calls_that_the_client_knows_alone() {
-    let mut speaker = Speaker::new(vec!["earlier".to_owned()]);
-    speaker.start("m", None);
-    assert!(speaker.output("unheard", raw(&json!(1))).is_empty());
-    assert!(speaker.ask_approval("a", "unheard").is_empty());
+    let mut writer = ChunkWriter::new(vec!["earlier".to_owned()]);
+    writer.start("m", None);
+    assert!(writer.output("unheard", raw(&json!(1))).is_empty());
+    assert!(writer.ask_approval("a", "unheard").is_empty());
     assert_eq!(
-        told(&speaker.output("earlier", raw(&json!(1)))),
+        told(&writer.output("earlier", raw(&json!(1)))),
         ["tool-output-available earlier 1"]
     );
     assert_eq!(
-        told(&speaker.output_denied("earlier")),
+        told(&writer.output_denied("earlier")),
         ["tool-output-denied earlier"]
     );
 }
 
 #[test]
 fn a_cut_closes_what_is_open() {
-    let mut speaker = started();
-    say(&mut speaker, &[text("half a sen")]);
+    let mut writer = started();
+    say(&mut writer, &[text("half a sen")]);
     assert_eq!(
-        told(&speaker.abort(Some("cancelled"))),
+        told(&writer.abort(Some("cancelled"))),
         ["text-end p0", "abort cancelled"]
     );
-    let mut speaker = started();
-    say(&mut speaker, &[reasoning("half a th")]);
+    let mut writer = started();
+    say(&mut writer, &[reasoning("half a th")]);
     assert_eq!(
-        told(&speaker.fail("The model broke off.")),
+        told(&writer.fail("The model broke off.")),
         ["reasoning-end p0", "error The model broke off."]
     );
 }
 
 #[test]
 fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
-    let mut speaker = started();
-    say(&mut speaker, &[call(0, "c", "{}")]);
-    speaker.output("c", raw(&json!(1)));
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
     assert_eq!(
-        told(&speaker.abort(None)),
+        told(&writer.abort(None)),
         [
             "finish-step",
             "start-step",
@@ -250,57 +250,57 @@ fn a_cut_after_finished_calls_leaves_a_step_that_none_of_them_is_in() {
             "abort"
         ]
     );
-    let mut speaker = started();
-    say(&mut speaker, &[call(0, "c", "{}")]);
-    speaker.output("c", raw(&json!(1)));
-    speaker.finish_step();
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
+    writer.finish_step();
     assert_eq!(
-        told(&speaker.abort(None)),
+        told(&writer.abort(None)),
         ["start-step", "text-start p0", "text-end p0", "abort"]
     );
 }
 
 #[test]
 fn a_cut_before_a_step_says_anything_leaves_something_in_it() {
-    let mut speaker = started();
-    say(&mut speaker, &[call(0, "c", "{}")]);
-    speaker.output("c", raw(&json!(1)));
-    speaker.start_step();
+    let mut writer = started();
+    say(&mut writer, &[call(0, "c", "{}")]);
+    writer.output("c", raw(&json!(1)));
+    writer.start_step();
     assert_eq!(
-        told(&speaker.abort(None)),
+        told(&writer.abort(None)),
         ["text-start p0", "text-end p0", "abort"]
     );
     // Where no call was made there is nothing to send again.
-    let mut speaker = started();
-    speaker.start_step();
-    assert_eq!(told(&speaker.abort(None)), ["abort"]);
+    let mut writer = started();
+    writer.start_step();
+    assert_eq!(told(&writer.abort(None)), ["abort"]);
 }
 
 #[test]
 fn a_failure_before_anything_was_said_is_told_too() {
-    let mut speaker = Speaker::new(Vec::new());
-    assert_eq!(told(&speaker.fail("no")), ["error no"]);
+    let mut writer = ChunkWriter::new(Vec::new());
+    assert_eq!(told(&writer.fail("no")), ["error no"]);
 }
 
 #[test]
 fn nothing_follows_the_end() {
-    let mut speaker = started();
-    speaker.finish(FinishReason::Stop, None);
-    assert!(say(&mut speaker, &[text("more"), call(0, "c", "{}")]).is_empty());
-    assert!(speaker.start("n", None).is_empty());
-    assert!(speaker.start_step().is_empty());
-    assert!(speaker.finish(FinishReason::Stop, None).is_empty());
-    assert!(speaker.abort(None).is_empty());
-    assert!(speaker.fail("late").is_empty());
+    let mut writer = started();
+    writer.finish(FinishReason::Stop, None);
+    assert!(say(&mut writer, &[text("more"), call(0, "c", "{}")]).is_empty());
+    assert!(writer.start("n", None).is_empty());
+    assert!(writer.start_step().is_empty());
+    assert!(writer.finish(FinishReason::Stop, None).is_empty());
+    assert!(writer.abort(None).is_empty());
+    assert!(writer.fail("late").is_empty());
 }
 
 #[test]
 fn what_a_provider_says_of_itself_is_not_told() {
-    let mut speaker = started();
+    let mut writer = started();
     let parts = [
-        Part::Usage(crate::models::Usage::default()),
-        Part::Finish(FinishReason::Stop),
-        Part::Failed("secret".to_owned()),
+        AnswerPart::Usage(crate::models::TokenUsage::default()),
+        AnswerPart::Finish(FinishReason::Stop),
+        AnswerPart::Failed("secret".to_owned()),
     ];
-    assert!(say(&mut speaker, &parts).is_empty());
+    assert!(say(&mut writer, &parts).is_empty());
 }

@@ -9,19 +9,19 @@ use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
 use crate::base::json::{self, JsonObject};
-use crate::models::{FinishReason, Part};
+use crate::models::{AnswerPart, FinishReason};
 
 /// What a client and the model are told of arguments that are no JSON object.
 pub const BAD_ARGUMENTS: &str = "The arguments are not a JSON object, so the tool was not called.";
 
 #[derive(Clone, Copy, PartialEq)]
-enum Kind {
+enum TextBlockKind {
     Text,
     Reasoning,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum StreamPosition {
     BeforeStart,
     BetweenSteps,
     InStep,
@@ -29,10 +29,10 @@ enum Place {
 }
 
 /// Speaks one assistant message, or what is added to one.
-pub struct Speaker {
-    place: Place,
+pub struct ChunkWriter {
+    place: StreamPosition,
     /// The block that is being filled.
-    open: Option<(Kind, String)>,
+    open: Option<(TextBlockKind, String)>,
     /// Blocks so far: ids must not repeat within a message.
     blocks: usize,
     /// The calls that the client knows of, by id.
@@ -45,11 +45,11 @@ pub struct Speaker {
     is_bare: bool,
 }
 
-impl Speaker {
+impl ChunkWriter {
     /// `earlier_calls`: those of the message that is continued, if one is.
     pub fn new(earlier_calls: Vec<String>) -> Self {
         Self {
-            place: Place::BeforeStart,
+            place: StreamPosition::BeforeStart,
             open: None,
             blocks: 0,
             known: earlier_calls,
@@ -61,10 +61,10 @@ impl Speaker {
 
     /// Begins: with the id that the message has in the log.
     pub fn start(&mut self, message_id: &str, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
-        if self.place != Place::BeforeStart {
+        if self.place != StreamPosition::BeforeStart {
             return Vec::new();
         }
-        self.place = Place::BetweenSteps;
+        self.place = StreamPosition::BetweenSteps;
         vec![Chunk::Start {
             message_id: Some(message_id.to_owned()),
             message_metadata: metadata,
@@ -74,30 +74,32 @@ impl Speaker {
     /// Begins a model call.
     pub fn start_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.place == Place::InStep {
+        if self.place == StreamPosition::InStep {
             out = self.finish_step();
         }
         self.enter_step(&mut out);
         out
     }
 
-    /// What the model says. [`Part::Failed`] only closes what is open: what the
-    /// client hears of a failure is up to the turn, by [`Speaker::fail`].
-    pub fn say(&mut self, part: &Part) -> Vec<Chunk> {
+    /// What the model says. [`AnswerPart::Failed`] only closes what is open: what the
+    /// client hears of a failure is up to the turn, by [`ChunkWriter::fail`].
+    pub fn say(&mut self, part: &AnswerPart) -> Vec<Chunk> {
         let mut out = Vec::new();
         match part {
-            Part::Text(text) => self.fill(Kind::Text, text, &mut out),
-            Part::Reasoning(text) => self.fill(Kind::Reasoning, text, &mut out),
-            Part::CallStart { index, id, name } => self.start_call(*index, id, name, &mut out),
-            Part::CallDelta { index, text } => self.fill_call(*index, text, &mut out),
-            Part::Call {
+            AnswerPart::Text(text) => self.fill(TextBlockKind::Text, text, &mut out),
+            AnswerPart::Reasoning(text) => self.fill(TextBlockKind::Reasoning, text, &mut out),
+            AnswerPart::CallStart { index, id, name } => {
+                self.start_call(*index, id, name, &mut out)
+            }
+            AnswerPart::CallDelta { index, text } => self.fill_call(*index, text, &mut out),
+            AnswerPart::Call {
                 index,
                 id,
                 name,
                 arguments,
             } => self.finish_call(*index, id, name, arguments, &mut out),
-            Part::Finish(_) | Part::Failed(_) => self.close(&mut out),
-            Part::Usage(_) => {}
+            AnswerPart::Finish(_) | AnswerPart::Failed(_) => self.close(&mut out),
+            AnswerPart::Usage(_) => {}
         }
         out
     }
@@ -146,9 +148,9 @@ impl Speaker {
 
     pub fn finish_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
-        if self.place == Place::InStep {
+        if self.place == StreamPosition::InStep {
             self.close(&mut out);
-            self.place = Place::BetweenSteps;
+            self.place = StreamPosition::BetweenSteps;
             out.push(Chunk::FinishStep);
         }
         out
@@ -174,11 +176,11 @@ impl Speaker {
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && !self.known.is_empty() {
-            if self.has_outcome || self.place == Place::BetweenSteps {
+            if self.has_outcome || self.place == StreamPosition::BetweenSteps {
                 out = self.start_step();
             }
             if self.is_bare {
-                self.open(Kind::Text, &mut out);
+                self.open(TextBlockKind::Text, &mut out);
             }
         }
         self.close(&mut out);
@@ -206,33 +208,36 @@ impl Speaker {
 
     #[cfg(test)]
     pub fn has_ended(&self) -> bool {
-        self.place == Place::Ended
+        self.place == StreamPosition::Ended
     }
 
     fn is_speaking(&self) -> bool {
-        matches!(self.place, Place::BetweenSteps | Place::InStep)
+        matches!(
+            self.place,
+            StreamPosition::BetweenSteps | StreamPosition::InStep
+        )
     }
 
     /// Whether there is a step to speak in; one begins if none was.
     fn enter_step(&mut self, out: &mut Vec<Chunk>) -> bool {
-        if self.place == Place::BetweenSteps {
-            self.place = Place::InStep;
+        if self.place == StreamPosition::BetweenSteps {
+            self.place = StreamPosition::InStep;
             self.has_outcome = false;
             self.is_bare = true;
             self.streaming.clear();
             out.push(Chunk::StartStep);
         }
-        self.place == Place::InStep
+        self.place == StreamPosition::InStep
     }
 
     fn end(&mut self, last: Chunk, out: &mut Vec<Chunk>) {
-        if self.place != Place::Ended {
+        if self.place != StreamPosition::Ended {
             out.push(last);
         }
-        self.place = Place::Ended;
+        self.place = StreamPosition::Ended;
     }
 
-    fn fill(&mut self, kind: Kind, text: &str, out: &mut Vec<Chunk>) {
+    fn fill(&mut self, kind: TextBlockKind, text: &str, out: &mut Vec<Chunk>) {
         if text.is_empty() || !self.enter_step(out) {
             return;
         }
@@ -245,27 +250,27 @@ impl Speaker {
         };
         let delta = text.to_owned();
         out.push(match kind {
-            Kind::Text => Chunk::TextDelta { id, delta },
-            Kind::Reasoning => Chunk::ReasoningDelta { id, delta },
+            TextBlockKind::Text => Chunk::TextDelta { id, delta },
+            TextBlockKind::Reasoning => Chunk::ReasoningDelta { id, delta },
         });
     }
 
-    fn open(&mut self, kind: Kind, out: &mut Vec<Chunk>) -> String {
+    fn open(&mut self, kind: TextBlockKind, out: &mut Vec<Chunk>) -> String {
         let id = format!("p{}", self.blocks);
         self.blocks += 1;
         self.is_bare = false;
         self.open = Some((kind, id.clone()));
         out.push(match kind {
-            Kind::Text => Chunk::TextStart { id: id.clone() },
-            Kind::Reasoning => Chunk::ReasoningStart { id: id.clone() },
+            TextBlockKind::Text => Chunk::TextStart { id: id.clone() },
+            TextBlockKind::Reasoning => Chunk::ReasoningStart { id: id.clone() },
         });
         id
     }
 
     fn close(&mut self, out: &mut Vec<Chunk>) {
         out.extend(self.open.take().map(|(kind, id)| match kind {
-            Kind::Text => Chunk::TextEnd { id },
-            Kind::Reasoning => Chunk::ReasoningEnd { id },
+            TextBlockKind::Text => Chunk::TextEnd { id },
+            TextBlockKind::Reasoning => Chunk::ReasoningEnd { id },
         }));
     }
 
@@ -285,7 +290,9 @@ impl Speaker {
 
     fn fill_call(&mut self, index: usize, text: &str, out: &mut Vec<Chunk>) {
         let call = self.streaming.iter().find(|(known, _)| *known == index);
-        if let Some((_, id)) = call.filter(|_| !text.is_empty() && self.place == Place::InStep) {
+        if let Some((_, id)) =
+            call.filter(|_| !text.is_empty() && self.place == StreamPosition::InStep)
+        {
             out.push(Chunk::ToolInputDelta {
                 tool_call_id: id.clone(),
                 input_text_delta: text.to_owned(),

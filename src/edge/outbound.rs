@@ -1,4 +1,4 @@
-//! The Worker's bindings behind the [`Outside`] seam. Bound by name at run time:
+//! The Worker's bindings behind the [`Outbound`] seam. Bound by name at run time:
 //! which services and buckets there are is the operator's configuration.
 //!
 //! What ends a call that is given up: a fetch, to an address, a service or another
@@ -17,9 +17,10 @@ use worker::{Delay, Env, web_sys};
 use super::host::Runtime;
 use super::tasks;
 use crate::base::host::Host as _;
-use crate::base::outside::{
-    Answer, Call, Chunks, Clock, Expected, Failure, LINE, Later, Limits, Listed, Listing, Outside,
-    Place, Purpose, Stored, Writers, may_leave,
+use crate::base::outbound::{
+    BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LINE,
+    ListedObject, LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse,
+    PutCondition, WriteLocks, may_leave,
 };
 use crate::base::settings::Setting;
 use crate::base::slots::{Slot, Slots};
@@ -31,8 +32,8 @@ const AI: &str = Setting::Ai.name();
 pub struct Bindings {
     env: JsValue,
     /// Calls of this object that wait for their answers' heads, and that will.
-    line: Slots<Purpose>,
-    writers: Writers,
+    line: Slots<CallPurpose>,
+    writers: WriteLocks,
 }
 
 impl Bindings {
@@ -40,12 +41,12 @@ impl Bindings {
         Self {
             env: env.clone().into(),
             line: Slots::new(may_leave, LINE),
-            writers: Writers::default(),
+            writers: WriteLocks::default(),
         }
     }
 
-    fn binding(&self, name: &str) -> Result<JsValue, Failure> {
-        let missing = || Failure::NotConfigured {
+    fn binding(&self, name: &str) -> Result<JsValue, CallFailure> {
+        let missing = || CallFailure::NotConfigured {
             binding: name.to_owned(),
         };
         let binding = Reflect::get(&self.env, &name.into()).map_err(|_| missing())?;
@@ -60,24 +61,24 @@ impl Bindings {
     /// gives the slot back; its clock goes on.
     async fn leave(
         &self,
-        purpose: Purpose,
+        purpose: CallPurpose,
         bytes: usize,
-        limits: Limits,
-    ) -> Result<(Slot<'_, Purpose>, Clock), Failure> {
+        limits: CallLimits,
+    ) -> Result<(Slot<'_, CallPurpose>, Clock), CallFailure> {
         let taking = Box::pin(self.line.take(purpose, bytes));
         match select(taking, Box::pin(pause(limits.wait_ms))).await {
             Either::Left((Ok(slot), _)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
-            Either::Left((Err(_), _)) | Either::Right(_) => Err(Failure::Crowded),
+            Either::Left((Err(_), _)) | Either::Right(_) => Err(CallFailure::Crowded),
         }
     }
 
-    async fn fetch(&self, call: &Call, signal: JsValue) -> Result<JsValue, Failure> {
+    async fn fetch(&self, call: &OutboundRequest, signal: JsValue) -> Result<JsValue, CallFailure> {
         let (target, url) = match &call.place {
-            Place::Url(url) => (js_sys::global().into(), url.clone()),
-            Place::Service { binding, path } => {
+            Endpoint::Url(url) => (js_sys::global().into(), url.clone()),
+            Endpoint::Service { binding, path } => {
                 (self.binding(binding)?, format!("https://{binding}/{path}"))
             }
-            Place::Agent { name, operation } => {
+            Endpoint::Agent { name, operation } => {
                 let agents = self.binding(AGENTS)?;
                 let agent = method(&agents, "getByName", &[name.into()])?;
                 let name = js_sys::encode_uri_component(name);
@@ -105,19 +106,19 @@ impl Bindings {
         &self,
         name: &str,
         args: &[JsValue],
-        limits: Limits,
-    ) -> Result<JsValue, Failure> {
+        limits: CallLimits,
+    ) -> Result<JsValue, CallFailure> {
         let bucket = self.binding(BUCKET)?;
         let carried = args.iter().filter_map(JsValue::as_string);
         let bytes = carried.map(|text| text.len()).sum();
-        let (_slot, clock) = self.leave(Purpose::Memory, bytes, limits).await?;
+        let (_slot, clock) = self.leave(CallPurpose::Memory, bytes, limits).await?;
         let call = async { settle(method(&bucket, name, args)?).await.map_err(failed) };
         within(&clock, call).await
     }
 }
 
-impl Outside for Bindings {
-    fn writers(&self) -> &Writers {
+impl Outbound for Bindings {
+    fn writers(&self) -> &WriteLocks {
         &self.writers
     }
 
@@ -132,33 +133,36 @@ impl Outside for Bindings {
         self.binding(binding).is_ok()
     }
 
-    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
+    fn send<'a>(
+        &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
             let (slot, clock) = match call.place {
-                Place::Agent { .. } => (None, Clock::start(call.limits, Runtime.now_ms())),
-                Place::Url(_) | Place::Service { .. } => {
+                Endpoint::Agent { .. } => (None, Clock::start(call.limits, Runtime.now_ms())),
+                Endpoint::Url(_) | Endpoint::Service { .. } => {
                     let bytes = call.body.len();
                     let (slot, clock) = self.leave(call.purpose, bytes, call.limits).await?;
                     (Some(slot), clock)
                 }
             };
-            let under_way = UnderWay::new()?;
+            let under_way = InFlightCall::new()?;
             let fetched = within(&clock, self.fetch(&call, under_way.signal())).await;
             drop(slot);
             let response: web_sys::Response = fetched?.unchecked_into();
             let header = |name: &str| response.headers().get(name).ok().flatten();
             let content_type = header("content-type").unwrap_or_default().to_lowercase();
             let bare = content_type.split(';').next().unwrap_or_default().trim();
-            Ok(Answer {
+            Ok(OutboundResponse {
                 status: response.status(),
                 content_type: bare.to_owned(),
                 retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
                 body: match response.body() {
                     Some(stream) => {
                         let limits = call.limits;
-                        Box::new(Streamed::new(&stream.into(), limits, clock, under_way)?)
+                        Box::new(StreamedBody::new(&stream.into(), limits, clock, under_way)?)
                     }
-                    None => Box::new(Whole::of(under_way, None)),
+                    None => Box::new(BufferedBody::of(under_way, None)),
                 },
             })
         })
@@ -168,13 +172,13 @@ impl Outside for Bindings {
         &'a self,
         model: &'a str,
         input: String,
-        limits: Limits,
-    ) -> Later<'a, Result<Answer<'a>, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
             let ai = self.binding(AI)?;
-            let (slot, clock) = self.leave(Purpose::Work, input.len(), limits).await?;
+            let (slot, clock) = self.leave(CallPurpose::Work, input.len(), limits).await?;
             let input = JSON::parse(&input).map_err(failed)?;
-            let under_way = UnderWay::new()?;
+            let under_way = InFlightCall::new()?;
             let options = object(&[("signal", under_way.signal())])?;
             let run = async {
                 // Its own errors are an answer: what they say decides what is done.
@@ -184,7 +188,7 @@ impl Outside for Bindings {
                 };
                 Ok(outcome)
             };
-            let answer = |status, content_type: &str, body: Box<dyn Chunks>| Answer {
+            let answer = |status, content_type: &str, body: Box<dyn ByteChunks>| OutboundResponse {
                 status,
                 content_type: content_type.to_owned(),
                 retry_after: None,
@@ -194,22 +198,22 @@ impl Outside for Bindings {
             drop(slot);
             match ran? {
                 Ok(outcome) if outcome.is_instance_of::<web_sys::ReadableStream>() => {
-                    let body = Streamed::new(&outcome, limits, clock, under_way)?;
+                    let body = StreamedBody::new(&outcome, limits, clock, under_way)?;
                     Ok(answer(200, "text/event-stream", Box::new(body)))
                 }
                 Ok(outcome) => {
                     let json = JSON::stringify(&outcome).map_err(failed)?;
-                    let body = Whole::of(under_way, Some(String::from(json).into_bytes()));
+                    let body = BufferedBody::of(under_way, Some(String::from(json).into_bytes()));
                     Ok(answer(200, "application/json", Box::new(body)))
                 }
                 Err(thrown) => {
                     let cause = describe(&thrown);
                     if cause.contains("run remotely") {
-                        return Err(Failure::RemoteOnly {
+                        return Err(CallFailure::RemoteOnly {
                             binding: AI.to_owned(),
                         });
                     }
-                    let body = Whole::of(under_way, Some(cause.into_bytes()));
+                    let body = BufferedBody::of(under_way, Some(cause.into_bytes()));
                     Ok(answer(500, "text/plain", Box::new(body)))
                 }
             }
@@ -219,8 +223,8 @@ impl Outside for Bindings {
     fn get_object<'a>(
         &'a self,
         key: &'a str,
-        limits: Limits,
-    ) -> Later<'a, Result<Option<Stored>, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>> {
         Box::pin(async move {
             let stored = self.bucket("get", &[key.into()], limits).await?;
             if stored.is_null() || stored.is_undefined() {
@@ -229,7 +233,7 @@ impl Outside for Bindings {
             let bytes = get(&stored, "size").as_f64().unwrap_or_default();
             if bytes > limits.max_bytes as f64 {
                 let_go(&stored);
-                return Err(Failure::TooLarge {
+                return Err(CallFailure::TooLarge {
                     max_bytes: limits.max_bytes,
                 });
             }
@@ -239,7 +243,7 @@ impl Outside for Bindings {
                 settle(read).await.map_err(failed)
             };
             let buffer = within(&clock, read).await?;
-            Ok(Some(Stored {
+            Ok(Some(BucketObject {
                 bytes: Uint8Array::new(&buffer).to_vec(),
                 etag: get(&stored, "etag").as_string().unwrap_or_default(),
                 description: description(&stored),
@@ -252,9 +256,9 @@ impl Outside for Bindings {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: Limits,
-    ) -> Later<'a, Result<bool, Failure>> {
+        expected: PutCondition<'a>,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<bool, CallFailure>> {
         Box::pin(async move {
             let options = Object::new();
             if let Some(description) = description {
@@ -262,9 +266,9 @@ impl Outside for Bindings {
                 set(&options, "customMetadata", &metadata.into())?;
             }
             let condition = match expected {
-                Expected::Anything => None,
-                Expected::Nothing => Some(("etagDoesNotMatch", "*")),
-                Expected::Etag(etag) => Some(("etagMatches", etag)),
+                PutCondition::Anything => None,
+                PutCondition::Nothing => Some(("etagDoesNotMatch", "*")),
+                PutCondition::Etag(etag) => Some(("etagMatches", etag)),
             };
             if let Some((name, etag)) = condition {
                 let condition = object(&[(name, etag.into())])?;
@@ -276,7 +280,11 @@ impl Outside for Bindings {
         })
     }
 
-    fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>> {
+    fn delete_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<(), CallFailure>> {
         Box::pin(async move { self.bucket("delete", &[key.into()], limits).await.map(drop) })
     }
 
@@ -285,8 +293,8 @@ impl Outside for Bindings {
         prefix: &'a str,
         cursor: Option<&'a str>,
         limit: u32,
-        limits: Limits,
-    ) -> Later<'a, Result<Listing, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
         Box::pin(async move {
             let options = object(&[
                 ("prefix", prefix.into()),
@@ -298,10 +306,10 @@ impl Outside for Bindings {
             }
             let listing = self.bucket("list", &[options.into()], limits).await?;
             let objects = Array::from(&get(&listing, "objects"));
-            Ok(Listing {
+            Ok(ObjectListing {
                 objects: objects
                     .iter()
-                    .map(|listed| Listed {
+                    .map(|listed| ListedObject {
                         key: get(&listed, "key").as_string().unwrap_or_default(),
                         bytes: get(&listed, "size").as_f64().unwrap_or_default() as i64,
                         description: description(&listed),
@@ -312,19 +320,19 @@ impl Outside for Bindings {
         })
     }
 
-    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
+    fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
         Box::pin(pause(ms))
     }
 }
 
 /// A call that has left. Dropped before it is over, it is aborted.
-struct UnderWay {
+struct InFlightCall {
     controller: JsValue,
     is_over: bool,
 }
 
-impl UnderWay {
-    fn new() -> Result<Self, Failure> {
+impl InFlightCall {
+    fn new() -> Result<Self, CallFailure> {
         let controller = web_sys::AbortController::new().map_err(failed)?;
         Ok(Self {
             controller: controller.into(),
@@ -337,7 +345,7 @@ impl UnderWay {
     }
 }
 
-impl Drop for UnderWay {
+impl Drop for InFlightCall {
     fn drop(&mut self) {
         if !self.is_over {
             // Nobody is left to hear of a failure.
@@ -347,38 +355,38 @@ impl Drop for UnderWay {
 }
 
 /// A body that is here already.
-struct Whole(Option<Vec<u8>>);
+struct BufferedBody(Option<Vec<u8>>);
 
-impl Whole {
-    fn of(mut call: UnderWay, bytes: Option<Vec<u8>>) -> Self {
+impl BufferedBody {
+    fn of(mut call: InFlightCall, bytes: Option<Vec<u8>>) -> Self {
         call.is_over = true;
         Self(bytes)
     }
 }
 
-impl Chunks for Whole {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+impl ByteChunks for BufferedBody {
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
         let bytes = self.0.take();
         Box::pin(async { Ok(bytes) })
     }
 }
 
 /// A body that is still coming. Dropped before its end, it is cancelled.
-struct Streamed {
+struct StreamedBody {
     reader: JsValue,
     max_bytes: usize,
     clock: Clock,
     received: usize,
-    call: UnderWay,
+    call: InFlightCall,
 }
 
-impl Streamed {
+impl StreamedBody {
     fn new(
         stream: &JsValue,
-        limits: Limits,
+        limits: CallLimits,
         clock: Clock,
-        call: UnderWay,
-    ) -> Result<Self, Failure> {
+        call: InFlightCall,
+    ) -> Result<Self, CallFailure> {
         Ok(Self {
             reader: method(stream, "getReader", &[])?,
             max_bytes: limits.max_bytes,
@@ -389,8 +397,8 @@ impl Streamed {
     }
 }
 
-impl Chunks for Streamed {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+impl ByteChunks for StreamedBody {
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
         Box::pin(async move {
             let read = async {
                 let read = method(&self.reader, "read", &[])?;
@@ -408,7 +416,7 @@ impl Chunks for Streamed {
             };
             self.received += bytes.len();
             if self.received > self.max_bytes {
-                return Err(Failure::TooLarge {
+                return Err(CallFailure::TooLarge {
                     max_bytes: self.max_bytes,
                 });
             }
@@ -417,7 +425,7 @@ impl Chunks for Streamed {
     }
 }
 
-impl Drop for Streamed {
+impl Drop for StreamedBody {
     fn drop(&mut self) {
         if !self.call.is_over {
             cancel(&self.reader);
@@ -432,8 +440,8 @@ fn pause(ms: i64) -> Delay {
 /// The outcome, or that it did not come in time.
 async fn within<T>(
     clock: &Clock,
-    work: impl Future<Output = Result<T, Failure>>,
-) -> Result<T, Failure> {
+    work: impl Future<Output = Result<T, CallFailure>>,
+) -> Result<T, CallFailure> {
     let (ms, failure) = clock.patience(Runtime.now_ms());
     match select(Box::pin(work), Box::pin(pause(ms))).await {
         Either::Left((outcome, _)) => outcome,
@@ -443,7 +451,7 @@ async fn within<T>(
 
 /// What a promise comes to. One that nobody waits for any more is let go.
 async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
-    let mut awaited = Awaited {
+    let mut awaited = PendingPromise {
         promise: Promise::resolve(&outcome),
         is_settled: false,
     };
@@ -452,12 +460,12 @@ async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
     outcome
 }
 
-struct Awaited {
+struct PendingPromise {
     promise: Promise,
     is_settled: bool,
 }
 
-impl Drop for Awaited {
+impl Drop for PendingPromise {
     fn drop(&mut self) {
         if !self.is_settled {
             let promise = self.promise.clone();
@@ -487,7 +495,7 @@ fn cancel(stream: &JsValue) {
     }
 }
 
-fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, Failure> {
+fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, CallFailure> {
     raw_method(target, name, args).map_err(failed)
 }
 
@@ -500,13 +508,13 @@ fn get(target: &JsValue, name: &str) -> JsValue {
     Reflect::get(target, &name.into()).unwrap_or(JsValue::UNDEFINED)
 }
 
-fn set(target: &Object, name: &str, value: &JsValue) -> Result<(), Failure> {
+fn set(target: &Object, name: &str, value: &JsValue) -> Result<(), CallFailure> {
     Reflect::set(target, &name.into(), value)
         .map(drop)
         .map_err(failed)
 }
 
-fn object(fields: &[(&str, JsValue)]) -> Result<Object, Failure> {
+fn object(fields: &[(&str, JsValue)]) -> Result<Object, CallFailure> {
     let object = Object::new();
     for (name, value) in fields {
         set(&object, name, value)?;
@@ -526,8 +534,8 @@ fn describe(thrown: &JsValue) -> String {
     }
 }
 
-fn failed(thrown: JsValue) -> Failure {
-    Failure::Unreachable {
+fn failed(thrown: JsValue) -> CallFailure {
+    CallFailure::Unreachable {
         cause: describe(&thrown),
     }
 }

@@ -2,7 +2,7 @@
 //! model, the tools and the log; between any two of its awaits the object may die,
 //! and what is stored then is enough to go on.
 
-use crate::chat::room::Room;
+use crate::chat::turn_context::TurnContext;
 use std::cell::RefCell;
 use std::pin::pin;
 use std::rc::Rc;
@@ -10,28 +10,30 @@ use std::rc::Rc;
 use futures_util::stream::{self, FuturesUnordered};
 use futures_util::{StreamExt as _, future};
 
+use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
 use super::ending::{gone, write};
 use super::frames::outgoing::{TurnOutcome, render_failed};
-use super::kit::{Kit, MAX_OUTPUT_BYTES};
-use super::live::Running;
-use super::recover::{MAX_RECOVERIES, TakenUp};
+use super::recover::{MAX_RECOVERIES, RecoveredTurn};
 use super::retell::{retell, tell_outcome};
-use super::speaker::Speaker;
+use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
-use super::turn::{AskedCall, CallState, Ending, Next, Turn, kept_bytes};
-use crate::base::budget::{Hold, TURNS};
+use super::turn::{AskedCall, CallState, NextAction, Turn, TurnEnding, kept_bytes};
+use super::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
+use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::fixed::tools_tokens;
 use crate::context::tools::{Toolbox, is_ours};
-use crate::context::working_context::build::{Window, WorkingContext, build_working_context};
+use crate::context::working_context::build::{
+    ContextWindow, WorkingContext, build_working_context,
+};
 use crate::log::find::find_seqs;
 use crate::log::slices::MAX_EVENT_BYTES;
-use crate::memory::Scope;
+use crate::memory::BlockScope;
 use crate::memory::frozen::{find_reminder, freeze};
 use crate::models::call::{choose_model, open};
-use crate::models::{FinishReason, ModelRequest, Part, Usage};
+use crate::models::{AnswerPart, FinishReason, ModelRequest, TokenUsage};
 use crate::store::calibration;
 use crate::store::config::{Config, load_config};
 
@@ -62,20 +64,20 @@ impl From<Error> for Broken {
 }
 
 /// One turn while it is driven.
-struct Drive<'a> {
-    room: Room<'a>,
-    running: &'a Running,
+struct TurnDriver<'a> {
+    context: TurnContext<'a>,
+    running: &'a RunningTurn,
     turn: RefCell<Turn>,
-    speaker: RefCell<Speaker>,
+    writer: RefCell<ChunkWriter>,
 }
 
 /// Runs a turn that has just begun.
-pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
-    let (speaker, begun) = retell(&turn);
-    let drive = Drive {
-        room,
+pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
+    let (writer, begun) = retell(&turn);
+    let drive = TurnDriver {
+        context,
         running,
-        speaker: RefCell::new(speaker),
+        writer: RefCell::new(writer),
         turn: RefCell::new(turn),
     };
     drive.tell(begun);
@@ -84,17 +86,17 @@ pub async fn run(room: Room<'_>, running: &Running, turn: Turn) {
 }
 
 /// Goes on with a turn that was taken up, or closes it.
-pub async fn go_on(room: Room<'_>, taken: TakenUp) {
-    let TakenUp {
+pub async fn go_on(context: TurnContext<'_>, taken: RecoveredTurn) {
+    let RecoveredTurn {
         running,
         turn,
         recoveries,
-        speaker,
+        writer,
     } = taken;
-    let drive = Drive {
-        room,
+    let drive = TurnDriver {
+        context,
         running: &running,
-        speaker: RefCell::new(speaker),
+        writer: RefCell::new(writer),
         turn: RefCell::new(turn),
     };
     let outcome = if recoveries > MAX_RECOVERIES {
@@ -109,38 +111,38 @@ pub async fn go_on(room: Room<'_>, taken: TakenUp) {
     drive.finish(outcome).await;
 }
 
-impl Drive<'_> {
-    async fn go(&self) -> Result<Ending, Broken> {
+impl TurnDriver<'_> {
+    async fn go(&self) -> Result<TurnEnding, Broken> {
         loop {
             let next = self.turn.borrow().next();
             match next {
-                Next::AskModel => self.ask().await?,
-                Next::RunTools(calls) => self.run_tools(&calls).await?,
-                Next::Finish(ending) => return Ok(ending),
+                NextAction::AskModel => self.ask().await?,
+                NextAction::RunTools(calls) => self.run_tools(&calls).await?,
+                NextAction::Finish(ending) => return Ok(ending),
             }
         }
     }
 
     fn config(&self) -> Result<Config> {
-        load_config(self.room.memory.db)
+        load_config(self.context.memory.db)
     }
 
     /// Asks the model and hears its answer out.
     async fn ask(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
-        let kit = self.kit(&config, &turn)?;
-        let begun = self.speaker.borrow_mut().start_step();
+        let turn_tools = self.turn_tools(&config, &turn)?;
+        let begun = self.writer.borrow_mut().start_step();
         self.tell(begun);
-        let mut heard = Heard::default();
+        let mut heard = PartialAnswer::default();
         let outcome = self
             .running
-            .unless_cancelled(self.hear(&config, &turn, &kit, &mut heard))
+            .unless_cancelled(self.hear(&config, &turn, &turn_tools, &mut heard))
             .await;
         self.turn.borrow_mut().add_usage(heard.usage);
         if heard.usage.input_tokens > 0 {
             let reported = heard.usage.input_tokens;
-            calibration::record(self.room.memory.db, heard.estimated, reported)?;
+            calibration::record(self.context.memory.db, heard.estimated, reported)?;
         }
         let broken = match outcome {
             Some(Ok(())) => None,
@@ -153,45 +155,45 @@ impl Drive<'_> {
                 .take_partial(heard.text, heard.reasoning);
             return Err(broken);
         }
-        let host = self.room.memory.host;
+        let host = self.context.memory.host;
         self.turn.borrow_mut().take_answer(
             heard.text,
             heard.reasoning,
             heard.calls,
             heard.finish_reason,
-            &|name| kit.runner(name),
+            &|name| turn_tools.runner(name),
             &mut || Id::mint_approval(host).as_str().to_owned(),
         );
         let mut told = Vec::new();
         for call in self.turn.borrow_mut().newest_calls() {
-            let mut speaker = self.speaker.borrow_mut();
-            told.extend(tell_outcome(&mut speaker, call));
+            let mut writer = self.writer.borrow_mut();
+            told.extend(tell_outcome(&mut writer, call));
         }
         self.tell(told);
         Ok(())
     }
 
-    fn kit<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<Kit<'b>> {
+    fn turn_tools<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<TurnTools<'b>> {
         let toolbox = Toolbox {
-            memory: self.room.memory,
+            memory: self.context.memory,
             config,
             session_id: Some(&turn.session_id),
             turn_id: Some(&turn.id),
             only_session: turn.only_session.as_ref(),
             writes_agent: turn.reach().writes_agent(),
         };
-        Kit::load(toolbox, turn)
+        TurnTools::load(toolbox, turn)
     }
 
     async fn hear(
         &self,
         config: &Config,
         turn: &Turn,
-        kit: &Kit<'_>,
-        heard: &mut Heard,
+        turn_tools: &TurnTools<'_>,
+        heard: &mut PartialAnswer,
     ) -> Result<()> {
-        let memory = &self.room.memory;
-        let scope = Scope::Session(&turn.session_id);
+        let memory = &self.context.memory;
+        let scope = BlockScope::Session(&turn.session_id);
         let mut instructions = Vec::new();
         let frozen = freeze(memory, scope).await?;
         if !frozen.prompt.is_empty() {
@@ -208,8 +210,8 @@ impl Drive<'_> {
             None => None,
         };
         let named = turn.model.as_deref().or(config.model.as_deref());
-        let choice = choose_model(memory.outside, named)?;
-        let kept_bytes = state_bytes(turn) + kit.bytes();
+        let choice = choose_model(memory.outbound, named)?;
+        let kept_bytes = state_bytes(turn) + turn_tools.bytes();
         self.running.keeps(kept_bytes);
         let mut stream = {
             // Let go as soon as the model answers.
@@ -217,17 +219,17 @@ impl Drive<'_> {
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,
-                tools: &kit.definitions,
+                tools: &turn_tools.definitions,
                 max_output_tokens: None,
             };
-            heard.estimated = context.tokens_estimate + tools_tokens(&kit.definitions);
-            open(memory.outside, &choice, &request, true).await?
+            heard.estimated = context.tokens_estimate + tools_tokens(&turn_tools.definitions);
+            open(memory.outbound, &choice, &request, true).await?
         };
         while let Some(part) = stream.next().await? {
-            if let Part::Failed(sentence) = part {
+            if let AnswerPart::Failed(sentence) = part {
                 return Err(Error::new(Code::ModelFailed, sentence));
             }
-            let chunks = self.speaker.borrow_mut().say(&part);
+            let chunks = self.writer.borrow_mut().say(&part);
             self.tell(chunks);
             heard.take(part);
             self.running.keeps(kept_bytes + heard.bytes());
@@ -251,11 +253,11 @@ impl Drive<'_> {
         turn: &Turn,
         instructions: &[String],
         leaf_seq: Option<i64>,
-    ) -> Result<(WorkingContext, Hold)> {
-        let memory = &self.room.memory;
+    ) -> Result<(WorkingContext, Reservation)> {
+        let memory = &self.context.memory;
         let mut tries = 0;
         loop {
-            let window = Window {
+            let window = ContextWindow {
                 leaf_seq,
                 limit: CONTEXT_EVENTS,
                 system_instructions: instructions.to_vec(),
@@ -268,13 +270,13 @@ impl Drive<'_> {
                 return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
             }
             // Itself, and once more as the provider takes it.
-            match Hold::take(&TURNS, 2 * bytes, "The turns that run") {
+            match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
                 Ok(held) => return Ok((context, held)),
                 Err(error) if tries == MAX_WAITS => return Err(error),
                 Err(_) => tries += 1,
             }
             drop(context);
-            memory.outside.sleep(WAIT_MS).await;
+            memory.outbound.sleep(WAIT_MS).await;
         }
     }
 
@@ -285,14 +287,14 @@ impl Drive<'_> {
         // Before any is made: what may have taken effect is never made again.
         self.save()?;
         let turn = self.turn.borrow().clone();
-        let kit = self.kit(&config, &turn)?;
+        let turn_tools = self.turn_tools(&config, &turn)?;
         let newest = turn.steps.last().map_or(&[][..], |step| &step.calls);
         let make = |index: usize| {
             let call = newest.get(index);
-            let (kit, turn) = (&kit, &turn);
+            let (turn_tools, turn) = (&turn_tools, &turn);
             async move {
                 match call {
-                    Some(call) => Some((index, kit.run(turn, call).await)),
+                    Some(call) => Some((index, turn_tools.run(turn, call).await)),
                     None => None,
                 }
             }
@@ -330,16 +332,16 @@ impl Drive<'_> {
             let mut turn = self.turn.borrow_mut();
             turn.finish_call(index, state);
             let call = turn.newest_calls().get(index);
-            let told = call.map(|call| tell_outcome(&mut self.speaker.borrow_mut(), call));
+            let told = call.map(|call| tell_outcome(&mut self.writer.borrow_mut(), call));
             drop(turn);
             self.tell(told.unwrap_or_default());
             if left > 0 {
                 self.save()?;
             }
         }
-        let ended = self.speaker.borrow_mut().finish_step();
+        let ended = self.writer.borrow_mut().finish_step();
         self.tell(ended);
-        if self.turn.borrow().next() == Next::AskModel {
+        if self.turn.borrow().next() == NextAction::AskModel {
             self.save()?;
         }
         Ok(())
@@ -347,7 +349,7 @@ impl Drive<'_> {
 
     /// Stores the turn as it stands.
     fn save(&self) -> Result<()> {
-        save_turn(self.room.memory.db, &self.turn.borrow())
+        save_turn(self.context.memory.db, &self.turn.borrow())
     }
 
     /// Tells whoever listens.
@@ -356,9 +358,9 @@ impl Drive<'_> {
             let json: Rc<str> = chunk.json().into();
             let number = self.running.push(Rc::clone(&json));
             let session_id = &self.running.session_id;
-            if self.room.audience.is_there(session_id) {
-                let frame = self.running.telling(false).render_chunk(&json, number);
-                self.room.audience.tell(session_id, &frame, None);
+            if self.context.audience.is_there(session_id) {
+                let frame = self.running.frame_header(false).render_chunk(&json, number);
+                self.context.audience.tell(session_id, &frame, None);
             }
         }
     }
@@ -372,31 +374,31 @@ impl Drive<'_> {
     }
 
     /// Writes what the turn said, then says that it is over.
-    async fn finish(self, outcome: Result<Ending, Broken>) {
+    async fn finish(self, outcome: Result<TurnEnding, Broken>) {
         match outcome {
             Ok(_) => {}
             Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
             Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
         let written = write(
-            &self.room.memory,
+            &self.context.memory,
             &self.turn.borrow(),
             self.running.is_cancelled(),
         );
-        let mut speaker = self.speaker.borrow_mut();
+        let mut writer = self.writer.borrow_mut();
         let (chunks, told) = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
-                (speaker.fail(&error.message), TurnOutcome::Error)
+                (writer.fail(&error.message), TurnOutcome::Error)
             }
-            (Ok(()), Err(Broken::Cancelled)) => (speaker.abort(None), TurnOutcome::Aborted),
-            (Ok(()), Ok(Ending::Said(reason))) => {
-                (speaker.finish(*reason, None), TurnOutcome::Completed)
+            (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
+            (Ok(()), Ok(TurnEnding::Said(reason))) => {
+                (writer.finish(*reason, None), TurnOutcome::Completed)
             }
-            (Ok(()), Ok(Ending::LeftToClient)) => (
-                speaker.finish(FinishReason::ToolCalls, None),
+            (Ok(()), Ok(TurnEnding::LeftToClient)) => (
+                writer.finish(FinishReason::ToolCalls, None),
                 TurnOutcome::Completed,
             ),
-            (Ok(()), Ok(Ending::StepLimit)) => {
+            (Ok(()), Ok(TurnEnding::StepLimit)) => {
                 let steps = self.turn.borrow().max_steps;
                 let error = Error::new(
                     Code::StepLimitReached,
@@ -404,55 +406,55 @@ impl Drive<'_> {
                         "The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."
                     ),
                 );
-                (speaker.fail(&error.message), TurnOutcome::Error)
+                (writer.fail(&error.message), TurnOutcome::Error)
             }
         };
-        drop(speaker);
+        drop(writer);
         let failed = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
             _ => None,
         };
         self.tell(chunks);
         let session_id = &self.running.session_id;
-        if self.room.audience.is_there(session_id) {
+        if self.context.audience.is_there(session_id) {
             let frame = match failed {
                 Some(sentence) => render_failed(
                     &self.running.request_id,
                     &sentence,
                     self.running.is_continuation,
                 ),
-                None => self.running.telling(false).render_done(told),
+                None => self.running.frame_header(false).render_done(told),
             };
-            self.room.audience.tell(session_id, &frame, None);
+            self.context.audience.tell(session_id, &frame, None);
         }
         self.running.keeps(0);
-        self.room.desk.end(self.running, told);
+        self.context.turns.end(self.running, told);
     }
 }
 
 /// What a model has said so far in one answer.
 #[derive(Default)]
-struct Heard {
+struct PartialAnswer {
     text: String,
     reasoning: String,
     calls: Vec<AskedCall>,
-    usage: Usage,
+    usage: TokenUsage,
     /// Tokens that it was sent, by our own count.
     estimated: i64,
     finish_reason: FinishReason,
 }
 
-impl Heard {
+impl PartialAnswer {
     fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.arguments.len());
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
     }
 
-    fn take(&mut self, part: Part) {
+    fn take(&mut self, part: AnswerPart) {
         match part {
-            Part::Text(text) => self.text.push_str(&text),
-            Part::Reasoning(text) => self.reasoning.push_str(&text),
-            Part::Call {
+            AnswerPart::Text(text) => self.text.push_str(&text),
+            AnswerPart::Reasoning(text) => self.reasoning.push_str(&text),
+            AnswerPart::Call {
                 id,
                 name,
                 arguments,
@@ -462,9 +464,10 @@ impl Heard {
                 name,
                 arguments,
             }),
-            Part::Usage(usage) => self.usage = usage,
-            Part::Finish(reason) => self.finish_reason = reason,
-            Part::CallStart { .. } | Part::CallDelta { .. } | Part::Failed(_) => {}
+            AnswerPart::Usage(usage) => self.usage = usage,
+            AnswerPart::Finish(reason) => self.finish_reason = reason,
+            AnswerPart::CallStart { .. } | AnswerPart::CallDelta { .. } | AnswerPart::Failed(_) => {
+            }
         }
     }
 }

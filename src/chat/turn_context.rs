@@ -1,12 +1,12 @@
 //! What a turn works with: the agent's memory, the running turns, the sockets.
 
-use crate::chat::live::{Audience, Desk};
+use crate::chat::running_turns::{Audience, RunningTurns};
 use crate::memory::Memory;
 
 /// What a turn needs of the agent.
 #[derive(Clone, Copy)]
-pub struct Room<'a> {
+pub struct TurnContext<'a> {
     pub memory: Memory<'a>,
-    pub desk: &'a Desk,
+    pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
 }

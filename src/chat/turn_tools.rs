@@ -6,7 +6,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::registered::{RegisteredTool, load_tools};
-use super::turn::{Call, CallState, Runner, Turn};
+use super::turn::{CallState, ToolRunner, Turn, TurnCall};
 use crate::base::error::Result;
 use crate::context::tools::{self, Toolbox, is_ours};
 use crate::models::ToolDefinition;
@@ -19,7 +19,7 @@ pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 /// of its name now.
 const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
 
-pub struct Kit<'a> {
+pub struct TurnTools<'a> {
     toolbox: Toolbox<'a>,
     registered: Vec<RegisteredTool>,
     pub definitions: Vec<ToolDefinition>,
@@ -27,7 +27,7 @@ pub struct Kit<'a> {
     clients: Vec<String>,
 }
 
-impl<'a> Kit<'a> {
+impl<'a> TurnTools<'a> {
     pub fn load(toolbox: Toolbox<'a>, turn: &Turn) -> Result<Self> {
         let mut definitions = tools::load_tools(&toolbox)?;
         let registered = load_tools(toolbox.memory.db)?;
@@ -56,28 +56,28 @@ impl<'a> Kit<'a> {
             .sum()
     }
 
-    pub fn runner(&self, name: &str) -> Runner {
+    pub fn runner(&self, name: &str) -> ToolRunner {
         if !self.definitions.iter().any(|tool| tool.name == name) {
             let names: Vec<&str> = self
                 .definitions
                 .iter()
                 .map(|tool| tool.name.as_str())
                 .collect();
-            return Runner::Nobody(if names.is_empty() {
+            return ToolRunner::Nobody(if names.is_empty() {
                 "There is no such tool; there are none here.".to_owned()
             } else {
                 format!("There is no such tool. There are: {}.", names.join(", "))
             });
         }
         if self.clients.iter().any(|client| client == name) {
-            return Runner::Client;
+            return ToolRunner::Client;
         }
         let registered = self.find_registered(name);
         match registered.filter(|tool| tool.needs_approval) {
-            Some(tool) => Runner::ServerAfterApproval {
+            Some(tool) => ToolRunner::ServerAfterApproval {
                 asked_of: tool.fingerprint(),
             },
-            None => Runner::Server,
+            None => ToolRunner::Server,
         }
     }
 
@@ -89,7 +89,7 @@ impl<'a> Kit<'a> {
 
     /// The tool that a call's approval is for: one that is registered now, still
     /// needs approval, and is where it was when the user was asked.
-    fn find_approved(&self, call: &Call) -> Option<&RegisteredTool> {
+    fn find_approved(&self, call: &TurnCall) -> Option<&RegisteredTool> {
         self.find_registered(call.name.as_str()).filter(|tool| {
             let is_same = |asked_of: &String| *asked_of == tool.fingerprint();
             tool.needs_approval && call.asked_of.as_ref().is_none_or(is_same)
@@ -97,7 +97,7 @@ impl<'a> Kit<'a> {
     }
 
     /// Makes a call. A failure is data that the model reads.
-    pub async fn run(&self, turn: &Turn, call: &Call) -> CallState {
+    pub async fn run(&self, turn: &Turn, call: &TurnCall) -> CallState {
         let memory = &self.toolbox.memory;
         let name = call.name.as_str();
         let registered = match &call.approval {
@@ -110,7 +110,7 @@ impl<'a> Kit<'a> {
         if let Some(tool) = registered {
             return tool
                 .call(
-                    memory.outside,
+                    memory.outbound,
                     memory.agent,
                     &turn.session_id,
                     &call.arguments,
@@ -131,7 +131,7 @@ impl<'a> Kit<'a> {
 
 /// Names one call of one turn, in hexadecimal: ids are anybody's and may hold what
 /// no header may.
-fn key_of(agent: &str, turn: &Turn, call: &Call) -> String {
+fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
     // A JSON array, so that no part reaches into another.
     let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
     let digest = Sha256::digest(parts.to_string());

@@ -10,7 +10,7 @@ use crate::base::error::Result;
 
 /// The headers of a request that say where it comes from.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Visit<'a> {
+pub struct RequestOrigin<'a> {
     /// `Host`. A request through a binding has none, and its address's host says nothing.
     pub host: Option<&'a str>,
     pub origin: Option<&'a str>,
@@ -20,7 +20,7 @@ pub struct Visit<'a> {
 
 /// What an answer says to the browser of a page elsewhere.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Sharing {
+pub struct CorsPolicy {
     /// Pages elsewhere can be let in at all.
     pub is_on: bool,
     /// The page's origin, where it is let in.
@@ -39,7 +39,7 @@ const METHODS: &str = "GET, HEAD, POST";
 /// Seconds for which a browser need not ask again: what they take at most, 2 hours.
 const PREFLIGHT_SECONDS: &str = "7200";
 
-impl Sharing {
+impl CorsPolicy {
     /// Headers of an answer.
     pub fn headers(&self) -> Vec<(&'static str, &str)> {
         let mut headers = Vec::new();
@@ -83,19 +83,19 @@ impl Policy {
 
     /// Turns away what a page of another site sends to an agent of this machine, and
     /// what comes under a name that somebody else may have given this machine.
-    pub fn admit(&self, visit: &Visit<'_>) -> Result<()> {
+    pub fn admit(&self, request_origin: &RequestOrigin<'_>) -> Result<()> {
         if !self.asks_whence() {
             return Ok(());
         }
-        if visit.host.is_some_and(|host| !is_loopback(host)) {
+        if request_origin.host.is_some_and(|host| !is_loopback(host)) {
             return Err(forbidden(
                 "With `AUTH = \"local\"` this Worker answers under this machine's own names alone: localhost, 127.0.0.1 and [::1].",
             ));
         }
-        let Some(origin) = visit.origin else {
-            return check_site(visit);
+        let Some(origin) = request_origin.origin else {
+            return check_site(request_origin);
         };
-        if self.sharing(Some(origin)).origin.is_some() {
+        if self.cors(Some(origin)).origin.is_some() {
             return Ok(());
         }
         // Under a loopback host, the host's own pages are loopback too.
@@ -104,23 +104,23 @@ impl Policy {
                 "With `AUTH = \"local\"` pages of other hosts are kept out. To let one in, set the secret and name its origin in `ALLOWED_ORIGINS`.",
             ));
         }
-        check_site(visit)
+        check_site(request_origin)
     }
 
     /// What a page of this origin is told, if the request comes from one.
-    pub fn sharing(&self, origin: Option<&str>) -> Sharing {
+    pub fn cors(&self, origin: Option<&str>) -> CorsPolicy {
         let is_on = self.shares();
         let allowed =
             origin.filter(|origin| is_on && self.origins.iter().any(|allowed| allowed == origin));
-        Sharing {
+        CorsPolicy {
             is_on,
             origin: allowed.map(str::to_owned),
         }
     }
 }
 
-fn check_site(visit: &Visit<'_>) -> Result<()> {
-    if visit
+fn check_site(request_origin: &RequestOrigin<'_>) -> Result<()> {
+    if request_origin
         .fetch_site
         .is_some_and(|site| site.trim().eq_ignore_ascii_case("cross-site"))
     {
@@ -215,8 +215,8 @@ mod tests {
         Policy::new(None, Some("local"))
     }
 
-    fn is_admitted(policy: &Policy, visit: &Visit<'_>) -> bool {
-        match policy.admit(visit) {
+    fn is_admitted(policy: &Policy, request_origin: &RequestOrigin<'_>) -> bool {
+        match policy.admit(request_origin) {
             Ok(()) => true,
             Err(error) => {
                 assert_eq!(error.code.name(), "forbidden");
@@ -253,14 +253,14 @@ mod tests {
             ("192.168.1.2:8787", false),
             ("", false),
         ] {
-            let visit = Visit {
+            let request_origin = RequestOrigin {
                 host: Some(host),
-                ..Visit::default()
+                ..RequestOrigin::default()
             };
-            assert_eq!(is_admitted(&local(), &visit), admitted, "{host}");
+            assert_eq!(is_admitted(&local(), &request_origin), admitted, "{host}");
         }
         // Through a binding there is no host to go by.
-        assert!(is_admitted(&local(), &Visit::default()));
+        assert!(is_admitted(&local(), &RequestOrigin::default()));
     }
 
     #[test]
@@ -282,12 +282,12 @@ mod tests {
             ("localhost", false),
         ] {
             for host in [None, Some("127.0.0.1:8787")] {
-                let visit = Visit {
+                let request_origin = RequestOrigin {
                     host,
                     origin: Some(origin),
                     fetch_site: None,
                 };
-                assert_eq!(is_admitted(&local(), &visit), admitted, "{origin}");
+                assert_eq!(is_admitted(&local(), &request_origin), admitted, "{origin}");
             }
         }
     }
@@ -302,19 +302,23 @@ mod tests {
             ("Cross-Site", false),
         ] {
             for origin in [None, Some("http://localhost:5173")] {
-                let visit = Visit {
+                let request_origin = RequestOrigin {
                     host: Some("127.0.0.1:8787"),
                     origin,
                     fetch_site: Some(fetch_site),
                 };
-                assert_eq!(is_admitted(&local(), &visit), admitted, "{fetch_site}");
+                assert_eq!(
+                    is_admitted(&local(), &request_origin),
+                    admitted,
+                    "{fetch_site}"
+                );
             }
         }
     }
 
     #[test]
     fn elsewhere_where_a_request_comes_from_is_not_asked() {
-        let visit = Visit {
+        let request_origin = RequestOrigin {
             host: Some("memory.example.com"),
             origin: Some("https://evil.example"),
             fetch_site: Some("cross-site"),
@@ -324,11 +328,11 @@ mod tests {
             Policy::new(None, Some("open")),
             Policy::new(Some(SECRET.to_owned()), None),
         ] {
-            assert!(is_admitted(&policy, &visit));
+            assert!(is_admitted(&policy, &request_origin));
         }
         // A secret beside it takes nothing back.
         let both = Policy::new(Some(SECRET.to_owned()), Some("local"));
-        assert!(!is_admitted(&both, &visit));
+        assert!(!is_admitted(&both, &request_origin));
     }
 
     #[test]
@@ -355,9 +359,9 @@ mod tests {
             policy
         };
         let shared = named(Policy::new(Some(SECRET.to_owned()), None));
-        let sharing = shared.sharing(Some("https://app.example"));
+        let cors = shared.cors(Some("https://app.example"));
         assert_eq!(
-            sharing.headers(),
+            cors.headers(),
             [
                 ("vary", "Origin"),
                 ("access-control-allow-origin", "https://app.example"),
@@ -373,7 +377,7 @@ mod tests {
             Some("*"),
         ] {
             assert_eq!(
-                shared.sharing(other).headers(),
+                shared.cors(other).headers(),
                 [("vary", "Origin")],
                 "{other:?}"
             );
@@ -385,28 +389,28 @@ mod tests {
             Policy::new(Some("short".to_owned()), Some("open")),
         ] {
             assert_eq!(
-                named(policy).sharing(Some("https://app.example")),
-                Sharing::default()
+                named(policy).cors(Some("https://app.example")),
+                CorsPolicy::default()
             );
         }
         // On this machine, too, and then whichever site it is.
         let local = named(Policy::new(Some(SECRET.to_owned()), Some("local")));
-        let visit = |host, origin| Visit {
+        let request_origin = |host, origin| RequestOrigin {
             host: Some(host),
             origin: Some(origin),
             fetch_site: Some("cross-site"),
         };
         assert!(is_admitted(
             &local,
-            &visit("localhost", "https://app.example")
+            &request_origin("localhost", "https://app.example")
         ));
         assert!(!is_admitted(
             &local,
-            &visit("localhost", "https://other.example")
+            &request_origin("localhost", "https://other.example")
         ));
         assert!(!is_admitted(
             &local,
-            &visit("rebound.example", "https://app.example")
+            &request_origin("rebound.example", "https://app.example")
         ));
     }
 }

@@ -6,9 +6,9 @@ use std::task::{Context, Poll, Waker};
 
 use sha2::{Digest, Sha256};
 
-use crate::base::outside::{
-    Answer, Call, Chunks, Expected, Failure, Later, Limits, Listed, Listing, Outside, Stored,
-    Writers,
+use crate::base::outbound::{
+    BucketObject, ByteChunks, CallFailure, CallLimits, ListedObject, LocalBoxFuture, ObjectListing,
+    Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
 };
 use crate::base::settings::Setting;
 
@@ -17,11 +17,11 @@ pub struct Said {
     pub status: u16,
     pub content_type: &'static str,
     /// Given one by one.
-    pub chunks: Vec<Result<Vec<u8>, Failure>>,
+    pub chunks: Vec<Result<Vec<u8>, CallFailure>>,
 }
 
 impl Said {
-    pub fn json(body: &serde_json::Value) -> Result<Self, Failure> {
+    pub fn json(body: &serde_json::Value) -> Result<Self, CallFailure> {
         Ok(Self {
             status: 200,
             content_type: "application/json",
@@ -57,12 +57,12 @@ type Act = Box<dyn FnOnce()>;
 pub struct Script {
     pub settings: RefCell<HashMap<String, String>>,
     pub bindings: RefCell<Vec<String>>,
-    pub answers: RefCell<VecDeque<Result<Said, Failure>>>,
+    pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
     /// Seconds that each answer asks to wait.
     pub retry_after: RefCell<Option<i64>>,
     /// The pauses that were made.
     pub slept: RefCell<Vec<i64>>,
-    pub calls: RefCell<Vec<Call>>,
+    pub calls: RefCell<Vec<OutboundRequest>>,
     /// At the script's end nothing is heard any more, instead of a failure.
     pub falls_silent: std::cell::Cell<bool>,
     /// Model and input of every call of Workers AI.
@@ -74,7 +74,7 @@ pub struct Script {
     pub bucket: RefCell<Option<Texts>>,
     /// Objects that somebody else puts there, one right before each put of ours.
     pub rivals: RefCell<VecDeque<(String, String)>>,
-    pub writers: Writers,
+    pub writers: WriteLocks,
 }
 
 /// Other bytes have another, and so have the bucket's.
@@ -83,29 +83,29 @@ fn etag(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-struct Rest(VecDeque<Result<Vec<u8>, Failure>>);
+struct Rest(VecDeque<Result<Vec<u8>, CallFailure>>);
 
-impl Chunks for Rest {
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>> {
+impl ByteChunks for Rest {
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
         let chunk = self.0.pop_front().transpose();
         Box::pin(async { chunk })
     }
 }
 
 impl Script {
-    pub fn answer(&self, said: Result<Said, Failure>) {
+    pub fn answer(&self, said: Result<Said, CallFailure>) {
         self.answers.borrow_mut().push_back(said);
     }
 
-    fn next_answer(&self) -> Result<Answer<'static>, Failure> {
-        let said = self
-            .answers
-            .borrow_mut()
-            .pop_front()
-            .unwrap_or(Err(Failure::Unreachable {
-                cause: "the script is at its end".to_owned(),
-            }))?;
-        Ok(Answer {
+    fn next_answer(&self) -> Result<OutboundResponse<'static>, CallFailure> {
+        let said =
+            self.answers
+                .borrow_mut()
+                .pop_front()
+                .unwrap_or(Err(CallFailure::Unreachable {
+                    cause: "the script is at its end".to_owned(),
+                }))?;
+        Ok(OutboundResponse {
             status: said.status,
             content_type: said.content_type.to_owned(),
             retry_after: *self.retry_after.borrow(),
@@ -113,18 +113,18 @@ impl Script {
         })
     }
 
-    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, Failure> {
+    fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, CallFailure> {
         match self.bucket.borrow_mut().as_mut() {
             Some(bucket) => Ok(act(bucket)),
-            None => Err(Failure::NotConfigured {
+            None => Err(CallFailure::NotConfigured {
                 binding: "SKILLS_BUCKET".to_owned(),
             }),
         }
     }
 }
 
-impl Outside for Script {
-    fn writers(&self) -> &Writers {
+impl Outbound for Script {
+    fn writers(&self) -> &WriteLocks {
         &self.writers
     }
 
@@ -136,7 +136,10 @@ impl Outside for Script {
         self.bindings.borrow().iter().any(|bound| bound == binding)
     }
 
-    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>> {
+    fn send<'a>(
+        &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call);
         if self.falls_silent.get() && self.answers.borrow().is_empty() {
             return Box::pin(std::future::pending());
@@ -148,8 +151,8 @@ impl Outside for Script {
         &'a self,
         model: &'a str,
         input: String,
-        _: Limits,
-    ) -> Later<'a, Result<Answer<'a>, Failure>> {
+        _: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.ai_calls.borrow_mut().push((model.to_owned(), input));
         let meanwhile = self.meanwhile.borrow_mut().take();
         if let Some(act) = meanwhile {
@@ -161,11 +164,11 @@ impl Outside for Script {
     fn get_object<'a>(
         &'a self,
         key: &'a str,
-        limits: Limits,
-    ) -> Later<'a, Result<Option<Stored>, Failure>> {
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>> {
         Box::pin(async move {
             if let Some(bytes) = self.binaries.borrow().get(key).cloned() {
-                return Ok(Some(Stored {
+                return Ok(Some(BucketObject {
                     etag: etag(&bytes),
                     bytes,
                     description: None,
@@ -173,10 +176,12 @@ impl Outside for Script {
             }
             let stored = self.with_bucket(|bucket| bucket.get(key).cloned())?;
             match stored {
-                Some((content, _)) if content.len() > limits.max_bytes => Err(Failure::TooLarge {
-                    max_bytes: limits.max_bytes,
-                }),
-                Some((content, description)) => Ok(Some(Stored {
+                Some((content, _)) if content.len() > limits.max_bytes => {
+                    Err(CallFailure::TooLarge {
+                        max_bytes: limits.max_bytes,
+                    })
+                }
+                Some((content, description)) => Ok(Some(BucketObject {
                     etag: etag(content.as_bytes()),
                     bytes: content.into_bytes(),
                     description,
@@ -191,9 +196,9 @@ impl Outside for Script {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
-        expected: Expected<'a>,
-        _: Limits,
-    ) -> Later<'a, Result<bool, Failure>> {
+        expected: PutCondition<'a>,
+        _: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<bool, CallFailure>> {
         Box::pin(async move {
             let description = description.map(str::to_owned);
             self.with_bucket(|bucket| {
@@ -202,9 +207,9 @@ impl Outside for Script {
                 }
                 let there = bucket.get(key).map(|(content, _)| etag(content.as_bytes()));
                 let is_expected = match expected {
-                    Expected::Anything => true,
-                    Expected::Nothing => there.is_none(),
-                    Expected::Etag(etag) => there.as_deref() == Some(etag),
+                    PutCondition::Anything => true,
+                    PutCondition::Nothing => there.is_none(),
+                    PutCondition::Etag(etag) => there.as_deref() == Some(etag),
                 };
                 if is_expected {
                     bucket.insert(key.to_owned(), (content, description));
@@ -214,7 +219,11 @@ impl Outside for Script {
         })
     }
 
-    fn delete_object<'a>(&'a self, key: &'a str, _: Limits) -> Later<'a, Result<(), Failure>> {
+    fn delete_object<'a>(
+        &'a self,
+        key: &'a str,
+        _: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<(), CallFailure>> {
         Box::pin(async move { self.with_bucket(|bucket| bucket.remove(key)).map(drop) })
     }
 
@@ -223,16 +232,16 @@ impl Outside for Script {
         prefix: &'a str,
         cursor: Option<&'a str>,
         limit: u32,
-        _: Limits,
-    ) -> Later<'a, Result<Listing, Failure>> {
+        _: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>> {
         Box::pin(async move {
             self.with_bucket(|bucket| {
-                let mut objects: Vec<Listed> = bucket
+                let mut objects: Vec<ListedObject> = bucket
                     .iter()
                     .filter(|(key, _)| {
                         key.starts_with(prefix) && cursor.is_none_or(|cursor| key.as_str() > cursor)
                     })
-                    .map(|(key, (content, description))| Listed {
+                    .map(|(key, (content, description))| ListedObject {
                         key: key.clone(),
                         bytes: content.len() as i64,
                         description: description.clone(),
@@ -242,7 +251,7 @@ impl Outside for Script {
                 let has_more = objects.len() > limit as usize;
                 objects.truncate(limit as usize);
                 let cursor = objects.last().filter(|_| has_more);
-                Listing {
+                ObjectListing {
                     cursor: cursor.map(|last| last.key.clone()),
                     objects,
                 }
@@ -250,7 +259,7 @@ impl Outside for Script {
         })
     }
 
-    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()> {
+    fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()> {
         self.slept.borrow_mut().push(ms);
         Box::pin(async {})
     }
@@ -281,7 +290,7 @@ pub struct Onlookers {
     pub frames: RefCell<Vec<String>>,
 }
 
-impl crate::chat::live::Audience for Onlookers {
+impl crate::chat::running_turns::Audience for Onlookers {
     fn tell(&self, _: &crate::base::ids::Id, frame: &str, _: Option<&str>) {
         self.frames.borrow_mut().push(frame.to_owned());
     }

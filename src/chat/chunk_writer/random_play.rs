@@ -6,9 +6,9 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::Speaker;
+use super::ChunkWriter;
 use crate::chat::chunks::Chunk;
-use crate::models::{FinishReason, Part, Usage};
+use crate::models::{AnswerPart, FinishReason, TokenUsage};
 
 /// The client, as far as it throws.
 #[derive(Default)]
@@ -128,7 +128,7 @@ impl Dice {
     }
 }
 
-fn act(speaker: &mut Speaker, dice: &mut Dice) -> Vec<Chunk> {
+fn act(writer: &mut ChunkWriter, dice: &mut Dice) -> Vec<Chunk> {
     let index = usize::try_from(dice.roll(3)).unwrap();
     let id = format!("c{}", dice.roll(4));
     let text = ["", "a", "b\n"][usize::try_from(dice.roll(3)).unwrap()].to_owned();
@@ -136,23 +136,23 @@ fn act(speaker: &mut Speaker, dice: &mut Dice) -> Vec<Chunk> {
     let name = "echo".to_owned();
     let raw = || serde_json::value::RawValue::from_string("1".to_owned()).unwrap();
     match dice.roll(16) {
-        0 | 1 => speaker.say(&Part::Text(text)),
-        2 => speaker.say(&Part::Reasoning(text)),
-        3 | 4 => speaker.say(&Part::CallStart { index, id, name }),
-        5 | 6 => speaker.say(&Part::CallDelta { index, text }),
-        7 | 8 => speaker.say(&Part::Call {
+        0 | 1 => writer.say(&AnswerPart::Text(text)),
+        2 => writer.say(&AnswerPart::Reasoning(text)),
+        3 | 4 => writer.say(&AnswerPart::CallStart { index, id, name }),
+        5 | 6 => writer.say(&AnswerPart::CallDelta { index, text }),
+        7 | 8 => writer.say(&AnswerPart::Call {
             index,
             id,
             name,
             arguments: arguments.to_owned(),
         }),
-        9 => speaker.say(&Part::Usage(Usage::default())),
-        10 => speaker.say(&Part::Finish(FinishReason::ToolCalls)),
-        11 => speaker.start_step(),
-        12 => speaker.finish_step(),
-        13 => speaker.output(&id, raw()),
-        14 => speaker.output_error(&id, "no"),
-        _ => speaker.ask_approval("ap", &id),
+        9 => writer.say(&AnswerPart::Usage(TokenUsage::default())),
+        10 => writer.say(&AnswerPart::Finish(FinishReason::ToolCalls)),
+        11 => writer.start_step(),
+        12 => writer.finish_step(),
+        13 => writer.output(&id, raw()),
+        14 => writer.output_error(&id, "no"),
+        _ => writer.ask_approval("ap", &id),
     }
 }
 
@@ -171,18 +171,18 @@ fn whatever_is_said_the_client_takes_it() {
     for _ in 0..2_000 {
         let mut client = Client::default();
         let mut said = Vec::new();
-        let mut speaker = Speaker::new(Vec::new());
+        let mut writer = ChunkWriter::new(Vec::new());
         if dice.roll(20) > 0 {
-            tell(&mut client, &mut said, speaker.start("m", None));
+            tell(&mut client, &mut said, writer.start("m", None));
         }
         for _ in 0..dice.roll(30) {
-            let chunks = act(&mut speaker, &mut dice);
+            let chunks = act(&mut writer, &mut dice);
             tell(&mut client, &mut said, chunks);
         }
         let end = match dice.roll(3) {
-            0 if client.started => speaker.finish(FinishReason::Stop, None),
-            1 => speaker.abort(None),
-            _ => speaker.fail("no"),
+            0 if client.started => writer.finish(FinishReason::Stop, None),
+            1 => writer.abort(None),
+            _ => writer.fail("no"),
         };
         tell(&mut client, &mut said, end);
         assert!(client.ended && client.open.is_empty(), "{said:?}");

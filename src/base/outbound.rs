@@ -9,14 +9,14 @@
 //! aborted. The bucket alone can't be told; what it still answers is let go.
 
 use std::future::{Future, poll_fn};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::task::Poll;
 
 use sha2::{Digest as _, Sha256};
 
 use crate::base::error::{Code, Error};
 use crate::base::settings::Setting;
-use crate::base::slots::{Bounds, Slot, Slots};
+use crate::base::slots::{QueueBounds, Slot, Slots};
 
 /// Calls that may wait for their answers' heads at once: the platform lets six
 /// connections of an object do so and keeps the others back without a word, while
@@ -25,14 +25,14 @@ const MOST_OUT: usize = 5;
 
 /// Calls that wait until they may leave: the turns of an agent, one each, and as
 /// much again for their tools. What they carry is held in memory meanwhile.
-pub const LINE: Bounds = Bounds {
+pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
 };
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Purpose {
+pub enum CallPurpose {
     /// A model or a tool is asked.
     Work,
     /// Memory that lives elsewhere is read or written.
@@ -43,16 +43,16 @@ pub enum Purpose {
 /// is for memory alone, one call at a time: a tool that asks this agent for it does
 /// not wait for itself. Another agent is no connection, and its calls don't count:
 /// two agents that ask each other don't wait for each other's lines.
-pub fn may_leave(out: &[Purpose], purpose: Purpose) -> bool {
-    out.len() < MOST_OUT || (purpose == Purpose::Memory && !out.contains(&Purpose::Memory))
+pub fn may_leave(out: &[CallPurpose], purpose: CallPurpose) -> bool {
+    out.len() < MOST_OUT || (purpose == CallPurpose::Memory && !out.contains(&CallPurpose::Memory))
 }
 
-/// A value that is there later. Not `Send`: an object is one thread.
-pub type Later<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+// Not `Send`: an object is one thread.
+pub use futures_util::future::LocalBoxFuture;
 
 /// Whom a call goes to.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Place {
+pub enum Endpoint {
     /// An address that the operator configured or allowed.
     Url(String),
     /// A service binding, by its name, and a path on it.
@@ -63,17 +63,17 @@ pub enum Place {
 
 /// A POST of JSON.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Call {
-    pub purpose: Purpose,
-    pub place: Place,
+pub struct OutboundRequest {
+    pub purpose: CallPurpose,
+    pub place: Endpoint,
     /// Beside `content-type`, which is JSON.
     pub headers: Vec<(String, String)>,
     pub body: String,
-    pub limits: Limits,
+    pub limits: CallLimits,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct CallLimits {
     /// In line, before it leaves.
     pub wait_ms: i64,
     /// From where it leaves to its answer's head, and then between any two of its chunks.
@@ -87,12 +87,12 @@ pub struct Limits {
 /// The time that a call has, from where it leaves.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
-    limits: Limits,
+    limits: CallLimits,
     left_at_ms: i64,
 }
 
 impl Clock {
-    pub fn start(limits: Limits, now_ms: i64) -> Self {
+    pub fn start(limits: CallLimits, now_ms: i64) -> Self {
         Self {
             limits,
             left_at_ms: now_ms,
@@ -100,36 +100,36 @@ impl Clock {
     }
 
     /// How long its next word may take, and what it is if that takes longer.
-    pub fn patience(&self, now_ms: i64) -> (i64, Failure) {
+    pub fn patience(&self, now_ms: i64) -> (i64, CallFailure) {
         let silence_ms = self.limits.silence_ms;
         if let Some(total_ms) = self.limits.total_ms {
             let rest_ms = (self.left_at_ms + total_ms - now_ms).max(0);
             if rest_ms < silence_ms {
-                return (rest_ms, Failure::TookTooLong { total_ms });
+                return (rest_ms, CallFailure::TookTooLong { total_ms });
             }
         }
-        (silence_ms, Failure::TimedOut { silence_ms })
+        (silence_ms, CallFailure::TimedOut { silence_ms })
     }
 }
 
 /// The head of an answer; its body comes in chunks.
-pub struct Answer<'a> {
+pub struct OutboundResponse<'a> {
     pub status: u16,
     /// Lower case, without parameters; empty when absent.
     pub content_type: String,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<i64>,
-    pub body: Box<dyn Chunks + 'a>,
+    pub body: Box<dyn ByteChunks + 'a>,
 }
 
-pub trait Chunks {
+pub trait ByteChunks {
     /// The next bytes; `None` at the end. Dropping it ends the call.
-    fn next(&mut self) -> Later<'_, Result<Option<Vec<u8>>, Failure>>;
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
 }
 
 /// Why there is no answer, or no more of it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Failure {
+pub enum CallFailure {
     /// This Worker has no such binding.
     NotConfigured {
         binding: String,
@@ -155,7 +155,7 @@ pub enum Failure {
 }
 
 /// An object of the bucket.
-pub struct Stored {
+pub struct BucketObject {
     pub bytes: Vec<u8>,
     /// Names these bytes: others have another.
     pub etag: String,
@@ -165,21 +165,21 @@ pub struct Stored {
 
 /// What the bucket must hold for an object to be put in its place.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Expected<'a> {
+pub enum PutCondition<'a> {
     Anything,
     Nothing,
     Etag(&'a str),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Listed {
+pub struct ListedObject {
     pub key: String,
     pub bytes: i64,
     pub description: Option<String>,
 }
 
-pub struct Listing {
-    pub objects: Vec<Listed>,
+pub struct ObjectListing {
+    pub objects: Vec<ListedObject>,
     /// Where the next page begins; `None` at the end.
     pub cursor: Option<String>,
 }
@@ -187,34 +187,34 @@ pub struct Listing {
 /// Who writes where outside at the moment, one at a time a place: a text that is
 /// read there, changed and put back is not changed by another of this object's
 /// requests meanwhile.
-pub struct Writers(Slots<PlaceName>);
+pub struct WriteLocks(Slots<EndpointHash>);
 
 /// A place's own name, hashed: as long as any other.
-type PlaceName = [u8; 32];
+type EndpointHash = [u8; 32];
 
 /// Held while a place is written.
-pub struct Writing<'a> {
-    _slot: Slot<'a, PlaceName>,
+pub struct WriteLock<'a> {
+    _slot: Slot<'a, EndpointHash>,
 }
 
-impl Default for Writers {
+impl Default for WriteLocks {
     fn default() -> Self {
         Self(Slots::new(|out, place| !out.contains(&place), LINE))
     }
 }
 
-impl Writers {
+impl WriteLocks {
     /// Waits until nobody else writes there, carrying so many bytes.
-    pub async fn enter(&self, place: &str, bytes: usize) -> Result<Writing<'_>, Failure> {
+    pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
         let name = Sha256::digest(place).into();
         let slot = self.0.take(name, bytes).await;
-        slot.map(|_slot| Writing { _slot })
-            .map_err(|_| Failure::Crowded)
+        slot.map(|_slot| WriteLock { _slot })
+            .map_err(|_| CallFailure::Crowded)
     }
 }
 
-pub trait Outside {
-    fn writers(&self) -> &Writers;
+pub trait Outbound {
+    fn writers(&self) -> &WriteLocks;
 
     /// A variable or a secret of the Worker's, unless it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
@@ -223,7 +223,10 @@ pub trait Outside {
     fn is_bound(&self, binding: &str) -> bool;
 
     /// Dropped, it is given up: see above.
-    fn send<'a>(&'a self, call: Call) -> Later<'a, Result<Answer<'a>, Failure>>;
+    fn send<'a>(
+        &'a self,
+        call: OutboundRequest,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>>;
 
     /// Workers AI: `input` is a JSON object; with `"stream":true` in it the
     /// answer is an event stream, else JSON.
@@ -231,15 +234,15 @@ pub trait Outside {
         &'a self,
         model: &'a str,
         input: String,
-        limits: Limits,
-    ) -> Later<'a, Result<Answer<'a>, Failure>>;
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>>;
 
     /// `None`: there is no such object.
     fn get_object<'a>(
         &'a self,
         key: &'a str,
-        limits: Limits,
-    ) -> Later<'a, Result<Option<Stored>, Failure>>;
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>>;
 
     /// `false`: the bucket holds something else than expected; nothing was put.
     fn put_object<'a>(
@@ -247,25 +250,29 @@ pub trait Outside {
         key: &'a str,
         content: String,
         description: Option<&'a str>,
-        expected: Expected<'a>,
-        limits: Limits,
-    ) -> Later<'a, Result<bool, Failure>>;
+        expected: PutCondition<'a>,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<bool, CallFailure>>;
 
-    fn delete_object<'a>(&'a self, key: &'a str, limits: Limits) -> Later<'a, Result<(), Failure>>;
+    fn delete_object<'a>(
+        &'a self,
+        key: &'a str,
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<(), CallFailure>>;
 
     fn list_objects<'a>(
         &'a self,
         prefix: &'a str,
         cursor: Option<&'a str>,
         limit: u32,
-        limits: Limits,
-    ) -> Later<'a, Result<Listing, Failure>>;
+        limits: CallLimits,
+    ) -> LocalBoxFuture<'a, Result<ObjectListing, CallFailure>>;
 
-    fn sleep<'a>(&'a self, ms: i64) -> Later<'a, ()>;
+    fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()>;
 }
 
 /// The whole body of an answer.
-pub async fn read_all(body: &mut dyn Chunks) -> Result<Vec<u8>, Failure> {
+pub async fn read_all(body: &mut dyn ByteChunks) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = body.next().await? {
         bytes.extend_from_slice(&chunk);
@@ -276,12 +283,12 @@ pub async fn read_all(body: &mut dyn Chunks) -> Result<Vec<u8>, Failure> {
 /// The outcome of some work, tries and pauses included; `None`: it took longer
 /// than so many milliseconds, and is given up.
 pub async fn in_time<T>(
-    outside: &dyn Outside,
+    outbound: &dyn Outbound,
     ms: i64,
     work: impl Future<Output = T>,
 ) -> Option<T> {
     let mut work = pin!(work);
-    let mut pause = outside.sleep(ms);
+    let mut pause = outbound.sleep(ms);
     poll_fn(|context| match work.as_mut().poll(context) {
         Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
         Poll::Pending => pause.as_mut().poll(context).map(|()| None),
@@ -289,7 +296,7 @@ pub async fn in_time<T>(
     .await
 }
 
-impl Failure {
+impl CallFailure {
     /// The binding is missing: the operator's to fix.
     pub fn not_configured(binding: &str) -> Error {
         Error::new(
@@ -304,21 +311,23 @@ impl Failure {
     /// What happened, as the end of a sentence; no address, no payload.
     pub fn reason(&self) -> String {
         match self {
-            Failure::NotConfigured { binding } => format!("this Worker has no binding `{binding}`"),
-            Failure::RemoteOnly { binding } => {
+            CallFailure::NotConfigured { binding } => {
+                format!("this Worker has no binding `{binding}`")
+            }
+            CallFailure::RemoteOnly { binding } => {
                 format!("the binding `{binding}` can't be served by a local run")
             }
-            Failure::Unreachable { .. } => "it could not be reached".to_owned(),
-            Failure::TimedOut { silence_ms } => {
+            CallFailure::Unreachable { .. } => "it could not be reached".to_owned(),
+            CallFailure::TimedOut { silence_ms } => {
                 format!("it said nothing for {} s", silence_ms / 1000)
             }
-            Failure::TookTooLong { total_ms } => {
+            CallFailure::TookTooLong { total_ms } => {
                 format!("its answer took longer than {} s", total_ms / 1000)
             }
-            Failure::Crowded => {
+            CallFailure::Crowded => {
                 "it was not asked, since too many calls of this agent are under way".to_owned()
             }
-            Failure::TooLarge { max_bytes } => {
+            CallFailure::TooLarge { max_bytes } => {
                 format!("its answer is larger than {max_bytes} bytes")
             }
         }
@@ -334,7 +343,7 @@ mod tests {
 
     #[test]
     fn five_calls_leave_and_memory_may_be_the_sixth() {
-        use Purpose::{Memory, Work};
+        use CallPurpose::{Memory, Work};
         for (out, work, memory) in [
             (&[][..], true, true),
             (&[Work; 4], true, true),
@@ -350,8 +359,8 @@ mod tests {
 
     #[test]
     fn a_clock_starts_when_its_call_leaves_and_knows_which_limit_ends_it() {
-        let silence = (30_000, Failure::TimedOut { silence_ms: 30_000 });
-        let limits = Limits {
+        let silence = (30_000, CallFailure::TimedOut { silence_ms: 30_000 });
+        let limits = CallLimits {
             wait_ms: 0,
             silence_ms: 30_000,
             total_ms: Some(300_000),
@@ -360,11 +369,11 @@ mod tests {
         let clock = Clock::start(limits, 1_000_000);
         assert_eq!(clock.patience(1_000_000), silence);
         assert_eq!(clock.patience(1_270_000), silence);
-        let total = |left_ms| (left_ms, Failure::TookTooLong { total_ms: 300_000 });
+        let total = |left_ms| (left_ms, CallFailure::TookTooLong { total_ms: 300_000 });
         assert_eq!(clock.patience(1_270_001), total(29_999));
         assert_eq!(clock.patience(1_300_000), total(0));
         assert_eq!(clock.patience(1_400_000), total(0));
-        let limits = Limits {
+        let limits = CallLimits {
             total_ms: None,
             ..limits
         };
@@ -373,9 +382,9 @@ mod tests {
 
     #[test]
     fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
-        let outside = Script::default();
-        assert_eq!(wait_for(in_time(&outside, 50, ready(1))), Some(1));
-        assert_eq!(wait_for(in_time(&outside, 50, pending::<i32>())), None);
-        assert_eq!(*outside.slept.borrow(), [50, 50]);
+        let outbound = Script::default();
+        assert_eq!(wait_for(in_time(&outbound, 50, ready(1))), Some(1));
+        assert_eq!(wait_for(in_time(&outbound, 50, pending::<i32>())), None);
+        assert_eq!(*outbound.slept.borrow(), [50, 50]);
     }
 }

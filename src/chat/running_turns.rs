@@ -12,11 +12,11 @@ use std::task::{Poll, Waker};
 
 use serde::{Deserialize, Serialize};
 
-use super::answers::Answer;
-use super::frames::outgoing::{Telling, TurnOutcome};
+use super::answers::CallAnswer;
+use super::frames::outgoing::{FrameHeader, TurnOutcome};
 use super::turn::Turn;
-use crate::access::Reach;
-use crate::base::budget::{Hold, TURNS};
+use crate::access::ModelReach;
+use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::models::ToolDefinition;
@@ -40,14 +40,14 @@ const CHUNK_BYTES: usize = 32;
 const MAX_SILENT_LOOKS: u32 = 3;
 
 #[derive(Default)]
-pub struct Desk {
-    running: RefCell<HashMap<String, Rc<Running>>>,
+pub struct RunningTurns {
+    running: RefCell<HashMap<String, Rc<RunningTurn>>>,
     /// Turns that are over and have listeners that still read.
-    outlasted: RefCell<Vec<Weak<Running>>>,
+    outlasted: RefCell<Vec<Weak<RunningTurn>>>,
 }
 
-impl Desk {
-    pub fn find(&self, session_id: &Id) -> Option<Rc<Running>> {
+impl RunningTurns {
+    pub fn find(&self, session_id: &Id) -> Option<Rc<RunningTurn>> {
         self.running.borrow().get(session_id.as_str()).cloned()
     }
 
@@ -99,9 +99,9 @@ impl Desk {
 
     /// Room for another turn, of which `bytes` are known; to be asked for before
     /// anything is written.
-    pub fn find_room(&self, bytes: usize) -> Result<Hold> {
+    pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
         if self.running.borrow().len() < MAX_TURNS {
-            return Hold::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
+            return Reservation::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
         }
         Err(Error::new(
             Code::RateLimited,
@@ -111,8 +111,13 @@ impl Desk {
     }
 
     /// Takes the session for a turn. The table of turns has let nobody else in.
-    pub fn begin(&self, turn: &Turn, room: Hold, was_cut_off: bool) -> Rc<Running> {
-        let running = Rc::new(Running {
+    pub fn begin(
+        &self,
+        turn: &Turn,
+        reservation: Reservation,
+        was_cut_off: bool,
+    ) -> Rc<RunningTurn> {
+        let running = Rc::new(RunningTurn {
             was_cut_off,
             session_id: turn.session_id.clone(),
             request_id: turn.id.clone(),
@@ -123,7 +128,7 @@ impl Desk {
             turn_bytes: Cell::new(0),
             is_over_limit: Cell::new(false),
             is_cut_short: Cell::new(false),
-            room,
+            reservation,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
             reads: Cell::new(0),
@@ -136,7 +141,7 @@ impl Desk {
         running
     }
 
-    pub fn end(&self, running: &Running, outcome: TurnOutcome) {
+    pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome) {
         running.outcome.set(Some(outcome));
         // Its place may be another's by now: the session was deleted and made again.
         self.running
@@ -146,7 +151,7 @@ impl Desk {
     }
 
     /// Looks after a turn that is over as long as somebody reads what it told.
-    pub fn outlast(&self, running: &Rc<Running>) {
+    pub fn outlast(&self, running: &Rc<RunningTurn>) {
         self.outlasted.borrow_mut().push(Rc::downgrade(running));
     }
 }
@@ -156,15 +161,15 @@ impl Desk {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReply {
-    pub answer: Answer,
+    pub answer: CallAnswer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
     /// How far the model reaches for its caller.
-    pub reach: Reach,
+    pub reach: ModelReach,
 }
 
 /// One turn, as it is heard.
-pub struct Running {
+pub struct RunningTurn {
     pub session_id: Id,
     pub request_id: String,
     pub message_id: String,
@@ -174,7 +179,7 @@ pub struct Running {
     /// Of what the turn keeps beside its chunks.
     turn_bytes: Cell<usize>,
     /// Held until the last who listens is gone.
-    room: Hold,
+    reservation: Reservation,
     is_over_limit: Cell<bool>,
     is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
@@ -189,9 +194,9 @@ pub struct Running {
     wakers: RefCell<Vec<Waker>>,
 }
 
-impl Running {
-    pub fn telling(&self, is_replay: bool) -> Telling<'_> {
-        Telling {
+impl RunningTurn {
+    pub fn frame_header(&self, is_replay: bool) -> FrameHeader<'_> {
+        FrameHeader {
             id: &self.request_id,
             is_continuation: self.is_continuation,
             is_replay,
@@ -219,7 +224,7 @@ impl Running {
 
     fn measure(&self) {
         let bytes = self.turn_bytes.get() + self.chunk_bytes.get();
-        let fits = bytes <= MAX_TURN_BYTES && self.room.resize(bytes.max(MIN_TURN_BYTES));
+        let fits = bytes <= MAX_TURN_BYTES && self.reservation.resize(bytes.max(MIN_TURN_BYTES));
         self.is_over_limit.set(!fits);
     }
 
@@ -267,7 +272,7 @@ impl Running {
         }
         self.is_cut_short.set(true);
         self.chunks.take();
-        self.room.resize(0);
+        self.reservation.resize(0);
         true
     }
 

@@ -4,20 +4,20 @@
 use std::rc::Rc;
 
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
-use crate::chat::live::Running;
+use crate::chat::running_turns::RunningTurn;
 use crate::models::FinishReason;
 
 /// A turn's answer, as one client hears it.
-pub struct Listening {
-    running: Option<Rc<Running>>,
+pub struct TurnListener {
+    running: Option<Rc<RunningTurn>>,
     /// What comes before the chunk of number `next`.
     prelude: Vec<String>,
     next: usize,
     is_over: bool,
 }
 
-impl Listening {
-    pub fn to(running: Rc<Running>) -> Self {
+impl TurnListener {
+    pub fn to(running: Rc<RunningTurn>) -> Self {
         Self {
             running: Some(running),
             prelude: Vec::new(),
@@ -96,7 +96,7 @@ const TOO_SLOW: &str =
     "This answer was not read in time. It is whole in the session's history: load that.";
 
 /// A stream that says that nothing is said yet.
-pub fn waiting(message_id: String) -> Listening {
+pub fn waiting(message_id: String) -> TurnListener {
     let start = Chunk::Start {
         message_id: Some(message_id),
         message_metadata: None,
@@ -105,7 +105,7 @@ pub fn waiting(message_id: String) -> Listening {
         finish_reason: FinishReason::ToolCalls,
         message_metadata: None,
     };
-    Listening {
+    TurnListener {
         running: None,
         prelude: vec![start.json(), finish.json()],
         next: 0,
