@@ -1,46 +1,48 @@
-//! What a browser says of where a request comes from, and what a page elsewhere is
-//! told. Pages can't forge these headers, so a machine's own agents can be kept
-//! from the pages that its user visits. Programs say what they like; they are on
-//! this machine, or they need a token.
+//! Where a request comes from, as the browser reports it, and the CORS headers of the
+//! answer. Pages can't forge the headers that a browser sets, so `AUTH = "local"` can
+//! keep a machine's agents from the pages that its user visits. Programs can forge
+//! them, but a program is on this machine, or it needs a token.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
 use super::policy::{Auth, Policy, forbidden};
 use crate::base::error::Result;
 
-/// The headers of a request that say where it comes from.
+/// The headers of a request that say where the request comes from.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestOrigin<'a> {
-    /// `Host`. A request through a binding has none, and its address's host says nothing.
+    /// `Host`. A request through a binding has no such header, and the host of its
+    /// address means nothing.
     pub host: Option<&'a str>,
     pub origin: Option<&'a str>,
-    /// `Sec-Fetch-Site`
+    /// `Sec-Fetch-Site`.
     pub fetch_site: Option<&'a str>,
 }
 
-/// What an answer says to the browser of a page elsewhere.
+/// What an answer says to the browser about a page of another origin.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CorsPolicy {
-    /// Pages elsewhere can be let in at all.
+    /// Whether this Worker lets pages of any other origin read answers.
     pub is_on: bool,
-    /// The page's origin, where it is let in.
+    /// The page's origin, if this page may read the answer.
     pub origin: Option<String>,
 }
 
-/// What a page elsewhere may read of an answer, beside its body.
+/// The headers of an answer that a page of another origin may read.
 const EXPOSED: &str = "x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
 
-/// What the stock clients send: the AI SDK names itself in `user-agent`, which
-/// some browsers let a page set and then ask about.
+/// The request headers that the stock clients send. The AI SDK sets `user-agent`; some
+/// browsers let a page set this header and then ask for permission.
 const HEADERS: &str = "authorization, content-type, user-agent";
 
 const METHODS: &str = "GET, HEAD, POST";
 
-/// Seconds for which a browser need not ask again: what they take at most, 2 hours.
+/// Seconds for which a browser need not ask again: 2 hours, the longest that browsers
+/// accept.
 const PREFLIGHT_SECONDS: &str = "7200";
 
 impl CorsPolicy {
-    /// Headers of an answer.
+    /// The CORS headers of an answer.
     pub fn headers(&self) -> Vec<(&'static str, &str)> {
         let mut headers = Vec::new();
         if self.is_on {
@@ -53,7 +55,7 @@ impl CorsPolicy {
         headers
     }
 
-    /// Headers of the answer to a browser that asks before it sends.
+    /// The CORS headers of the answer to a preflight request.
     pub fn preflight_headers(&self) -> Vec<(&'static str, &str)> {
         let mut headers = self.headers();
         headers.push(("access-control-allow-methods", METHODS));
@@ -64,25 +66,27 @@ impl CorsPolicy {
 }
 
 impl Policy {
-    /// Whether it matters where a request comes from.
+    /// Whether this policy checks where a request comes from.
     pub fn asks_whence(&self) -> bool {
         self.auth == Auth::Local
     }
 
-    /// Whether any page elsewhere is let in.
+    /// Whether pages of any other origin may read answers.
     pub fn shares(&self) -> bool {
         self.secret().is_some() && !self.origins.is_empty()
     }
 
-    /// Lets pages of these origins in; gives the places of entries that are none.
+    /// Lets pages of these origins read answers. Returns the positions of entries that
+    /// are no origins.
     pub fn share_with(&mut self, origins: &str) -> Vec<usize> {
         let (origins, wrong) = parse_origins(origins);
         self.origins = origins;
         wrong
     }
 
-    /// Turns away what a page of another site sends to an agent of this machine, and
-    /// what comes under a name that somebody else may have given this machine.
+    /// Refuses a request that a page of another site sends to an agent of this machine,
+    /// and a request under a host name that somebody else may have pointed at this
+    /// machine.
     pub fn admit(&self, request_origin: &RequestOrigin<'_>) -> Result<()> {
         if !self.asks_whence() {
             return Ok(());
@@ -107,7 +111,7 @@ impl Policy {
         check_site(request_origin)
     }
 
-    /// What a page of this origin is told, if the request comes from one.
+    /// The CORS policy for a page of this origin.
     pub fn cors(&self, origin: Option<&str>) -> CorsPolicy {
         let is_on = self.shares();
         let allowed =
@@ -131,8 +135,8 @@ fn check_site(request_origin: &RequestOrigin<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The origins that a variable names, separated by spaces, and the places of those
-/// entries that are none, the first being 1.
+/// Parses the origins of a variable, separated by spaces. Also returns the positions,
+/// from 1, of the entries that are no origins.
 pub fn parse_origins(text: &str) -> (Vec<String>, Vec<usize>) {
     let mut origins = Vec::new();
     let mut wrong = Vec::new();
@@ -146,8 +150,8 @@ pub fn parse_origins(text: &str) -> (Vec<String>, Vec<usize>) {
     (origins, wrong)
 }
 
-/// Whether this is an origin as browsers write it: a scheme, a host, perhaps a
-/// port, all in lower case. A path, `*` and `null` are none.
+/// Whether this is an origin as browsers write it: a scheme, a host, perhaps a port,
+/// all in lower case. A path, `*` and `null` are not origins.
 fn is_origin(text: &str) -> bool {
     let Some((scheme, authority)) = text.split_once("://") else {
         return false;
@@ -169,8 +173,8 @@ fn is_loopback_origin(origin: &str) -> bool {
     })
 }
 
-/// Whether a host, with or without a port, is this machine and nothing else:
-/// browsers resolve `localhost` and what ends on `.localhost` by themselves.
+/// Whether a host, with or without a port, always is this machine. Browsers resolve
+/// `localhost` and names that end in `.localhost` by themselves.
 fn is_loopback(authority: &str) -> bool {
     let Some((host, _)) = split_port(authority) else {
         return false;
@@ -187,7 +191,7 @@ fn is_loopback(authority: &str) -> bool {
 /// The host and the port of `host[:port]`.
 fn split_port(authority: &str) -> Option<(&str, Option<u16>)> {
     let end = match authority.strip_prefix('[') {
-        // Colons are within the brackets, too.
+        // The brackets of an IPv6 address contain colons, too.
         Some(rest) => rest.find(']')? + 2,
         None => authority.find(':').unwrap_or(authority.len()),
     };

@@ -1,4 +1,4 @@
-//! Who is calling: the holder of the secret, of a token, or nobody.
+//! Who is calling: the holder of the secret, the holder of a token, or nobody.
 
 use super::policy::{Auth, ConfiguredSecret, Policy, unauthorized};
 use super::scope::Caller;
@@ -6,8 +6,8 @@ use super::token::{self, MIN_SECRET_CHARS};
 use crate::base::error::Result;
 use crate::base::host::Host;
 
-/// Finds out who is calling `agent` with this bearer token. `None`: what they
-/// ask for is no agent's, and any agent's token will do.
+/// Finds out who is calling `agent` with this bearer token. `None`: the request is for
+/// no agent in particular, so a token of any agent is accepted.
 pub fn identify(
     policy: &Policy,
     host: &dyn Host,
@@ -43,9 +43,9 @@ pub fn identify(
     Ok(Caller::Scoped(claims.scope))
 }
 
-/// Finds out who opens a socket, or reads the history that goes with it. The
-/// stock client can't set headers there, so a minted token may come in the
-/// subprotocol or in the address; the secret may not, since both are logged.
+/// Finds out who opens a socket, or who reads the history that goes with it. The stock
+/// client can't set headers there, so a minted token may come in the subprotocol or in
+/// the address. The secret may not, since subprotocols and addresses are logged.
 pub fn identify_page(
     policy: &Policy,
     host: &dyn Host,
@@ -64,7 +64,8 @@ pub fn identify_page(
     }
 }
 
-/// The token among a socket's subprotocols, and the one to answer with.
+/// The token among the subprotocols that a socket offers, and the subprotocol of the
+/// answer.
 pub fn find_subprotocol(offered: Option<&str>) -> (Option<&str>, Option<&str>) {
     let offered: Vec<&str> = offered
         .unwrap_or_default()

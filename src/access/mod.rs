@@ -1,8 +1,8 @@
-//! Who may do what. Fails closed: without a secret, and without `AUTH = "open"` or
-//! `AUTH = "local"` chosen on purpose, nobody may do anything.
+//! Who may do what. Access fails closed: without a secret, nobody may do anything,
+//! unless the operator set `AUTH = "open"` or `AUTH = "local"`.
 //!
-//! It knows nothing of HTTP beyond the headers in which a credential may stand or a
-//! browser says where a request comes from, and no message of it ever repeats one.
+//! The only HTTP that this module knows are the headers that may hold a credential or
+//! say where a request comes from. No error message repeats a credential.
 
 mod cors;
 mod identify;

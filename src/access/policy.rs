@@ -8,29 +8,30 @@ use crate::base::error::{Code, Error};
 pub struct Policy {
     pub(super) secret: ConfiguredSecret,
     pub(super) auth: Auth,
-    /// `ALLOWED_ORIGINS`: pages elsewhere that may read answers.
+    /// `ALLOWED_ORIGINS`: the origins whose pages may read answers.
     pub(super) origins: Vec<String>,
 }
 
-/// `SESSION_AGENT_TOKEN`.
+/// The setting `SESSION_AGENT_TOKEN`.
 #[derive(Clone, Default)]
 pub enum ConfiguredSecret {
     #[default]
     Nothing,
-    /// It could be guessed: nobody gets in, whatever `AUTH` says.
+    /// The secret is so short that it could be guessed: nobody gets in, whatever `AUTH`
+    /// says.
     TooShort,
     Secret(Secret),
 }
 
-/// `AUTH`, where there is no secret. A secret, where there is one, holds all the same.
+/// The setting `AUTH`: who gets in if there is no secret. A secret overrides it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Auth {
     /// Nobody gets in.
     #[default]
     Secret,
-    /// Everybody does who reaches it: for a Worker that bindings alone reach.
+    /// Everybody who reaches the Worker gets in: for a Worker that only bindings reach.
     Open,
-    /// Everybody on this machine, and no page that they visit.
+    /// Every program on this machine gets in. Pages of other sites do not.
     Local,
 }
 
@@ -61,7 +62,7 @@ impl Policy {
         }
     }
 
-    /// What tokens are signed with.
+    /// The secret that signs tokens.
     pub fn secret(&self) -> Option<&Secret> {
         match &self.secret {
             ConfiguredSecret::Secret(secret) => Some(secret),

@@ -1,20 +1,20 @@
-//! How far the model reaches in a turn. A turn has a caller, and is stored; one
-//! that goes on with what another caller began reaches as far as the narrower of
-//! the two.
+//! What the model may read and write in a turn. This reach follows from the turn's
+//! caller and is stored with the turn. A turn that continues another caller's turn has
+//! the narrower reach of the two.
 
 use serde::{Deserialize, Serialize};
 
 use super::scope::Caller;
 
-/// The narrowest first.
+/// The order is from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum ModelReach {
-    /// It writes this session's blocks, and finds what was said in this session.
+    /// The model writes this session's blocks, and searches this session's messages.
     Session,
-    /// It writes the agent's blocks, too.
+    /// The model also writes the agent's blocks.
     SessionAndMemory,
-    /// It finds what was said in every session, too.
+    /// The model also searches the messages of every session.
     #[default]
     Agent,
 }

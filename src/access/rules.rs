@@ -8,33 +8,39 @@ use crate::base::ids::Id;
 /// What an operation asks of its caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Needs {
-    /// It reaches beyond the agent, or changes what the agent may reach: the secret.
+    /// The operation reaches beyond the agent, or changes what the agent may reach. The
+    /// caller needs the secret.
     Secret,
-    /// It speaks of the whole agent: not for a token that is narrowed to a session.
+    /// The operation is about the whole agent. A token for one session is not enough.
     WholeAgent,
-    /// It speaks of one session, which must be the token's own.
+    /// The operation is about one session. A token for one session must be for this
+    /// session.
     Session,
-    /// It lists what it finds, and narrows itself to the caller's session.
+    /// The operation lists what it finds, and restricts the list to the caller's
+    /// session.
     Narrowed,
 }
 
-/// What an operation changes. It decides what of it a minted token must say.
+/// What an operation changes. The effect decides what a minted token must allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Nothing that anybody can read.
+    /// The operation changes nothing that anybody can read.
     Nothing,
-    /// A session: what it is, what was spent on it, what goes and where it goes on.
+    /// The operation creates, changes or deletes a session, or deletes from its log.
     Session,
-    /// What was said. With a minted token that is what a user says; for more it
-    /// must allow `agentMessages`. The operation holds each message against that.
+    /// The operation writes messages. A minted token may write a user's messages; for
+    /// any other message the token must allow `agentMessages`. The operation checks
+    /// each message.
     Messages,
-    /// What stands in prompts. A minted token runs it only if it names it.
+    /// The operation changes what stands in prompts. A minted token must name the
+    /// operation.
     Prompts,
-    /// What the agent is, or may reach.
+    /// The operation changes the agent's configuration, or what the agent may reach.
     Agent,
 }
 
-/// What is asked of who runs an operation, or does by another door what it does.
+/// What is required of a caller who runs an operation, or who gets the operation's
+/// effect by another route.
 #[derive(Clone, Copy, Debug)]
 pub struct AccessRule {
     /// The operation's name.
@@ -43,7 +49,8 @@ pub struct AccessRule {
     pub effect: Effect,
 }
 
-/// Whether `caller` may do what `rule` is about to `session_id` (`None`: it names none).
+/// Checks that `caller` may run the operation of `rule` on `session_id` (`None`: the
+/// request names no session).
 pub fn permit(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Result<()> {
     permit_by_name(caller, rule)?;
     match caller.only_session() {
@@ -54,8 +61,8 @@ pub fn permit(caller: &Caller, rule: AccessRule, session_id: Option<&Id>) -> Res
     }
 }
 
-/// Whether `caller` may do what `rule` is about to any session at all: what can be
-/// known before a request is read.
+/// Checks that `caller` may run the operation of `rule` on any session at all. This
+/// check needs nothing from the request's body.
 pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     let AccessRule {
         operation, needs, ..
@@ -89,8 +96,8 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
     Ok(())
 }
 
-/// Whether `caller` may write this as it was said: by a user, or by the agent, its
-/// tools or the system. `field` says who, in the request.
+/// Checks that `caller` may write a message of this author: a user, or the agent, its
+/// tools or the system. `field` is the field of the request that names the author.
 pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> {
     if is_users || caller.may_write_agent_messages() {
         return Ok(());

@@ -1,14 +1,14 @@
-//! Whom a request speaks for, and what a minted token lets its holder do.
+//! Who a caller is, and what a minted token lets its holder do.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Id;
 use crate::base::json::list;
 
-/// Names that one list of an [`Allow`] holds.
+/// The most names in one list of an [`Allow`].
 pub const MAX_ALLOWED_NAMES: usize = 32;
 
-/// Whom a request speaks for.
+/// Who sends a request.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Caller {
     /// The holder of the secret, or anybody where the Worker is open.
@@ -17,15 +17,15 @@ pub enum Caller {
     Scoped(TokenScope),
 }
 
-/// What a minted token allows. Kept in the token, and with a socket.
+/// What a minted token allows. The token contains it, and an open socket keeps it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
-    /// This session and no other. `None`: all of the agent's.
+    /// The token is for this session alone. `None`: for all sessions of the agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<Id>,
-    /// These operations and no other. `None`: all that need neither the secret nor
-    /// to be named.
+    /// The token is for these operations alone. `None`: for all operations except those
+    /// that need the secret and those that a token must name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Allow::is_nothing")]
@@ -34,32 +34,33 @@ pub struct TokenScope {
     pub expires_at: i64,
 }
 
-/// What a token allows beyond its operations. Everything is off until it is given.
+/// What a token allows beyond its operations. Each permission is off unless it is
+/// given.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {
-    /// Models that a turn may name, as `configureAgent` takes them.
+    /// The models that a turn may name, written as in `configureAgent`.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
     )]
     #[cfg_attr(test, schemars(length(max = MAX_ALLOWED_NAMES)))]
     pub models: Vec<Id>,
-    /// To add system instructions to a turn.
+    /// Whether a turn may add system instructions.
     #[serde(skip_serializing_if = "is_off")]
     pub system_instructions: bool,
-    /// To bring tools of the client's own to a turn.
+    /// Whether a turn may bring tools of the client.
     #[serde(skip_serializing_if = "is_off")]
     pub client_tools: bool,
-    /// To write what the agent, its tools or the system said.
+    /// Whether the holder may write messages of the agent, its tools or the system.
     #[serde(skip_serializing_if = "is_off")]
     pub agent_messages: bool,
-    /// For a token of one session: that the model writes the agent's own memory in
-    /// its turns, which all sessions share.
+    /// For a token of one session: whether the model may write the agent's own memory,
+    /// which all sessions share, in the token's turns.
     #[serde(skip_serializing_if = "is_off")]
     pub agent_memory: bool,
-    /// Registered tools that may be called by name.
+    /// The registered tools that the holder may call by name.
     #[serde(
         skip_serializing_if = "Vec::is_empty",
         deserialize_with = "list::<_, _, 0, MAX_ALLOWED_NAMES>"
@@ -74,41 +75,41 @@ impl Allow {
     }
 }
 
-// serde asks with a reference.
+// serde passes a reference.
 #[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_off(flag: &bool) -> bool {
     !flag
 }
 
 impl Caller {
-    /// The only session that this caller may see, if it is narrowed to one.
+    /// The only session that this caller may see, if the caller's token is for one
+    /// session.
     pub fn only_session(&self) -> Option<&Id> {
         self.scope().and_then(|scope| scope.session_id.as_ref())
     }
 
-    /// Whether it may write messages that are not a user's: what the agent, its
-    /// tools or the system said.
+    /// Whether the caller may write messages of the agent, its tools or the system.
     pub fn may_write_agent_messages(&self) -> bool {
         self.allows(|allow| allow.agent_messages)
     }
 
-    /// Whether it may add system instructions to a turn.
+    /// Whether the caller may add system instructions to a turn.
     pub fn may_set_system_instructions(&self) -> bool {
         self.allows(|allow| allow.system_instructions)
     }
 
-    /// Whether it may bring tools of its own to a turn.
+    /// Whether the caller may bring its own tools to a turn.
     pub fn may_bring_client_tools(&self) -> bool {
         self.allows(|allow| allow.client_tools)
     }
 
-    /// Whether it may have this model answer.
+    /// Whether the caller may choose this model for a turn.
     pub fn may_choose_model(&self, name: &str) -> bool {
         self.allows(|allow| allow.models.iter().any(|model| model.as_str() == name))
     }
 
-    /// Whether in its turns the model writes the agent's own blocks, which all
-    /// sessions share, beside the session's.
+    /// Whether the model may write the agent's own blocks, which all sessions share, in
+    /// this caller's turns.
     pub fn lets_model_write_agent_memory(&self) -> bool {
         self.only_session().is_none() || self.allows(|allow| allow.agent_memory)
     }

@@ -1,9 +1,9 @@
-//! The secret, and what it signs. A token is claims in the open, sealed with
-//! HMAC-SHA-256: `sa2.<claims as JSON, base64url>.<seal, base64url>`.
+//! The secret, and the tokens that it signs. A token contains readable claims and an
+//! HMAC-SHA-256 seal: `sa2.<claims as JSON, base64url>.<seal, base64url>`.
 //!
-//! The key is derived from the secret and says what it is for, so that no seal of
-//! another kind is taken for one of these. The seal covers the prefix too, so that
-//! a later format can't be mistaken for this one.
+//! The key is derived from the secret and from the key's purpose, so that a seal made
+//! for another purpose is not valid here. The seal covers the prefix too, so that a
+//! token of a later format can't be mistaken for this format.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -13,17 +13,17 @@ use sha2::Sha256;
 
 use super::scope::TokenScope;
 
-/// The fewest characters of a secret. Whoever holds a token can try secrets on it
-/// without asking anybody: 32 characters of `openssl rand -hex` are 128 bits.
+/// The fewest characters of a secret. The holder of a token can test guesses of the
+/// secret offline. 32 characters of `openssl rand -hex` are 128 bits.
 pub const MIN_SECRET_CHARS: usize = 32;
 
-/// The longest that a token may live: a day.
+/// The longest lifetime of a token: a day.
 pub const MAX_TOKEN_SECONDS: i64 = 86_400;
 
 const PREFIX: &str = "sa2";
 
-/// The longest token there is: what an address holds at most on Cloudflare, and a
-/// page can only bring it there. All operations named are under 2 KiB of it.
+/// The longest token: a page may have to send its token in the address, which
+/// Cloudflare limits to this length. A list of all operations takes under 2 KiB.
 pub const MAX_TOKEN_BYTES: usize = 16 << 10;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -33,7 +33,7 @@ pub struct Claims {
     pub scope: TokenScope,
 }
 
-/// `SESSION_AGENT_TOKEN`, long enough.
+/// The setting `SESSION_AGENT_TOKEN`, long enough to be a secret.
 #[derive(Clone)]
 pub struct Secret {
     text: String,
@@ -41,7 +41,7 @@ pub struct Secret {
 }
 
 impl Secret {
-    /// `None`: it is too short to be one.
+    /// `None`: the text is too short for a secret.
     pub fn new(text: String) -> Option<Self> {
         if text.chars().count() < MIN_SECRET_CHARS {
             return None;
@@ -53,8 +53,8 @@ impl Secret {
         })
     }
 
-    /// Whether this is the secret. Compares digests, so that time tells neither the
-    /// secret's bytes nor its length.
+    /// Whether `given` is the secret. The comparison is of digests, so that its time
+    /// reveals neither the secret's bytes nor its length.
     pub fn is(&self, given: &str) -> bool {
         const PURPOSE: &str = "session-agent secret";
         let given = mac(given.as_bytes(), PURPOSE).finalize().into_bytes();
@@ -70,7 +70,7 @@ impl Secret {
         format!("{sealed}.{}", URL_SAFE_NO_PAD.encode(seal))
     }
 
-    /// The token's claims, or a sentence that says why it doesn't count.
+    /// The token's claims, or a sentence that says why the token is not valid.
     pub fn verify(&self, token: &str, now_ms: i64) -> Result<Claims, &'static str> {
         const NO_TOKEN: &str =
             "The bearer token is neither the Worker's secret nor a token that it minted.";
@@ -82,7 +82,7 @@ impl Secret {
         mac(&self.signing_key, sealed)
             .verify_slice(&given)
             .map_err(|_| NO_TOKEN)?;
-        // What follows was written by us.
+        // The seal is valid, so this Worker wrote the rest.
         let claims = sealed
             .strip_prefix(PREFIX)
             .and_then(|rest| rest.strip_prefix('.'))
@@ -96,7 +96,7 @@ impl Secret {
     }
 }
 
-/// Whether this looks like a token of ours.
+/// Whether this text looks like a token of this Worker.
 pub fn is_token(text: &str) -> bool {
     text.strip_prefix(PREFIX)
         .is_some_and(|rest| rest.starts_with('.'))

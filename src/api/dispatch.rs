@@ -1,4 +1,4 @@
-//! Runs an operation by its name, and what its request leaves to be done.
+//! Runs an operation by its name, and the work that follows its answer.
 
 use super::limits::check_length;
 use super::operation::{Agent, OperationRun, Reply};
@@ -8,7 +8,7 @@ use crate::access::permit_by_name;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// Runs one operation. In tests, its answer is held to openapi.json.
+/// Runs one operation. In tests, the answer is checked against openapi.json.
 pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
     let answer = run(agent, name, body.into()).await;
     #[cfg(test)]
@@ -16,7 +16,7 @@ pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -
     answer
 }
 
-/// The body is let go as soon as it is parsed.
+/// Runs one operation. The body is freed as soon as it is parsed.
 async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     let entry = find_entry(name)?;
     permit_by_name(agent.caller, entry.rule)?;
@@ -27,9 +27,8 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
     }
 }
 
-/// What a request leaves to be done once it is answered: the conversation grew,
-/// and may have to be compacted. What fails here loses nothing; the session
-/// remembers it.
+/// The work that follows an answer: the conversation grew, and may have to be compacted.
+/// A failure here loses nothing, and the session records it.
 pub async fn follow_up(agent: &Agent<'_>, grown: &Id) -> Result<()> {
     after_append(agent, grown).await
 }

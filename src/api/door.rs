@@ -1,5 +1,5 @@
-//! What is asked of a request before its body is read: whether there is such an
-//! operation, whether its caller may ever run it, and how much it may send.
+//! Checks a request before its body is read: the operation exists, its caller may run
+//! it in some session, and its body is not too long.
 
 use super::route::Route;
 use super::table::find_entry;
@@ -9,8 +9,8 @@ use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
 
-/// How many bytes the body of this request may have. Refuses a caller whom no body
-/// would let in; which session the request speaks of is asked once it is parsed.
+/// The longest body that this request may have, in bytes. Refuses a caller that may not
+/// run the operation in any session. The session is checked once the body is parsed.
 pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
     match route {
         Route::Rpc { operation, .. } => {
@@ -22,13 +22,13 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
             permit_by_name(caller, CHAT_RULE)?;
             Ok(MAX_CHAT_BODY_BYTES)
         }
-        // They have none, or read it line by line.
+        // Other routes have no body, or read it line by line.
         _ => Ok(0),
     }
 }
 
-/// Refuses a request whose answer may be long while others of that kind fill the
-/// room: what is made for an answer that can't be sent stays behind as garbage.
+/// Refuses a request whose answer may be long while other such answers fill the memory.
+/// To build an answer that can't be sent would leave garbage behind.
 pub fn check_room(route: &Route) -> Result<()> {
     let is_long = match route {
         Route::Rpc { operation, .. } => find_entry(operation)?.is_long,
@@ -41,8 +41,8 @@ pub fn check_room(route: &Route) -> Result<()> {
     }
 }
 
-/// Whether what this request did stands although its answer is withheld. Where it
-/// changed nothing, asking again costs nothing.
+/// Whether the request changed nothing, so that its answer may be withheld and the
+/// client may repeat it.
 pub fn may_be_repeated(route: &Route) -> bool {
     match route {
         Route::Rpc { operation, .. } => {

@@ -1,17 +1,17 @@
-//! How many bytes the body of a request may have.
+//! Limits for the length of a request's body.
 
 use crate::base::error::{Error, Result};
 use crate::log::slices::MAX_EVENT_BYTES;
 
-/// What most operations may send: their fields are short, and lists of names.
+/// The longest body of most operations, whose fields are short texts and lists of names.
 pub const DEFAULT_BODY_BYTES: usize = 1 << 20;
 
-/// What an operation may send that writes events: the largest there may be, and
-/// room for what stands around it.
+/// The longest body of an operation that writes events: the largest event, and the
+/// other fields.
 pub const EVENTS_BODY_BYTES: usize = MAX_EVENT_BYTES + DEFAULT_BODY_BYTES;
 
-/// What an operation may send that takes a text of so many bytes. JSON may spell
-/// a byte in six (`\u0001`); the rest is for the other fields.
+/// The longest body of an operation that takes a text of `bytes` bytes. JSON may need
+/// six bytes for one (`\u0001`); the rest is for the other fields.
 pub const fn body_with_text(bytes: usize) -> usize {
     6 * bytes + (64 << 10)
 }

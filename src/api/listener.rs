@@ -1,5 +1,5 @@
-//! What one client hears of a turn: chunks as server-sent events, at the pace at
-//! which the client reads them.
+//! Sends a turn's chunks to one client as server-sent events, as fast as the client
+//! reads them.
 
 use std::rc::Rc;
 
@@ -7,10 +7,10 @@ use crate::chat::chunks::{Chunk, SSE_DONE, sse};
 use crate::chat::running_turns::RunningTurn;
 use crate::models::FinishReason;
 
-/// A turn's answer, as one client hears it.
+/// A turn's answer, as it is sent to one client.
 pub struct TurnListener {
     running: Option<Rc<RunningTurn>>,
-    /// What comes before the chunk of number `next`.
+    /// Chunks to send before the chunk of number `next`.
     prelude: Vec<String>,
     next: usize,
     is_over: bool,
@@ -26,8 +26,8 @@ impl TurnListener {
         }
     }
 
-    /// A client that resumes begins an empty message: these chunks are told first, in
-    /// place of the turn's own start.
+    /// Sends these chunks first, in place of the turn's own start: a client that resumes
+    /// begins with an empty message.
     pub fn begin_with(&mut self, chunks: &[Chunk]) {
         let message_id = self
             .running
@@ -74,7 +74,7 @@ impl TurnListener {
             running.was_read();
         }
         let mut events = sse(&chunk);
-        // What else is there already goes along.
+        // Chunks that are ready already join the same write.
         while let Some(chunk) = self
             .running
             .as_ref()
@@ -88,14 +88,14 @@ impl TurnListener {
     }
 }
 
-/// Bytes of one write of a stream, about.
+/// About how many bytes one write of a stream has.
 const MAX_EVENTS_BYTES: usize = 64 << 10;
 
-/// What a client hears that took nothing for too long after the turn's end.
+/// The error for a client that read nothing for too long after the turn's end.
 const TOO_SLOW: &str =
     "This answer was not read in time. It is whole in the session's history: load that.";
 
-/// A stream that says that nothing is said yet.
+/// A stream of an answer that has no content yet.
 pub fn waiting(message_id: String) -> TurnListener {
     let start = Chunk::Start {
         message_id: Some(message_id),

@@ -1,8 +1,9 @@
-//! The operations: what a caller can ask of an agent. A request that got here
-//! has been routed and its caller identified; it leaves as JSON or as an error.
+//! The operations that a caller can run on an agent. Before a request gets here, it is
+//! routed and its caller is identified. The result is JSON or an error.
 //!
-//! The door is `dispatch` for operations, `turns` for chat, `transfer` for files and
-//! `socket` for frames. Knows every district below, and nothing of HTTP but paths.
+//! The entry points are `dispatch` for operations, `turns` for chat, `transfer` for
+//! files and `socket` for frames. This module uses every module below, and knows only
+//! paths of HTTP.
 
 #[cfg(test)]
 pub mod answers;
@@ -22,5 +23,5 @@ pub mod table;
 pub mod transfer;
 pub mod turns;
 
-/// The API document, generated from the table of operations and held to it by a test.
+/// The API document, generated from the table of operations. A test compares the two.
 pub const OPENAPI_JSON: &str = include_str!("../../generated/openapi.json");

@@ -1,6 +1,6 @@
-//! openapi.json, generated from the table of operations. The file in the tree
-//! is what the Worker serves; this test holds it to the code.
-//! `UPDATE=1 cargo test openapi` writes it anew.
+//! Generates openapi.json from the table of operations. The Worker serves the file in
+//! the tree; this test checks that the file matches the code.
+//! `UPDATE=1 cargo test openapi` writes the file anew.
 
 use std::collections::BTreeSet;
 
@@ -18,14 +18,14 @@ use crate::base::error::Code;
 use crate::lifecycle::transfer::import::Imported;
 use crate::tests::examples;
 
-/// Inputs say what a caller may leave out; answers say what is always there. One
-/// type can be both, so each has a generator of its own.
+/// An input's schema says which fields a caller may leave out; an answer's says which
+/// fields are always there. One type can be both, so each has its own generator.
 struct Schemas {
     inputs: SchemaGenerator,
     answers: SchemaGenerator,
 }
 
-/// Where inputs and answers refer to, until [`merge`] brings them together.
+/// Where references of inputs and of answers point, until [`merge`] joins the schemas.
 const INPUTS: &str = "/components/inputs";
 const SCHEMAS: &str = "/components/schemas";
 
@@ -43,8 +43,8 @@ impl Schemas {
     }
 }
 
-/// Puts the inputs' schemas beside those of the answers. An input's schema that is
-/// another one than the answer's of the same name is called `{name}Input`.
+/// Adds the inputs' schemas to the answers' schemas. If an input's schema differs from
+/// the answer's schema of the same name, the input's is called `{name}Input`.
 fn merge(
     document: &mut Value,
     inputs: Map<String, Value>,
@@ -82,7 +82,7 @@ fn input_name(name: &str, others: &BTreeSet<String>) -> String {
     }
 }
 
-/// Points every reference to an input's schema to where [`merge`] puts the schema.
+/// Points every reference to an input's schema to the place where [`merge`] puts it.
 fn refer(value: &mut Value, others: &BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -105,7 +105,7 @@ fn refer(value: &mut Value, others: &BTreeSet<String>) {
 fn document() -> Value {
     let mut schemas = Schemas::new();
     let mut paths = Map::new();
-    // Those that `every_operation_has_an_example_that_succeeds` runs.
+    // `every_operation_has_an_example_that_succeeds` runs the same examples.
     let examples = examples();
     for entry in OPERATIONS {
         let example = examples.iter().find(|one| one.operation == entry.name);
@@ -170,7 +170,7 @@ fn document() -> Value {
 
 fn operation(entry: &OperationEntry, example: &Value, schemas: &mut Schemas) -> Value {
     let mut input = (entry.input)(&mut schemas.inputs);
-    // Where the generator puts them for a document of their own.
+    // The generator adds these keys for a standalone document.
     for key in ["$schema", "$defs", "components", "title"] {
         input.remove(key);
     }
@@ -390,15 +390,14 @@ const fn detail(name: &'static str, kind: &'static str) -> Detail {
     }
 }
 
-/// What a caller can rely on in the details of an error, by its code. Other details
-/// may stand beside them.
+/// The details that a caller can rely on, per error code. An error may have others, too.
 const DETAILS: &[(Code, &[Detail])] = &[
     (Code::InvalidRequest, &[detail("field", "string")]),
     (
         Code::PayloadTooLarge,
         &[
             detail("limit", "integer"),
-            // Reading stops at the limit where nobody says how long the whole is.
+            // Without an announced length, reading stops at the limit.
             Detail {
                 is_always_there: false,
                 ..detail("actual", "integer")

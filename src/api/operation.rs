@@ -1,5 +1,5 @@
-//! What an operation is: a struct whose fields are its input and whose doc
-//! comment is its documentation.
+//! An operation is a struct: its fields are the input, its doc comment is the
+//! documentation.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -16,9 +16,9 @@ use crate::chat::running_turns::{Audience, RunningTurns};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
 
-/// The agent that a request reached, and on whose behalf it came.
+/// The agent that a request reached, and the request's caller.
 pub struct Agent<'a> {
-    /// The table of operations: what minted tokens may name.
+    /// The table of operations, which minted tokens may name.
     pub operations: &'static [OperationEntry],
     pub name: &'a str,
     pub db: &'a dyn Database,
@@ -29,7 +29,7 @@ pub struct Agent<'a> {
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
-    /// The agents that the request came through, where a block of theirs lives here.
+    /// The agents that forwarded the request, because this agent keeps a block of theirs.
     pub via: &'a [String],
 }
 
@@ -48,12 +48,12 @@ impl<'a> Agent<'a> {
 /// What an operation answers.
 pub struct Reply {
     pub body: SqlText,
-    /// The tables are gone: the storage under them is to be emptied too, before
-    /// the answer is sent.
+    /// The tables were dropped: the caller must empty the storage, too, before the
+    /// answer is sent.
     pub empties_storage: bool,
-    /// The session whose conversation grew: see `dispatch::follow_up`.
+    /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
-    /// Searches have asked for an index that is not whole yet: see
+    /// A search needs an index that is not complete yet; see
     /// [`crate::search::build::build_batch`].
     pub indexing_goes_on: bool,
 }
@@ -90,8 +90,8 @@ pub trait Described {}
 #[cfg(not(test))]
 impl<T> Described for T {}
 
-/// What an operation is to everybody but itself. [`RunAtOnce`] or [`RunWaiting`] says
-/// what it does.
+/// What other code knows of an operation. [`RunAtOnce`] or [`RunWaiting`] runs the
+/// operation.
 pub trait Operation: DeserializeOwned + Described {
     const NAME: &'static str;
     const NEEDS: Needs;
@@ -101,30 +101,31 @@ pub trait Operation: DeserializeOwned + Described {
         needs: Self::NEEDS,
         effect: Self::EFFECT,
     };
-    /// Whether its answer may be megabytes: then there is to be room for it first.
+    /// Whether the answer may be megabytes. If so, the request is refused unless enough
+    /// memory is free.
     const IS_LONG: bool = false;
 
-    /// The longest body that it takes.
+    /// The longest body that the operation takes.
     const MAX_BODY_BYTES: usize = DEFAULT_BODY_BYTES;
 
-    /// The shape of the answer. Where SQLite writes the answer itself this type
-    /// only documents it, and a test holds the two together.
+    /// The shape of the answer. Where SQLite writes the answer itself, this type only
+    /// documents the answer, and a test compares the two.
     #[cfg(test)]
     type Output: Described;
 
-    /// The session it speaks of, for [`Needs::Session`].
+    /// The session that the input names, for [`Needs::Session`].
     fn session_id(&self) -> Option<&Id> {
         None
     }
 }
 
-/// An operation that reads and writes in one go: no other request runs meanwhile.
+/// An operation that never waits: no other request runs between its reads and writes.
 pub trait RunAtOnce: Operation {
     fn run(self, agent: &Agent<'_>) -> Result<Reply>;
 }
 
-/// An operation that has to ask outside and waits for the answer. Other requests
-/// run meanwhile: what it read before may have changed after.
+/// An operation that waits for calls outside the object. Other requests run meanwhile:
+/// what the operation read before the call may have changed after it.
 pub trait RunWaiting: Operation {
     fn run(self, agent: &Agent<'_>) -> impl Future<Output = Result<Reply>>;
 }
@@ -134,7 +135,7 @@ pub enum OperationRun {
     Waiting(for<'a> fn(&'a Agent<'_>, Vec<u8>) -> LocalBoxFuture<'a, Result<Reply>>),
 }
 
-/// One line of the table of operations.
+/// One entry of the table of operations.
 pub struct OperationEntry {
     pub name: &'static str,
     pub run: OperationRun,
@@ -147,14 +148,14 @@ pub struct OperationEntry {
     pub output: fn(&mut schemars::SchemaGenerator) -> schemars::Schema,
 }
 
-/// The line of an operation that runs at once.
+/// The entry of an operation that runs at once.
 pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
     entry::<O>(OperationRun::AtOnce(|agent, body| {
         admit::<O>(agent, body)?.run(agent)
     }))
 }
 
-/// The line of an operation that waits.
+/// The entry of an operation that waits.
 pub const fn waiting<O: RunWaiting>() -> OperationEntry {
     entry::<O>(OperationRun::Waiting(|agent, body| {
         Box::pin(async move { admit::<O>(agent, body)?.run(agent).await })
@@ -175,7 +176,7 @@ const fn entry<O: Operation>(run: OperationRun) -> OperationEntry {
     }
 }
 
-/// Parses an operation, and asks whether its caller may run it.
+/// Parses an operation, and checks that the caller may run it.
 fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
     let operation: O = json::parse(&body)?;
     drop(body);
@@ -186,7 +187,7 @@ fn admit<O: Operation>(agent: &Agent<'_>, body: Vec<u8>) -> Result<O> {
 /// The name by which a token allows chat turns.
 pub const CHAT: &str = "chat";
 
-/// Whether a token may be minted for what goes by this name.
+/// Whether a token may name this operation.
 pub fn names_one(table: &[OperationEntry], name: &str) -> bool {
     name == CHAT || table.iter().any(|entry| entry.name == name)
 }

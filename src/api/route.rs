@@ -1,13 +1,13 @@
-//! From a method and a path to what is asked for. Pure, and strict: what it
-//! does not know is refused by name.
+//! Parses a method and a URL into a route. The parser is pure and strict: it refuses
+//! what it does not know, and names it.
 
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 
-/// Characters that an agent's name may have.
+/// The longest agent name, in characters.
 const MAX_AGENT_CHARS: usize = 200;
 
-/// The session that a client speaks of when it names none.
+/// The session of a client that names none.
 const DEFAULT_SESSION: &str = "default";
 
 const AGENTS: &str = "/agents/session-agent/";
@@ -23,42 +23,42 @@ pub enum Route {
         agent: String,
         operation: String,
     },
-    /// A session's history as the stock clients ask for it.
+    /// A session's history, at the address that the stock clients use.
     Messages {
         agent: String,
-        /// `?sessionId=`; the one called `default` without it.
+        /// `?sessionId=`; left out: the session `default`.
         session_id: String,
         /// `?token=`, which the stock client repeats here from its socket's address.
         token: Option<String>,
     },
-    /// A session as a file.
+    /// Exports a session as a file.
     Export {
         agent: String,
         session_id: String,
     },
-    /// And back.
+    /// Imports a session from such a file.
     Import {
         agent: String,
         session_id: String,
-        /// `?allowSources=true`: who sends the file trusts what it says of where
-        /// blocks live, and its frozen prompt.
+        /// `?allowSources=true`: the sender trusts the file's frozen prompt and the
+        /// `source` of its blocks.
         allows_sources: bool,
     },
-    /// A turn.
+    /// Begins a turn.
     Chat {
         agent: String,
-        /// `?sessionId=`; the one called `default` without it. The body may name another.
+        /// `?sessionId=`; left out: the session `default`. The body may name another.
         session_id: String,
     },
-    /// The turn that runs.
+    /// Follows the running turn.
     Resume {
         agent: String,
         session_id: String,
     },
-    /// A socket, where the request asks for one.
+    /// Opens a socket, if the request is an upgrade.
     Socket {
         agent: String,
-        /// `?sessionId=`; the one called `default` without it.
+        /// `?sessionId=`; left out: the session `default`.
         session_id: String,
         /// `?token=`
         token: Option<String>,
@@ -66,7 +66,7 @@ pub enum Route {
 }
 
 impl Route {
-    /// The agent that it addresses, if it addresses one.
+    /// The agent that the route addresses, if any.
     pub fn agent(&self) -> Option<&str> {
         match self {
             Route::Rpc { agent, .. }
@@ -81,7 +81,7 @@ impl Route {
     }
 }
 
-/// `url` may be absolute or a path; host, query and fragment don't matter here.
+/// Parses a method and a URL. `url` may be absolute or a path; its host is ignored.
 pub fn parse(method: &str, url: &str) -> Result<Route> {
     let path = path(url);
     match path {
@@ -197,7 +197,7 @@ fn find_parameter(url: &str, name: &str) -> Result<Option<String>> {
         .transpose()
 }
 
-/// A parameter that is on or off; without it off.
+/// A `true` or `false` parameter; left out: `false`.
 fn find_flag(url: &str, name: &str) -> Result<bool> {
     match find_parameter(url, name)?.as_deref() {
         None | Some("false") => Ok(false),
@@ -209,7 +209,7 @@ fn find_flag(url: &str, name: &str) -> Result<bool> {
     }
 }
 
-/// The `%xx` of one path segment undone.
+/// Decodes the `%xx` of one path segment.
 fn decode(field: &str, segment: &str) -> Result<String> {
     let refused = || {
         Error::invalid(
@@ -255,7 +255,7 @@ pub fn nothing_here() -> Error {
     )
 }
 
-/// The session that an address names.
+/// Parses the session id of an address.
 pub fn parse_session_id(text: &str) -> Result<Id> {
     Id::parse(text.to_owned())
         .map_err(|reason| Error::invalid("sessionId", format!("`sessionId` {reason}.")))

@@ -1,4 +1,4 @@
-//! What a client shows of a session at first.
+//! The messages that a client shows when it opens a session.
 
 use crate::base::database::Database;
 use crate::base::error::Result;
@@ -7,10 +7,10 @@ use crate::log::sessions::session_exists;
 use crate::messages::history::{DEFAULT_MAX_BYTES, WalkStart, load_page};
 use crate::messages::tree::leaf::resolve_leaf;
 
-/// Messages that `get-messages` answers at most: what a client shows at first.
+/// The most messages that `get-messages` answers.
 const MAX_SHOWN_MESSAGES: usize = 1000;
 
-/// A session's newest messages as a JSON array: what a client shows.
+/// A session's newest messages as a JSON array, for a client that opens the session.
 pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
     let leaf = match session_exists(db, session_id)? {
         true => resolve_leaf(db, session_id, "leafId", None)?,

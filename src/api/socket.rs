@@ -1,5 +1,5 @@
-//! A socket's frames, answered. What a socket is (`SocketState`) is kept with it, so
-//! that it survives the object's sleep.
+//! Answers the frames of a socket. The runtime keeps each socket's `SocketState` with
+//! the socket, so that the state survives the object's hibernation.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,21 +27,22 @@ use crate::chat::store::has_turn;
 use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
 
-/// What is kept with a socket.
+/// The state that is kept with a socket.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct SocketState {
-    /// The session that it speaks of.
+    /// The session that the socket shows.
     pub session_id: Id,
-    /// What its token allows; `None`: everything.
+    /// What the socket's token allows; `None`: everything.
     pub scope: Option<TokenScope>,
-    /// The turn that it asked for last.
+    /// The request id of the turn that the socket asked for last.
     #[serde(default)]
     pub asked: Option<String>,
-    /// It was told of a turn and has not acknowledged: live chunks are withheld.
+    /// The socket was offered a turn to resume and has not acknowledged it. Until then it
+    /// gets no live chunks.
     #[serde(default)]
     pub is_held: bool,
-    /// A turn ran when it was opened, of which it has heard nothing since.
+    /// A turn ran when the socket was opened, and the socket has been sent none of it.
     #[serde(default)]
     pub opened_in_turn: bool,
 }
@@ -75,7 +76,7 @@ impl SocketState {
     }
 }
 
-/// The state of a new socket: for who may chat in the session.
+/// The state of a new socket. Its caller must be allowed to chat in the session.
 pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
     let session_id = parse_session_id(&session_id)?;
     permit(agent.caller, turns::CHAT_RULE, Some(&session_id))?;
@@ -85,11 +86,11 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
     })
 }
 
-/// Sockets that one session has open at once. Each is sent the session's newest
-/// messages when it opens, and nobody sees how much of that its page has read.
+/// How many sockets one session may have open at once. Each is sent the session's newest
+/// messages when it opens, and the object cannot see how much its page has read.
 pub const MAX_SESSION_SOCKETS: usize = 64;
 
-/// Whether a session that has so many sockets open may have one more.
+/// Checks that a session with `open` sockets may open one more.
 pub fn check_sockets(open: usize) -> Result<()> {
     if open < MAX_SESSION_SOCKETS {
         return Ok(());
@@ -101,27 +102,27 @@ pub fn check_sockets(open: usize) -> Result<()> {
     .with("retryAfter", 5))
 }
 
-/// What a socket is told first: whom it reached, and how the session stands. A
-/// page that lost its socket while a turn ended hears of the answer by this alone.
+/// The first frames of a socket: the agent's identity and the session's messages. A page
+/// that lost its socket while a turn ended gets the answer only from these frames.
 pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
     let mut frames = vec![render_identity(agent.name)];
     let messages = load_shown(agent.db, &state.session_id)?;
-    // What a page has begun to say in an empty session is its own.
+    // In an empty session, a frame would overwrite a message that the page has begun.
     if messages != "[]" {
         frames.push(render_first_messages(&messages));
     }
     Ok(frames)
 }
 
-/// What came of a frame.
+/// The result of a frame.
 #[derive(Default)]
 pub struct FrameOutcome {
-    /// For the socket that it came from, in order.
+    /// Frames for the socket that sent the frame, in order.
     pub replies: Vec<String>,
-    /// The state, where it has changed.
+    /// The socket's new state, if the frame changed it.
     pub state: Option<SocketState>,
     pub work: Option<TurnWork>,
-    /// As a reply of an operation has them.
+    /// This field and the next two are as in an operation's `Reply`.
     pub grown: Option<Id>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
@@ -165,7 +166,7 @@ pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<
 }
 
 fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest) -> FrameOutcome {
-    // The socket's session, whatever name the page has for its chat.
+    // The session is the socket's, whatever chat id the page sends.
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {
             state: Some(SocketState {
@@ -188,14 +189,15 @@ fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest
     }
 }
 
-/// Who asked for a turn may stop it; another's takes what `cancelTurn` takes. The
-/// frame has no answer that says why not: its page goes on hearing the turn.
+/// A socket may stop the turn that it asked for. To stop another turn, it needs the
+/// access that `cancelTurn` needs. The protocol has no frame for a refusal: the page
+/// keeps receiving the turn.
 fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
     state.asked.as_deref() == Some(request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 
-/// Stops the turn that runs, if it is that one.
+/// Stops the running turn, if `request_id` is absent or names that turn.
 fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: Option<&str>) {
     let running = agent.turns.find(&state.session_id);
     let meant = running.filter(|running| request_id.is_none_or(|id| id == running.request_id));
@@ -207,15 +209,15 @@ fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: Option<&str>) {
 fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     let id = &state.session_id;
     if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
-        // Its page shows none already, and its frame has no answer that says why: it
-        // is shown what is still there.
+        // The page has cleared its messages already, and the protocol has no frame for
+        // a refusal. So the page is sent the messages that are still there.
         let messages = load_shown(agent.db, id)?;
         return Ok(FrameOutcome::reply(render_messages(&messages)));
     }
     cancel(agent, state, None);
     match clear_messages(agent.db, agent.host, id) {
         Ok(_) => {}
-        // It was never created: it is clear already.
+        // A session that was never created has no messages.
         Err(error) if error.code == Code::SessionNotFound => {}
         Err(error) => return Err(error),
     }
@@ -242,8 +244,8 @@ fn take_answer(
         reach: agent.caller.reach(),
     };
     if has_turn(agent.db, session_id)? {
-        // Durable before anything more is sent; what the client hears of it is the
-        // message, once the turn is over.
+        // The answer is stored before anything more is sent. The client sees it in the
+        // updated message, once the turn is over.
         early::keep(agent.db, session_id, &given)?;
         return Ok(FrameOutcome::default());
     }
@@ -280,8 +282,8 @@ fn resume(agent: &Agent<'_>, state: &SocketState, probe_id: Option<&str>) -> Res
     })
 }
 
-/// There is no turn. Where one has ended since the socket was opened, its answer
-/// was in no frame.
+/// Answers that no turn runs. If a turn has ended since the socket was opened, no frame
+/// has held its answer, so the messages are sent, too.
 fn gone_since(
     agent: &Agent<'_>,
     state: &SocketState,
@@ -299,7 +301,7 @@ fn gone_since(
     Ok(heard)
 }
 
-/// All that the turn has said so far; what follows is told as it is said.
+/// Sends all chunks of the turn so far. Later chunks follow live.
 fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutcome {
     let running = agent.turns.find(&state.session_id);
     let freed = Some(SocketState {
@@ -307,7 +309,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
         ..state.clone()
     });
     let Some(running) = running.filter(|running| running.request_id == request_id) else {
-        // It ended in the meantime: what it said is in the history.
+        // The turn has ended in the meantime: its answer is in the history.
         let frame_header = crate::chat::frames::outgoing::FrameHeader {
             id: request_id,
             is_continuation: false,
@@ -324,7 +326,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
         };
     };
     if !state.is_held {
-        // It has acknowledged already.
+        // The socket has acknowledged the turn already.
         return FrameOutcome::default();
     }
     let frame_header = running.frame_header(true);

@@ -1,5 +1,5 @@
-//! The table of operations: the one list that dispatch, openapi.json and the
-//! tokens' scopes are made from.
+//! The table of operations: the one list from which dispatch, openapi.json and the
+//! scopes of tokens are made.
 
 use super::operation::{OperationEntry, at_once, names_one, waiting};
 use super::operations::agent::{Destroy, GetConfig};
@@ -108,7 +108,7 @@ pub fn find_entry(operation: &str) -> Result<&'static OperationEntry> {
         .ok_or_else(|| unknown_operation(operation))
 }
 
-/// Whether a token may be minted for what goes by this name.
+/// Whether a token may name this operation.
 pub fn is_operation(name: &str) -> bool {
     names_one(OPERATIONS, name)
 }

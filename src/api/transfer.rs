@@ -1,5 +1,5 @@
-//! Export and import: not operations, since neither fits into one body, but
-//! allowed to whoever may do the same by operations.
+//! Export and import. They are not operations, because a file does not fit into one
+//! body. A caller that may do the same by operations may use them.
 
 use super::operation::{Agent, Operation};
 use super::operations::events::AppendEvents;
@@ -26,9 +26,9 @@ fn permit_and_export(agent: &Agent<'_>, session_id: &str) -> Result<Export> {
     Export::begin(agent.db, &session_id)
 }
 
-/// For who may create the session and append to it; where it exists, for who may
-/// read it, before a line of the file is looked at. What else a line writes is
-/// asked for when it comes.
+/// Begins an import. Before a line of the file is read, the caller must be allowed to
+/// create the session and append to it, and to read the session if it exists. Other
+/// rights are checked at the lines that need them.
 pub fn begin_import(agent: &Agent<'_>, session_id: String, allows_sources: bool) -> Result<Import> {
     let import = permit_and_import(agent, &session_id, allows_sources);
     #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Chat turns: not operations, since their answer is a stream, but allowed by
-//! the same tokens under the name `chat`.
+//! Chat turns. A turn is not an operation, because its answer is a stream, but the same
+//! tokens allow turns under the name `chat`.
 
 use std::rc::Rc;
 
@@ -27,14 +27,14 @@ use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
 
-/// What is asked of who begins a turn or follows one.
+/// The access that a caller needs to begin or follow a turn.
 pub const CHAT_RULE: AccessRule = AccessRule {
     operation: CHAT,
     needs: Needs::Session,
     effect: Effect::Messages,
 };
 
-/// What is to be done after a request was answered.
+/// A turn that runs after its request was answered.
 pub enum TurnWork {
     Begin(Rc<RunningTurn>, Box<Turn>),
     TakeUp(Box<RecoveredTurn>),
@@ -54,8 +54,8 @@ pub struct BegunTurn {
     pub work: Option<TurnWork>,
 }
 
-/// Begins a turn. `session_id` is the one that the address names; the body's own
-/// goes first.
+/// Begins a turn. `session_id` comes from the address; a session in the body takes
+/// precedence.
 pub fn begin_chat(
     agent: &Agent<'_>,
     session_id: &str,
@@ -90,13 +90,13 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
 
 pub enum Started {
     Turn(TurnWork),
-    /// Calls of this message still wait for the client.
+    /// Tool calls of this message still wait for the client's results.
     Waiting {
         message_id: String,
     },
 }
 
-/// Writes what the log takes of a request and begins the turn.
+/// Writes a request's messages to the log and begins the turn.
 pub fn start(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -111,7 +111,7 @@ pub fn start(
     let reservation = agent.turns.reserve(request.kept_bytes())?;
     let accepting = accepting(agent, session_id, agent.caller.reach());
     let started = accepting.accept(request, turn_id)?;
-    // From here on the turn is stored: nothing may keep it from being begun.
+    // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| begin(agent, turn, reservation));
     if started.has_changed {
         show_if_watched(agent, session_id, Some(turn_id));
@@ -124,8 +124,8 @@ pub fn start(
     })
 }
 
-/// What a turn is, beside what is said in it, its caller may say only where its
-/// token allows it.
+/// Checks that the caller's token allows the request's own model, system prompt and
+/// tools.
 fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
     if let Some(model) = &request.model {
         ModelName::parse("model", model.as_str())?;
@@ -139,7 +139,7 @@ fn check_wishes(caller: &Caller, request: &ChatRequest) -> Result<()> {
     check_client_tools(caller, &request.client_tools, request.tools_field)
 }
 
-/// Whether the caller may bring these tools.
+/// Checks that the caller may bring these tools.
 pub fn check_client_tools(caller: &Caller, tools: &[ToolDefinition], field: &str) -> Result<()> {
     if tools.is_empty() || caller.may_bring_client_tools() {
         return Ok(());
@@ -169,7 +169,7 @@ fn begin(agent: &Agent<'_>, turn: Turn, reservation: Reservation) -> TurnWork {
     TurnWork::Begin(agent.turns.begin(&turn, reservation, false), Box::new(turn))
 }
 
-/// The running turn from its beginning; `None`: there is none.
+/// Follows the running turn from its beginning; `None`: no turn runs.
 pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTurn>> {
     let session_id = parse_session_id(session_id)?;
     permit(agent.caller, CHAT_RULE, Some(&session_id))?;
@@ -180,7 +180,7 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTu
     let mut listener = TurnListener::to(Rc::clone(&running));
     if running.is_continuation
         && let Some(id) = Id::parse(running.message_id.clone()).ok()
-        // What can't be read is left out: the turn goes on all the same.
+        // A message that can't be read is left out: the turn goes on anyway.
         && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
     {
         let (chunks, _) = recount(&message.json);
@@ -189,7 +189,7 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTu
     Ok(Some(BegunTurn { listener, work }))
 }
 
-/// A turn that was cut off, taken up again; `None`: there is none, or it runs.
+/// Takes up a turn that was cut off; `None`: there is none, or the turn runs already.
 pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     if agent.turns.find(session_id).is_some() || !has_turn(agent.db, session_id)? {
         return Ok(None);
@@ -198,13 +198,13 @@ pub fn take_up(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     Ok(taken.map(|taken| TurnWork::TakeUp(Box::new(taken))))
 }
 
-/// What a look for turns that were cut off came to.
+/// The result of a look for turns that were cut off.
 #[derive(Default)]
 pub struct RecoveryRound {
     pub works: Vec<TurnWork>,
-    /// Why some could not be taken up: each is its own, and keeps no other.
+    /// Why some turns could not be taken up. One failure does not stop the other turns.
     pub failures: Vec<Error>,
-    /// More is to be done once these have ended, or at the next look.
+    /// More turns are left, for when these have ended or for the next look.
     pub is_more_left: bool,
 }
 
@@ -212,7 +212,7 @@ impl RecoveryRound {
     fn take(&mut self, outcome: Result<Option<TurnWork>>) {
         match outcome {
             Ok(work) => self.works.extend(work),
-            // It was closed.
+            // The turn was closed: a later look does not find it.
             Err(error) if error.code == Code::CorruptRow => self.failures.push(error),
             Err(error) => {
                 self.failures.push(error);
@@ -222,8 +222,8 @@ impl RecoveryRound {
     }
 }
 
-/// Takes up turns that were cut off, a few at a time, and answers that a turn's end
-/// left behind.
+/// Takes up a few of the turns that were cut off, and early answers that are left after
+/// a turn's end.
 pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
     let mut look = RecoveryRound::default();
     let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
@@ -247,7 +247,7 @@ pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
     look
 }
 
-/// Runs a turn to its end; gives the session that grew.
+/// Runs a turn to its end; returns the session that grew.
 pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
     let mut work = work;
     loop {
@@ -255,7 +255,7 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
         run_one(agent, work).await;
         match take_early_answers(agent, &running.session_id) {
             Ok(Some(next)) => work = next,
-            // What failed for now is tried again by the next look.
+            // The next look retries what failed.
             Ok(None) | Err(_) => return running.session_id.clone(),
         }
     }
@@ -272,9 +272,9 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
     show_if_watched(agent, &running.session_id, except);
 }
 
-/// Takes the answers that came while a turn ran, in their order, until a turn goes
-/// on: what is left waits for that one's end. One that nothing asks for any more,
-/// or that the log can't take, is let go.
+/// Takes the early answers, which came while a turn ran, in their order, until one makes
+/// a turn go on. The rest wait for the end of that turn. An answer that no call asks for
+/// any more, or that the log can't take, is dropped.
 fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
     while let Some(EarlyAnswer { number, reply }) = find_oldest(agent.db, session_id)? {
         let Some(reply) = reply else {
@@ -291,7 +291,7 @@ fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnW
     Ok(None)
 }
 
-/// Whether what failed may succeed when it is tried again.
+/// Whether a retry may succeed after this error.
 fn is_for_later(code: Code) -> bool {
     matches!(
         code,
@@ -299,7 +299,7 @@ fn is_for_later(code: Code) -> bool {
     )
 }
 
-/// Writes an answer to a call; gives the turn that goes on, if one does.
+/// Writes an answer to a tool call; returns the turn that goes on, if one does.
 pub fn take_answer(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -308,7 +308,7 @@ pub fn take_answer(
     take_reply(agent, session_id, given, None)
 }
 
-/// `early`: the number under which it was kept until now.
+/// `early`: the number of the early answer that holds this reply until now.
 fn take_reply(
     agent: &Agent<'_>,
     session_id: &Id,
@@ -332,13 +332,13 @@ fn take_reply(
     let Some(started) = started else {
         return Ok(None);
     };
-    // From here on the turn is stored: nothing may keep it from being begun.
+    // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| begin(agent, turn, reservation));
     show_updated(agent, session_id, &started.message_id);
     Ok(work)
 }
 
-/// Shows everybody who watches a message that was changed.
+/// Sends a changed message to every socket of the session.
 fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
     if agent.audience.is_there(session_id)
         && let Ok(id) = Id::parse(message_id.to_owned())
@@ -351,8 +351,8 @@ fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
     }
 }
 
-/// Shows everybody who watches the session how it stands now. Where that can't be
-/// read, they are shown nothing: who asks for it by itself is told why.
+/// Sends the session's messages to its sockets. If the messages can't be read, nothing
+/// is sent: a client that reads them gets the error.
 pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
     if agent.audience.is_there(session_id)
         && let Ok(messages) = load_shown(agent.db, session_id)

@@ -1,5 +1,5 @@
-//! What an event records, and who speaks in it. Parsed once, where a row or a request
-//! comes in.
+//! What an event records, and the role of its author. Both are parsed once, where a row
+//! or a request comes in.
 
 use serde::{Deserialize, Serialize};
 
@@ -47,8 +47,8 @@ impl Action {
     }
 }
 
-/// What an event's row says that it records. An object that held the documents'
-/// layout may have rows with a word that is none of ours; they are shown as they are.
+/// The action in an event's row. An object that once had the documents' layout may have
+/// rows with an action that this code doesn't know. Such rows are shown unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoredAction {
     Known(Action),
@@ -88,7 +88,8 @@ impl PartialEq<Action> for StoredAction {
     }
 }
 
-// Who speaks. No doc comment: that would be a description in the API's document.
+// The role of the author. No doc comment: the API document would take it as a
+// description.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]

@@ -1,10 +1,10 @@
-//! How much memory is in use. The memory of wasm never shrinks, so its size alone
-//! says how much was in use once: what is asked for and given back is counted here.
+//! How much memory is in use. Wasm memory never shrinks, so its size only shows the
+//! highest use so far. This allocator counts the bytes that are allocated and freed.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// Wasm grows its memory by pages of so many bytes.
+/// Wasm memory grows in pages of this size.
 #[cfg(target_arch = "wasm32")]
 const PAGE_BYTES: usize = 64 << 10;
 
@@ -15,10 +15,11 @@ static COUNTED: Counted = Counted;
 static IN_USE: AtomicUsize = AtomicUsize::new(0);
 static PEAK: AtomicUsize = AtomicUsize::new(0);
 
-/// The allocator that there is anyway, and two sums beside it.
+/// The system's allocator, with two counters.
 struct Counted;
 
-// SAFETY: every call is the system's own, unchanged; beside it only numbers are kept.
+// SAFETY: every call goes to the system's allocator unchanged; the counters hold only
+// numbers.
 unsafe impl GlobalAlloc for Counted {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         add(layout.size());
@@ -45,10 +46,10 @@ fn add(bytes: usize) {
     PEAK.fetch_max(in_use, Relaxed);
 }
 
-/// What all objects of this isolate take of wasm's memory.
+/// What all objects of this isolate use of wasm memory.
 #[derive(Debug, PartialEq)]
 pub struct WasmMemoryUsage {
-    /// Of the memory itself: what it is now, and the most that it ever was.
+    /// The present size of wasm memory, which is also its highest size so far.
     pub memory_bytes: usize,
     pub in_use_bytes: usize,
     pub in_use_peak_bytes: usize,

@@ -8,31 +8,31 @@
 //!  16 MiB  bodies that are read or worked on, and answers that are being sent
 //! ```
 //!
-//! Operations run one at a time: what the one that runs makes of its body and its
-//! answer is no sum, and has the rest.
+//! Operations run one at a time. The budgets do not count what the running operation
+//! makes of its body and its answer; the rest of the memory is for that.
 
 use std::cell::Cell;
 use std::thread::LocalKey;
 
 use crate::base::error::{Code, Error, Result};
 
-/// The most that one read answers, in bytes of stored text; one message or event
-/// that is longer by itself is answered alone.
+/// The most bytes of stored text in the answer of one read. A single message or event
+/// that is longer is answered alone.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
-/// All running turns of an isolate: what they were asked, have said and were
-/// answered by tools, what is being sent to models, and chunks that wait for a reader.
+/// The budget of all running turns of an isolate: their requests, their output and tool
+/// results, the bodies of calls to models, and the chunks that wait for a reader.
 const MAX_TURNS_BYTES: usize = 24 << 20;
 
-/// All requests of an isolate: three of the largest bodies, or two of the longest
-/// answers, which are twice their text while they are sent.
+/// The budget of all requests of an isolate: three of the largest bodies, or two of the
+/// longest answers, which take twice their length while they are sent.
 const MAX_REQUESTS_BYTES: usize = 16 << 20;
 
-/// A body or an answer that is not counted, so that a small request always passes:
-/// a thousand of them at once are 16 MiB.
+/// A body or an answer up to this size is not counted, so that a small request always
+/// passes: a thousand of them at once take 16 MiB.
 pub const SMALL_BYTES: usize = 16 << 10;
 
-/// After so many seconds a caller who was refused may try again.
+/// The seconds after which a refused caller may try again.
 const RETRY_AFTER_S: i64 = 5;
 
 thread_local! {
@@ -61,7 +61,8 @@ impl ByteBudget {
         self.held.get()
     }
 
-    /// Puts `after` in place of `before`; `false`: there is no room, nothing changed.
+    /// Replaces `before` by `after` in the sum; `false`: the budget would be exceeded,
+    /// and nothing changed.
     fn replace(&self, before: usize, after: usize) -> bool {
         let held = self.held.get().saturating_sub(before).saturating_add(after);
         let fits = after <= before || held <= self.max_bytes;
@@ -72,14 +73,15 @@ impl ByteBudget {
     }
 }
 
-/// Bytes of a budget, given back when it is dropped.
+/// Reserved bytes of a budget, which are given back when this value is dropped.
 pub struct Reservation {
     budget: &'static LocalKey<ByteBudget>,
     bytes: Cell<usize>,
 }
 
 impl Reservation {
-    /// `what` begins the sentence that refuses: "The turns that run".
+    /// Reserves bytes, or refuses. `what` begins the refusal's sentence: "The turns
+    /// that run".
     pub fn take(budget: &'static LocalKey<ByteBudget>, bytes: usize, what: &str) -> Result<Self> {
         let hold = Self {
             budget,
@@ -95,17 +97,17 @@ impl Reservation {
         .with("retryAfter", RETRY_AFTER_S))
     }
 
-    /// Room for a body or an answer.
+    /// Reserves memory for a body or an answer.
     pub fn for_request(bytes: usize) -> Result<Self> {
         let counted = if bytes <= SMALL_BYTES { 0 } else { bytes };
-        // What is stored from before may be longer than all the room: it goes alone.
+        // A stored text may be longer than the whole budget: it passes if it is alone.
         if REQUESTS.with(|budget| budget.held_bytes() == 0) {
             return Ok(Self::anyway(&REQUESTS, counted));
         }
         Self::take(&REQUESTS, counted, "The requests that run")
     }
 
-    /// Holds what is there already and can't be refused any more.
+    /// Reserves bytes that are in memory already and can't be refused any more.
     pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
         budget.with(|budget| budget.held.set(budget.held.get().saturating_add(bytes)));
         Self {
@@ -114,8 +116,8 @@ impl Reservation {
         }
     }
 
-    /// Holds so many bytes from now on; `false`: there is no room for more, and
-    /// it holds what it held.
+    /// Changes the reservation to `bytes`; `false`: the budget would be exceeded, and
+    /// the reservation stays as it was.
     pub fn resize(&self, bytes: usize) -> bool {
         let fits = self
             .budget

@@ -1,18 +1,18 @@
-//! From a row's columns to values, in the order of the SELECT.
+//! Converts a row's columns into values, in the order of the SELECT.
 //!
-//! A table's rows are read by a row type, whose list of columns and whose `from_row`
-//! stand side by side. A few columns that are no table's (a count, a pair of numbers)
-//! are read into a tuple that names them at once. Nothing else knows a column's number.
+//! A row type reads the rows of a table; its list of columns and its `from_row` stand
+//! side by side. Columns that belong to no table (a count, a pair of numbers) are read
+//! into a tuple, which is destructured at once. No other code uses a column's number.
 
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 
-/// A value of one column.
+/// A value that is read from one column.
 pub trait FromColumn<'r>: Sized {
     fn from_column(row: &'r Row, column: usize) -> Result<Self>;
 }
 
-/// A value of a whole row.
+/// A value that is read from a whole row.
 pub trait FromRow<'r>: Sized {
     fn from_row(row: &'r Row) -> Result<Self>;
 }
@@ -35,7 +35,7 @@ impl<'r> FromColumn<'r> for bool {
     }
 }
 
-/// `None` for what is no floating-point number.
+/// `None` if the value is not a floating-point number.
 impl<'r> FromColumn<'r> for Option<f64> {
     fn from_column(row: &'r Row, column: usize) -> Result<Self> {
         Ok(match row.0.get(column) {
@@ -92,12 +92,12 @@ impl<'r, A: FromColumn<'r>, B: FromColumn<'r>, C: FromColumn<'r>> FromRow<'r> fo
 }
 
 impl Row {
-    /// The row as `T`, a row type or a tuple of its columns.
+    /// Reads the row as `T`, a row type or a tuple of its columns.
     pub fn read<'r, T: FromRow<'r>>(&'r self) -> Result<T> {
         T::from_row(self)
     }
 
-    /// The row's first column, of a statement that has one alone.
+    /// Reads the first column of a row that has only one.
     pub fn value<'r, T: FromColumn<'r>>(&'r self) -> Result<T> {
         T::from_column(self, 0)
     }
@@ -111,7 +111,7 @@ where
     db.rows(sql, params)?.iter().map(Row::read).collect()
 }
 
-/// The first row of a statement that gives at most one.
+/// The first row of a statement that returns at most one row.
 pub fn find<T>(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<T>>
 where
     T: for<'r> FromRow<'r>,

@@ -1,11 +1,12 @@
-//! What a `data:` URL is, and where its payload begins. The media of a message
-//! is cut there, search passes it over, and the token estimate counts it apart.
+//! Recognises a `data:` URL, and finds where its payload begins. A message's media are
+//! cut out there, search skips the payload, and the token estimate counts it apart.
 
-/// A data URL's head, `data:image/png;name=x;base64,`, is no longer than this.
+/// The most bytes of a data URL's head, as in `data:image/png;name=x;base64,`.
 const MAX_HEAD_BYTES: usize = 256;
 
-/// Where the payload of a string that is a data URL begins, the head's comma
-/// before it. The head holds no space: prose that starts with `data:` is none.
+/// Where the payload of a data URL begins, right after the comma of the head; `None` if
+/// `text` is no data URL. The head has no space, so prose that starts with `data:` is
+/// not a data URL.
 pub fn find_payload(text: &str) -> Option<usize> {
     let scheme = text.get(..5)?;
     if !scheme.eq_ignore_ascii_case("data:") {

@@ -1,27 +1,26 @@
-//! The seam to SQLite. Two engines stand behind it: a Durable Object's own
-//! storage (`edge/storage.rs`) and a native one set to the same limits
-//! (`testing/sqlite.rs`).
+//! The interface to SQLite. Two engines implement it: a Durable Object's own storage
+//! (`edge/storage.rs`) and a native engine with the same limits (`testing/sqlite.rs`).
 //!
-//! It protects one rule: bytes that nobody has to decide about do not travel
-//! through Rust. A hot read is JSON text made by SQLite; [`SqlText`] carries it
-//! from the cursor to the response without turning it into a `String`.
+//! The rule this file protects: bytes that no code has to look at do not travel through
+//! Rust. A hot read is JSON text made by SQLite; [`SqlText`] carries the text from the
+//! cursor to the response without turning it into a `String`.
 
 use crate::base::error::{Error, Result};
 
-/// The largest string SQLite takes or gives here, in bytes: a Durable Object
-/// refuses a value or a row above 2 MB. Under it we keep room for the row's
-/// other columns and for the record's own header.
+/// The longest string, in bytes, that SQLite takes or returns here. A Durable Object
+/// refuses a value or a row above 2 MB; the difference is for the row's other columns
+/// and the record's header.
 pub const MAX_VALUE_BYTES: usize = 1_900_000;
 
-/// How many bytes of rows one JSON parameter carries; a longer list goes in
-/// several statements. Half the value limit, so that escaping inside the
-/// engine can't push it over.
+/// The most bytes of rows in one JSON parameter; a longer list takes several
+/// statements. This is half the value limit, so that escaping inside the engine can't
+/// exceed that limit.
 pub const MAX_LIST_BYTES: usize = 1_000_000;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum SqlValue {
     Null,
-    /// Binds as a double, as in workerd: exact to 2^53.
+    /// Bound as a double, as in workerd: exact up to 2^53.
     Integer(i64),
     Real(f64),
     Text(String),
@@ -102,18 +101,18 @@ impl Row {
     }
 }
 
-/// Text as the engine made it: a JavaScript string in workerd, never copied
+/// Text as the engine made it: in workerd a JavaScript string, which is never copied
 /// into wasm on its way out.
 #[cfg(target_arch = "wasm32")]
 #[derive(Clone, Debug)]
 pub enum SqlText {
-    /// As the engine made it.
+    /// A string of the engine's.
     Js(js_sys::JsString),
-    /// Made here, and too long to be copied once more: it is sent piece by piece.
+    /// A string made in Rust, too long for another copy: it is sent in pieces.
     Long(std::rc::Rc<String>),
 }
 
-/// From here on a text that was made here stays here.
+/// A string made in Rust of this length or more becomes [`SqlText::Long`].
 #[cfg(target_arch = "wasm32")]
 const LONG_BYTES: usize = 256 << 10;
 
@@ -122,7 +121,7 @@ const LONG_BYTES: usize = 256 << 10;
 pub struct SqlText(pub String);
 
 impl SqlText {
-    /// Copies the text into Rust. For what has to be looked at; never on a hot path.
+    /// Copies the text into Rust. For text that Rust must look at; never on a hot path.
     pub fn into_string(self) -> String {
         #[cfg(target_arch = "wasm32")]
         return match self {
@@ -150,31 +149,31 @@ impl From<String> for SqlText {
 }
 
 pub trait Database {
-    /// A statement whose rows, if any, nobody wants.
+    /// Runs a statement and ignores its rows.
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
 
     /// All rows of a bounded statement.
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>>;
 
-    /// The first column of the first row, untouched. `None`: no row, or NULL.
+    /// The first column of the first row, unchanged. `None`: there is no row, or NULL.
     fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>>;
 
-    /// How large the database is, free pages included.
+    /// The size of the database, free pages included.
     fn size_bytes(&self) -> Result<i64>;
 
-    /// Runs `work` in one transaction: committed when it succeeds, undone when
-    /// it fails. Inside another, it is part of that one's fate. Prefer
-    /// [`atomically`], which carries a result out.
+    /// Runs `work` in one transaction: committed if `work` succeeds, undone if it
+    /// fails. Inside another transaction, `work` is committed or undone with the outer
+    /// one. Prefer [`atomically`], which returns the result of `work`.
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()>;
 }
 
-/// All or nothing: what `work` wrote is kept when it returns `Ok`, undone when
-/// it returns an error or when the object dies in between.
+/// Runs `work` in a transaction. What `work` wrote is kept if it returns `Ok`, and
+/// undone if it returns an error or if the object dies in between.
 pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Result<T> {
     let mut work = Some(work);
     let mut outcome = None;
     db.transaction(&mut || {
-        // The engine calls this once; a second call finds nothing left to do.
+        // The engine calls this closure once. A second call would do nothing.
         let Some(work) = work.take() else {
             return Ok(());
         };
@@ -184,7 +183,7 @@ pub fn atomically<T>(db: &dyn Database, work: impl FnOnce() -> Result<T>) -> Res
     outcome.ok_or_else(|| Error::storage("the transaction never ran its work"))
 }
 
-/// The first row of a statement that gives at most one.
+/// The first row of a statement that returns at most one row.
 pub fn find_row(db: &dyn Database, sql: &str, params: &[SqlValue]) -> Result<Option<Row>> {
     Ok(db.rows(sql, params)?.into_iter().next())
 }

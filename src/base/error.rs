@@ -1,15 +1,15 @@
-//! What went wrong, in the words of the contract: a stable code, a sentence for
-//! a person, and the detail that helps to fix it.
+//! What went wrong, in the words of the contract: a stable code, a sentence for a
+//! person, and the detail that helps to fix the error.
 //!
-//! Nothing here ever carries SQL, a payload or a secret to the outside. What the
-//! engine said is kept in `cause`, which is logged once where the error leaves
-//! the object and is never serialised.
+//! No error ever carries SQL, a payload or a secret to the outside. The engine's own
+//! message is kept in `cause`, which is logged once, where the error leaves the object,
+//! and is never serialised.
 
 use serde_json::{Map, Value, json};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// The contract's codes (§4). Adding one here is adding one to the API.
+/// The contract's codes (§4). A new code here is a new code of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
     InvalidRequest,
@@ -124,7 +124,7 @@ pub struct Error {
     pub code: Code,
     pub message: String,
     pub details: Map<String, Value>,
-    /// For the log alone.
+    /// The cause of the error, for the log alone.
     pub cause: Option<String>,
 }
 
@@ -185,7 +185,7 @@ impl Error {
         }
     }
 
-    /// The envelope of §4.
+    /// The JSON envelope of §4.
     pub fn body(&self) -> String {
         json!({"error": {
             "code": self.code.name(),

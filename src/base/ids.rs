@@ -1,10 +1,9 @@
-//! Ids: opaque strings of 1 to 200 characters. A caller may bring one; else one
-//! is minted here.
+//! Ids: opaque strings of 1 to 200 characters. A caller may choose an id; otherwise
+//! this module mints one.
 //!
-//! A minted event id starts with the event's `seq` (`e17-…`), so that it leads
-//! to its row by the primary key and needs no index: that is what makes an
-//! append cost one row. Nothing trusts the number: the row that it leads to must
-//! carry the very same id.
+//! A minted event id starts with the event's `seq` (`e17-…`). So the id leads to its
+//! row by the primary key and needs no index, and an append costs only one row. No code
+//! trusts the number: the row at this `seq` must have the very same id.
 
 use std::fmt;
 
@@ -14,14 +13,14 @@ use crate::base::host::Host;
 
 pub const MAX_ID_CHARS: usize = 200;
 
-/// 16 characters of 5 bits: 80 bits, so ids do not collide across sessions,
-/// forks and agents that a client may merge.
+/// 16 characters of 5 bits each: 80 bits, so that ids do not collide across the
+/// sessions, forks and agents that a client may merge.
 const RANDOM_CHARS: usize = 16;
 
 /// Crockford's base 32, in lower case: no letter is mistaken for another.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
-/// An id that has passed the door: not empty, not too long.
+/// A valid id: not empty, at most 200 characters.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
@@ -32,7 +31,8 @@ impl Id {
         if text.is_empty() {
             return Err("must not be empty");
         }
-        // Bytes first: only a string that could be too long is counted.
+        // The length in bytes first: characters are counted only if the id could be too
+        // long.
         if text.len() > MAX_ID_CHARS && text.chars().count() > MAX_ID_CHARS {
             return Err("must have at most 200 characters");
         }
@@ -51,7 +51,7 @@ impl Id {
         Self(format!("a-{}", random_text(host)))
     }
 
-    /// A turn's, where its client gave it none.
+    /// Mints the id of a turn whose client gave none.
     pub fn mint_turn(host: &dyn Host) -> Self {
         Self(format!("t-{}", random_text(host)))
     }
@@ -60,12 +60,12 @@ impl Id {
         Self(format!("c-{}", random_text(host)))
     }
 
-    /// The id of the event that will stand at `seq`.
+    /// Mints the id of the event that will stand at `seq`.
     pub fn mint_event(host: &dyn Host, seq: i64) -> Self {
         Self(format!("e{seq}-{}", random_text(host)))
     }
 
-    /// Where this id would stand had it been minted here.
+    /// The `seq` in this id, if the id looks like one that was minted here.
     pub fn find_seq(&self) -> Option<i64> {
         let (seq, random) = self.0.strip_prefix('e')?.split_once('-')?;
         let canonical = !seq.starts_with('0') && seq.bytes().all(|byte| byte.is_ascii_digit());
@@ -75,7 +75,8 @@ impl Id {
         seq.parse().ok()
     }
 
-    /// Whether the id alone leads to the row at `seq`, so that no index has to.
+    /// Whether the id alone leads to the row at `seq`, so that the row needs no index
+    /// entry.
     pub fn leads_to(&self, seq: i64) -> bool {
         self.find_seq() == Some(seq)
     }

@@ -1,5 +1,5 @@
-//! What every other district stands on: values, errors, JSON, limits in bytes, and
-//! the three seams (`database`, `host`, `outside`) behind which the runtime lies.
+//! The base of every other folder: values, errors, JSON, limits in bytes, and the three
+//! interfaces to the runtime (`database`, `host`, `outbound`).
 //!
 //! Nothing here knows a table, a session or a message.
 

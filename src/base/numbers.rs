@@ -1,50 +1,50 @@
-//! The numbers that a log's rows have, and the one number that a row has among
-//! all rows of an agent: the index of words, the vectors and the change feed all
-//! count by it, so it is made and taken apart here alone.
+//! The numbers of a log's rows, and the one number that identifies a row among all rows
+//! of an agent. The word index, the vectors and the change feed all use this number, so
+//! only this file composes it and takes it apart.
 //!
-//! The rule it protects: no number of one session is ever another session's. A
-//! `seq` that grew past its bits would be one of the next session.
+//! The rule this file protects: two sessions never share a number. A `seq` that outgrew
+//! its bits would be a number of the next session.
 
-/// Bits of a `seq` in a row's number.
+/// The bits of the `seq` in a row's number.
 const SEQ_BITS: u32 = 32;
 
-/// Bits of a session's number in a row's number.
+/// The bits of the session's number in a row's number.
 const SESSION_BITS: u32 = 20;
 
-/// The highest `seq` of a session: four thousand million events.
+/// The highest `seq` of a session: about four thousand million events.
 pub const MAX_SEQ: i64 = (1 << SEQ_BITS) - 1;
 
-/// The highest number of a session: a million of them. A row's number then has 52
-/// bits, and one bit more is left for rows that stand for part of an event:
-/// JavaScript, through which every number of SQLite's goes, counts exactly to 2^53.
+/// The highest number of a session: about a million sessions. A row's number then has
+/// 52 bits. One more bit is left for rows that stand for a part of an event, since
+/// every number from SQLite passes through JavaScript, which is exact up to 2^53.
 pub const MAX_SESSION_NUMBER: i64 = (1 << SESSION_BITS) - 1;
 
-/// Above every row's number.
+/// Higher than every row's number.
 pub const BEYOND_PLACES: i64 = 1 << (SEQ_BITS + SESSION_BITS);
 
-/// Bits between two appends' cursors in the change feed: an append's own is its
-/// `seq` times 2^20, so the highest cursor has 52 bits, too.
+/// The bits between the cursors of two appends in the change feed. An append's cursor
+/// is its `seq` times 2^20, so the highest cursor has 52 bits, too.
 const CURSOR_BITS: u32 = 20;
 
-/// Cursors between two appends.
+/// The number of cursors from one append to the next.
 pub const CURSORS_A_SEQ: i64 = 1 << CURSOR_BITS;
 
-/// The number that the row of an event has among all of the agent's.
+/// The number of an event's row among all rows of the agent.
 pub fn place(session_number: i64, seq: i64) -> i64 {
     (session_number << SEQ_BITS) | seq
 }
 
-/// The session's number and the event's `seq`, from what [`place`] made of them.
+/// The session's number and the event's `seq`: the reverse of [`place`].
 pub fn split_place(place: i64) -> (i64, i64) {
     (place >> SEQ_BITS, place & MAX_SEQ)
 }
 
-/// [`place`] of two expressions, in SQL.
+/// [`place`] as an SQL expression of two expressions.
 pub fn place_sql(session_number: &str, seq: &str) -> String {
     format!("(({session_number} << {SEQ_BITS}) | {seq})")
 }
 
-/// The two halves of [`split_place`] of an expression, in SQL.
+/// The session's number of [`split_place`], as an SQL expression.
 pub fn session_number_sql(place: &str) -> String {
     format!("({place} >> {SEQ_BITS})")
 }
@@ -53,8 +53,8 @@ pub fn seq_sql(place: &str) -> String {
     format!("({place} & {MAX_SEQ})")
 }
 
-/// Whether both have their bits. A row without its own number is in no index: one
-/// that an earlier build took in a file may be such.
+/// Whether both numbers fit into their bits. A row whose numbers don't fit is in no
+/// index; an import by an earlier build may have left such a row.
 pub fn has_place(session_number: i64, seq: i64) -> bool {
     (0..=MAX_SESSION_NUMBER).contains(&session_number) && (0..=MAX_SEQ).contains(&seq)
 }

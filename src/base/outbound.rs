@@ -1,12 +1,12 @@
-//! The seam to what lies outside this object and takes time: models, buckets,
-//! other agents, services, a pause. Nothing here decides; what is said to whom,
-//! and what becomes of the answer, is said where it is asked.
+//! The interface to what lies outside this object and takes time: models, buckets,
+//! other agents, services, a pause. Nothing here decides: the caller chooses whom to
+//! call, what to send and what to do with the answer.
 //!
-//! A call is bounded twice: in the time it may take and in the bytes that its
-//! answer may have. No transaction holds one. It waits in line until it may leave
-//! (see [`may_leave`]), and its clock starts when it does. Whoever drops a call, or
-//! its answer's body, ends it: one that waits is never sent, one that was sent is
-//! aborted. The bucket alone can't be told; what it still answers is let go.
+//! Each call has a limit on its time and on the bytes of its answer. No transaction
+//! stays open during a call. A call waits in line until it may leave (see
+//! [`may_leave`]), and its clock starts when it leaves. Dropping a call, or the body of
+//! its answer, ends the call: a waiting call is never sent, a sent call is aborted. A
+//! call to the bucket can't be aborted; its answer is ignored.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -18,13 +18,13 @@ use crate::base::error::{Code, Error};
 use crate::base::settings::Setting;
 use crate::base::slots::{QueueBounds, Slot, Slots};
 
-/// Calls that may wait for their answers' heads at once: the platform lets six
-/// connections of an object do so and keeps the others back without a word, while
+/// The most calls that may wait for the heads of their answers at once. The platform
+/// allows six such connections per object. It holds further calls back silently, while
 /// their clocks run.
 const MOST_OUT: usize = 5;
 
-/// Calls that wait until they may leave: the turns of an agent, one each, and as
-/// much again for their tools. What they carry is held in memory meanwhile.
+/// Bounds for calls that wait until they may leave: one per turn of an agent, and as
+/// many again for the turns' tools. Memory holds their bodies meanwhile.
 pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
@@ -33,29 +33,30 @@ pub const LINE: QueueBounds = QueueBounds {
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallPurpose {
-    /// A model or a tool is asked.
+    /// A call to a model or a tool.
     Work,
-    /// Memory that lives elsewhere is read or written.
+    /// A call that reads or writes memory outside this object.
     Memory,
 }
 
-/// Whether a call may leave while these wait for their heads. The sixth connection
-/// is for memory alone, one call at a time: a tool that asks this agent for it does
-/// not wait for itself. Another agent is no connection, and its calls don't count:
-/// two agents that ask each other don't wait for each other's lines.
+/// Whether a call may leave while the calls `out` wait for their heads. The sixth
+/// connection is for memory alone, one call at a time. So a tool that asks this agent
+/// for its memory does not wait for itself. A call to another agent uses no connection
+/// and does not count. So two agents that call each other do not wait for each other's
+/// lines.
 pub fn may_leave(out: &[CallPurpose], purpose: CallPurpose) -> bool {
     out.len() < MOST_OUT || (purpose == CallPurpose::Memory && !out.contains(&CallPurpose::Memory))
 }
 
-// Not `Send`: an object is one thread.
+// Not `Send`: an object runs in one thread.
 pub use futures_util::future::LocalBoxFuture;
 
-/// Whom a call goes to.
+/// The receiver of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {
     /// An address that the operator configured or allowed.
     Url(String),
-    /// A service binding, by its name, and a path on it.
+    /// A service binding, by its name, and a path of the service.
     Service { binding: String, path: String },
     /// An operation of another agent of this Worker.
     Agent { name: String, operation: String },
@@ -66,7 +67,7 @@ pub enum Endpoint {
 pub struct OutboundRequest {
     pub purpose: CallPurpose,
     pub place: Endpoint,
-    /// Beside `content-type`, which is JSON.
+    /// The headers besides `content-type`, which is JSON.
     pub headers: Vec<(String, String)>,
     pub body: String,
     pub limits: CallLimits,
@@ -74,17 +75,19 @@ pub struct OutboundRequest {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct CallLimits {
-    /// In line, before it leaves.
+    /// How long the call may wait in line.
     pub wait_ms: i64,
-    /// From where it leaves to its answer's head, and then between any two of its chunks.
+    /// How long the answer may be silent: from the call's departure to the answer's
+    /// head, and then between two chunks.
     pub silence_ms: i64,
-    /// From where it leaves to its answer's end. `None`: as long as it is not silent.
+    /// The longest time from the call's departure to the answer's end. `None`: no limit
+    /// as long as chunks keep coming.
     pub total_ms: Option<i64>,
-    /// Of the answer's body.
+    /// The most bytes of the answer's body.
     pub max_bytes: usize,
 }
 
-/// The time that a call has, from where it leaves.
+/// Measures a call's time, from its departure.
 #[derive(Clone, Copy, Debug)]
 pub struct Clock {
     limits: CallLimits,
@@ -99,7 +102,8 @@ impl Clock {
         }
     }
 
-    /// How long its next word may take, and what it is if that takes longer.
+    /// How long to wait for the next chunk, and the failure to report if the wait is
+    /// longer.
     pub fn patience(&self, now_ms: i64) -> (i64, CallFailure) {
         let silence_ms = self.limits.silence_ms;
         if let Some(total_ms) = self.limits.total_ms {
@@ -112,10 +116,10 @@ impl Clock {
     }
 }
 
-/// The head of an answer; its body comes in chunks.
+/// The head of an answer, and its body in chunks.
 pub struct OutboundResponse<'a> {
     pub status: u16,
-    /// Lower case, without parameters; empty when absent.
+    /// In lower case and without parameters; empty if the header is absent.
     pub content_type: String,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<i64>,
@@ -123,11 +127,11 @@ pub struct OutboundResponse<'a> {
 }
 
 pub trait ByteChunks {
-    /// The next bytes; `None` at the end. Dropping it ends the call.
+    /// The next bytes; `None` at the end. Dropping the body ends the call.
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
 }
 
-/// Why there is no answer, or no more of it.
+/// Why a call has no answer, or only a part of one.
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallFailure {
     /// This Worker has no such binding.
@@ -147,7 +151,7 @@ pub enum CallFailure {
     TookTooLong {
         total_ms: i64,
     },
-    /// It never left: too many others wait, or it waited too long.
+    /// The call never left: too many calls were waiting, or this call waited too long.
     Crowded,
     TooLarge {
         max_bytes: usize,
@@ -157,13 +161,13 @@ pub enum CallFailure {
 /// An object of the bucket.
 pub struct BucketObject {
     pub bytes: Vec<u8>,
-    /// Names these bytes: others have another.
+    /// Identifies these bytes: other bytes have another etag.
     pub etag: String,
-    /// Its custom metadata's `description`.
+    /// The `description` in the object's custom metadata.
     pub description: Option<String>,
 }
 
-/// What the bucket must hold for an object to be put in its place.
+/// What the bucket must hold before an object is put.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PutCondition<'a> {
     Anything,
@@ -184,15 +188,15 @@ pub struct ObjectListing {
     pub cursor: Option<String>,
 }
 
-/// Who writes where outside at the moment, one at a time a place: a text that is
-/// read there, changed and put back is not changed by another of this object's
-/// requests meanwhile.
+/// Locks on the places outside that this object writes, one writer per place. A writer
+/// reads a text, changes it and puts it back; no other request of this object changes
+/// the text meanwhile.
 pub struct WriteLocks(Slots<EndpointHash>);
 
-/// A place's own name, hashed: as long as any other.
+/// The hash of a place's name, so that all names are equally long.
 type EndpointHash = [u8; 32];
 
-/// Held while a place is written.
+/// A lock that is held while a place is written.
 pub struct WriteLock<'a> {
     _slot: Slot<'a, EndpointHash>,
 }
@@ -204,7 +208,8 @@ impl Default for WriteLocks {
 }
 
 impl WriteLocks {
-    /// Waits until nobody else writes there, carrying so many bytes.
+    /// Waits until there is no other writer of `place`. `bytes` is what this writer
+    /// holds in memory meanwhile.
     pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
         let name = Sha256::digest(place).into();
         let slot = self.0.take(name, bytes).await;
@@ -216,20 +221,20 @@ impl WriteLocks {
 pub trait Outbound {
     fn writers(&self) -> &WriteLocks;
 
-    /// A variable or a secret of the Worker's, unless it is empty.
+    /// Finds a variable or a secret of the Worker; `None` if it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
 
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;
 
-    /// Dropped, it is given up: see above.
+    /// Sends a call. Dropping the future ends the call, as the module's doc says.
     fn send<'a>(
         &'a self,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>>;
 
-    /// Workers AI: `input` is a JSON object; with `"stream":true` in it the
-    /// answer is an event stream, else JSON.
+    /// Calls Workers AI. `input` is a JSON object. With `"stream":true` in it the
+    /// answer is an event stream, otherwise JSON.
     fn run_ai<'a>(
         &'a self,
         model: &'a str,
@@ -237,14 +242,14 @@ pub trait Outbound {
         limits: CallLimits,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>>;
 
-    /// `None`: there is no such object.
+    /// `None`: the bucket has no such object.
     fn get_object<'a>(
         &'a self,
         key: &'a str,
         limits: CallLimits,
     ) -> LocalBoxFuture<'a, Result<Option<BucketObject>, CallFailure>>;
 
-    /// `false`: the bucket holds something else than expected; nothing was put.
+    /// `false`: the bucket does not hold what was expected, and nothing was put.
     fn put_object<'a>(
         &'a self,
         key: &'a str,
@@ -271,7 +276,7 @@ pub trait Outbound {
     fn sleep<'a>(&'a self, ms: i64) -> LocalBoxFuture<'a, ()>;
 }
 
-/// The whole body of an answer.
+/// Reads the whole body of an answer.
 pub async fn read_all(body: &mut dyn ByteChunks) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = body.next().await? {
@@ -280,8 +285,8 @@ pub async fn read_all(body: &mut dyn ByteChunks) -> Result<Vec<u8>, CallFailure>
     Ok(bytes)
 }
 
-/// The outcome of some work, tries and pauses included; `None`: it took longer
-/// than so many milliseconds, and is given up.
+/// Runs some work, its retries and pauses included; `None`: the work took longer than
+/// `ms` and was dropped.
 pub async fn in_time<T>(
     outbound: &dyn Outbound,
     ms: i64,
@@ -297,7 +302,7 @@ pub async fn in_time<T>(
 }
 
 impl CallFailure {
-    /// The binding is missing: the operator's to fix.
+    /// The binding is missing: the operator must add it.
     pub fn not_configured(binding: &str) -> Error {
         Error::new(
             Code::NotConfigured,
@@ -308,7 +313,7 @@ impl CallFailure {
         .with("binding", binding)
     }
 
-    /// What happened, as the end of a sentence; no address, no payload.
+    /// What happened, as the end of a sentence, without addresses or payloads.
     pub fn reason(&self) -> String {
         match self {
             CallFailure::NotConfigured { binding } => {

@@ -1,10 +1,10 @@
-//! The settings of the Worker: its secrets, variables and bindings, by name. A
-//! setting is one line of this list, and nothing reads one by another way.
+//! The settings of the Worker: its secrets, variables and bindings, by name. Each
+//! setting is one line of this list, and all code reads settings through this list.
 //!
-//! What holds without a setting, and what is checked of its value, is said where it is
-//! read. `docs/deploy.md` and `wrangler.toml` name every setting: a test compares.
+//! The default of a setting and the checks on its value stand where the setting is
+//! read. `docs/deploy.md` and `wrangler.toml` name every setting; a test compares them.
 
-/// How the deployer says it.
+/// How the operator provides a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
     Secret,
@@ -22,7 +22,7 @@ macro_rules! settings {
         impl Setting {
             pub const ALL: &[Self] = &[$(Self::$variant,)*];
 
-            /// As the environment has it.
+            /// The setting's name in the environment.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -55,7 +55,7 @@ settings! {
     ToolOrigins = "TOOL_ORIGINS": Variable;
 }
 
-/// Whether a binding is the Worker's own, and so no service of a caller's to call.
+/// Whether a binding is the Worker's own, which a caller may not use as a service.
 pub fn is_own_binding(name: &str) -> bool {
     Setting::ALL
         .iter()

@@ -1,5 +1,5 @@
-//! So many at once, the others in line: who holds a slot goes, and whoever waits
-//! for one goes in the order of coming. A wait that is given up leaves the line.
+//! A limit on how many holders run at once; the others wait in line. Waiters get their
+//! slots in the order of arrival. A waiter that gives up leaves the line.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -7,24 +7,24 @@ use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
 
-/// How long a line may become.
+/// The most waiters and bytes in a line.
 #[derive(Clone, Copy, Debug)]
 pub struct QueueBounds {
     pub waiting: usize,
-    /// Of what those who wait carry, together.
+    /// The most bytes that all waiters carry together.
     pub bytes: usize,
 }
 
-/// The line is as long as it may be.
+/// The line has reached its bounds.
 #[derive(Debug, PartialEq)]
 pub struct QueueFull;
 
 /// Slots for holders of the kinds `K`.
 pub struct Slots<K> {
-    /// Whether one of this kind may go while these are out.
+    /// Whether a holder of this kind may start while these holders are out.
     may_go: fn(&[K], K) -> bool,
     bounds: QueueBounds,
-    /// Who holds a slot.
+    /// The kinds of the present holders.
     out: RefCell<Vec<K>>,
     line: RefCell<VecDeque<Rc<Waiter<K>>>>,
 }
@@ -32,25 +32,25 @@ pub struct Slots<K> {
 struct Waiter<K> {
     kind: K,
     bytes: usize,
-    /// Its slot is its own from here on.
+    /// Whether a slot is reserved for this waiter.
     is_called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
-/// Given back when it is dropped.
+/// A slot, which is given back when this value is dropped.
 pub struct Slot<'a, K: Copy + PartialEq> {
     slots: &'a Slots<K>,
     kind: K,
 }
 
-/// A place in the line; dropped, it is left.
+/// A waiter's entry in the line. Dropping the entry leaves the line.
 struct QueueEntry<'a, K: Copy + PartialEq> {
     slots: &'a Slots<K>,
     waiter: Rc<Waiter<K>>,
 }
 
 impl<K: Copy + PartialEq> Slots<K> {
-    /// `may_go` must let anybody go while nobody is out.
+    /// `may_go` must accept every kind while there is no holder.
     pub fn new(may_go: fn(&[K], K) -> bool, bounds: QueueBounds) -> Self {
         Self {
             may_go,
@@ -60,9 +60,10 @@ impl<K: Copy + PartialEq> Slots<K> {
         }
     }
 
-    /// Waits for a slot, carrying so many bytes.
+    /// Waits for a slot. `bytes` is what the waiter holds in memory meanwhile.
     pub async fn take(&self, kind: K, bytes: usize) -> Result<Slot<'_, K>, QueueFull> {
-        // Whoever of this kind waits may not go either: nobody is overtaken.
+        // A waiter of this kind would not be in line if this kind could go: nobody is
+        // overtaken.
         if (self.may_go)(&self.out.borrow(), kind) {
             self.out.borrow_mut().push(kind);
             return Ok(Slot { slots: self, kind });
@@ -76,7 +77,7 @@ impl<K: Copy + PartialEq> Slots<K> {
             Poll::Pending
         })
         .await;
-        // The slot goes from the place to its holder.
+        // The slot passes from the queue entry to the `Slot`.
         place.waiter.is_called.set(false);
         Ok(Slot { slots: self, kind })
     }
@@ -84,7 +85,7 @@ impl<K: Copy + PartialEq> Slots<K> {
     fn stand_in_line(&self, kind: K, bytes: usize) -> Result<QueueEntry<'_, K>, QueueFull> {
         let mut line = self.line.borrow_mut();
         let carried: usize = line.iter().map(|waiter| waiter.bytes).sum();
-        // One that comes to an empty line waits, whatever it carries.
+        // The first waiter of an empty line may carry any number of bytes.
         let is_too_heavy = !line.is_empty() && carried + bytes > self.bounds.bytes;
         if line.len() >= self.bounds.waiting || is_too_heavy {
             return Err(QueueFull);
@@ -111,7 +112,7 @@ impl<K: Copy + PartialEq> Slots<K> {
         self.call();
     }
 
-    /// Calls whoever may go now, the first first.
+    /// Reserves slots for all waiters who may go now, in the order of the line.
     fn call(&self) {
         let mut wakers = Vec::new();
         self.line.borrow_mut().retain(|waiter| {
@@ -124,7 +125,7 @@ impl<K: Copy + PartialEq> Slots<K> {
             }
             !may_go
         });
-        // Who is woken may come back here.
+        // A woken task may call these slots again.
         for waker in wakers {
             waker.wake();
         }
@@ -140,7 +141,7 @@ impl<K: Copy + PartialEq> Drop for Slot<'_, K> {
 impl<K: Copy + PartialEq> Drop for QueueEntry<'_, K> {
     fn drop(&mut self) {
         if self.waiter.is_called.get() {
-            // It was called, and went away before it heard.
+            // The waiter gave up after its slot was reserved.
             self.slots.give_back(self.waiter.kind);
         } else {
             let mut line = self.slots.line.borrow_mut();

@@ -1,17 +1,17 @@
-//! How many tokens a text will cost a model, estimated: a tokenizer of every
-//! provider's would be larger than all else here, and would still be another's.
+//! Estimates how many tokens a text will cost a model. The tokenizers of all providers
+//! would be larger than the rest of this program, and still not cover every model.
 
 use crate::base::data_url::find_payload;
 
-/// Tokens of one picture or other file. Providers count by the picture's size,
-/// which is not to be had without decoding it: from under 100 to about 1,600.
-/// Its base64, read as text, would be hundreds of times as many.
+/// The tokens of one picture or other file. Providers count by the picture's size, from
+/// under 100 to about 1,600 tokens; the size is unknown without decoding. The base64,
+/// read as text, would count hundreds of times as much.
 pub const MEDIA_TOKENS: i64 = 1_000;
 
-/// Tokens of a tool's output, a text or JSON: as of a text, but that a string
-/// which is a `data:` URL counts as the media that it is, unless it is short.
+/// The tokens of a tool's output, a text or JSON. The output counts as text, except for
+/// strings that are `data:` URLs. Each of these counts as one file, unless it is short.
 pub fn estimate_output(output: &str) -> i64 {
-    // Between quotes: a string of JSON, or what stands between two of them.
+    // The parts between quotes are strings of JSON, or the text between two strings.
     let (urls, rest): (Vec<&str>, Vec<&str>) = output
         .split('"')
         .partition(|piece| find_payload(piece).is_some());
@@ -22,8 +22,8 @@ pub fn estimate_output(output: &str) -> i64 {
     media + estimate(&rest.join("\""))
 }
 
-/// Tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
-/// Scripts without spaces take about a token a character, counted apart.
+/// The tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
+/// Scripts without spaces take about one token per character, and are counted apart.
 pub fn estimate(text: &str) -> i64 {
     let mut dense = 0_i64;
     let mut units = 0_i64;
@@ -42,12 +42,12 @@ pub fn estimate(text: &str) -> i64 {
         }
         in_word = !is_space;
     }
-    // In tenths, so that the arithmetic is exact: units / 4 against words × 1.3.
+    // In twentieths, so that the arithmetic is exact: units / 4 against words × 1.3.
     let twentieths = (units * 5).max(words * 26);
     dense + (twentieths + 19) / 20
 }
 
-/// Han, kana and hangul: a character is about a token.
+/// Han, kana and hangul take about one token per character.
 fn is_dense(c: char) -> bool {
     matches!(c,
         '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{4DBF}' | '\u{4E00}'..='\u{9FFF}'

@@ -1,9 +1,9 @@
-//! What a client says of calls that were left to it: the output of a client tool,
-//! or whether a call may be made. It arrives in a part of the assistant's message
-//! (HTTP) or in a frame of its own (a socket); here both become the same.
+//! A client's answers to calls that were left to it: the output of a client tool, or
+//! whether a call may be made. An answer arrives in a part of the assistant message
+//! (HTTP) or in a frame of its own (a socket); this module parses both into
+//! [`CallAnswer`].
 //!
-//! Whether the call waits for such an answer is not known here: see
-//! [`super::plan`].
+//! This module doesn't know whether the call waits for the answer: see [`super::plan`].
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -12,7 +12,7 @@ use crate::base::ids::Id;
 use crate::base::json::list;
 use crate::log::message_text::MAX_PARTS;
 
-/// What the model reads when the user declined and said no more.
+/// What the model reads when the user declined a call without a reason.
 pub const DECLINED: &str = "The user declined this call.";
 
 /// What the model reads when a client reported an error without a text.
@@ -34,7 +34,7 @@ pub enum ClientOutcome {
 }
 
 impl ClientOutcome {
-    /// A value that was left out is `null`: JavaScript's `undefined` has no JSON.
+    /// An output that was left out is `null`: JavaScript's `undefined` has no JSON.
     pub fn output(value: Option<&RawValue>) -> Self {
         Self::Output(value.map_or_else(null, RawValue::to_owned))
     }
@@ -55,7 +55,7 @@ fn null() -> Box<RawValue> {
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalAnswer {
     pub tool_call_id: Id,
-    /// Which asking it answers, where the client says so: a socket's frame doesn't.
+    /// The approval request that is answered. HTTP names it; a socket's frame doesn't.
     pub approval_id: Option<String>,
     pub approved: bool,
     pub reason: Option<String>,
@@ -87,7 +87,7 @@ struct AnsweredPart<'a> {
     #[serde(borrow)]
     output: Option<&'a RawValue>,
     error_text: Option<String>,
-    /// More of the output is to come.
+    /// The tool will send more of its output.
     preliminary: Option<bool>,
     approval: Option<ApprovalState>,
 }
@@ -99,8 +99,8 @@ struct ApprovalState {
     reason: Option<String>,
 }
 
-/// The answers among a message's parts, in their order. A part that is none, or
-/// that makes no sense, says nothing: most parts of a history are not for us.
+/// The answers among a message's parts, in their order. Parts that are no valid answer
+/// are skipped: most parts of a history hold none.
 pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
     let mut json = serde_json::Deserializer::from_str(parts.get());
     let parts = list::<_, &RawValue, 0, MAX_PARTS>(&mut json).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! From what a model says and what becomes of its calls to a stream of chunks
-//! that the stock client takes: blocks of text and reasoning are opened before
-//! they are filled and closed before anything else begins, a call is announced
-//! before its outcome, and nothing follows the end.
+//! Turns what a model says, and the outcomes of its calls, into chunks in an order that
+//! the stock client accepts: a block of text or reasoning is opened before it is filled
+//! and closed before anything else begins, a call comes before its outcome, and nothing
+//! follows the end.
 //!
-//! It knows neither the log nor the model; it only holds the order.
+//! This module knows neither the log nor the model; it only keeps the order.
 
 use serde_json::value::RawValue;
 
@@ -11,7 +11,7 @@ use super::chunks::Chunk;
 use crate::base::json::{self, JsonObject};
 use crate::models::{AnswerPart, FinishReason};
 
-/// What a client and the model are told of arguments that are no JSON object.
+/// What the client and the model are told if the arguments are not a JSON object.
 pub const BAD_ARGUMENTS: &str = "The arguments are not a JSON object, so the tool was not called.";
 
 #[derive(Clone, Copy, PartialEq)]
@@ -28,25 +28,25 @@ enum StreamPosition {
     Ended,
 }
 
-/// Speaks one assistant message, or what is added to one.
+/// Writes the chunks of one assistant message, or of its continuation.
 pub struct ChunkWriter {
     place: StreamPosition,
-    /// The block that is being filled.
+    /// The open block.
     open: Option<(TextBlockKind, String)>,
-    /// Blocks so far: ids must not repeat within a message.
+    /// The number of blocks so far: block ids must not repeat within a message.
     blocks: usize,
-    /// The calls that the client knows of, by id.
+    /// The ids of the calls that the client knows.
     known: Vec<String>,
     /// The calls of this step whose arguments still stream, by the model's index.
     streaming: Vec<(usize, String)>,
-    /// Whether a call of this step has its outcome.
+    /// Whether a call of this step has an outcome.
     has_outcome: bool,
-    /// Whether this step holds nothing yet.
+    /// Whether this step is still empty.
     is_bare: bool,
 }
 
 impl ChunkWriter {
-    /// `earlier_calls`: those of the message that is continued, if one is.
+    /// `earlier_calls`: the calls of the message that is continued, if any.
     pub fn new(earlier_calls: Vec<String>) -> Self {
         Self {
             place: StreamPosition::BeforeStart,
@@ -59,7 +59,7 @@ impl ChunkWriter {
         }
     }
 
-    /// Begins: with the id that the message has in the log.
+    /// Begins the message with its id in the log.
     pub fn start(&mut self, message_id: &str, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
         if self.place != StreamPosition::BeforeStart {
             return Vec::new();
@@ -71,7 +71,7 @@ impl ChunkWriter {
         }]
     }
 
-    /// Begins a model call.
+    /// Begins a step: one model call.
     pub fn start_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.place == StreamPosition::InStep {
@@ -81,8 +81,8 @@ impl ChunkWriter {
         out
     }
 
-    /// What the model says. [`AnswerPart::Failed`] only closes what is open: what the
-    /// client hears of a failure is up to the turn, by [`ChunkWriter::fail`].
+    /// Writes what the model says. [`AnswerPart::Failed`] only closes the open block:
+    /// the turn reports the failure through [`ChunkWriter::fail`].
     pub fn say(&mut self, part: &AnswerPart) -> Vec<Chunk> {
         let mut out = Vec::new();
         match part {
@@ -104,7 +104,7 @@ impl ChunkWriter {
         out
     }
 
-    /// The user is asked whether the call may be made.
+    /// Asks the user to approve the call.
     pub fn ask_approval(&mut self, approval_id: &str, tool_call_id: &str) -> Vec<Chunk> {
         self.of_call(
             tool_call_id,
@@ -115,7 +115,7 @@ impl ChunkWriter {
         )
     }
 
-    /// What a tool gave back.
+    /// The output of a tool.
     pub fn output(&mut self, tool_call_id: &str, output: Box<RawValue>) -> Vec<Chunk> {
         self.outcome(
             tool_call_id,
@@ -136,7 +136,7 @@ impl ChunkWriter {
         )
     }
 
-    /// The user said no.
+    /// The user declined the call.
     pub fn output_denied(&mut self, tool_call_id: &str) -> Vec<Chunk> {
         self.outcome(
             tool_call_id,
@@ -156,7 +156,7 @@ impl ChunkWriter {
         out
     }
 
-    /// The end of a turn that went as it should.
+    /// Ends a turn that succeeded.
     pub fn finish(&mut self, reason: FinishReason, metadata: Option<Box<RawValue>>) -> Vec<Chunk> {
         let mut out = self.finish_step();
         self.end(
@@ -169,10 +169,10 @@ impl ChunkWriter {
         out
     }
 
-    /// The turn was cancelled. It ends inside a step that holds no finished call:
-    /// a client that resends by itself once all calls of the last step have their
-    /// outcome would start at once what was just stopped. It takes note of a step
-    /// with the first part in it alone, so one without a text is put there.
+    /// Ends a cancelled turn, inside a step that holds no finished call. Otherwise a
+    /// client that resends once all calls of the last step have their outcome would
+    /// restart the turn at once. The client notices a step only by its first part, so
+    /// an empty text is written into a step that has no part.
     pub fn abort(&mut self, reason: Option<&str>) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && !self.known.is_empty() {
@@ -193,7 +193,7 @@ impl ChunkWriter {
         out
     }
 
-    /// The turn failed; `error_text` is for a person to read.
+    /// Ends a failed turn; `error_text` is for people.
     pub fn fail(&mut self, error_text: &str) -> Vec<Chunk> {
         let mut out = Vec::new();
         self.close(&mut out);
@@ -218,7 +218,8 @@ impl ChunkWriter {
         )
     }
 
-    /// Whether there is a step to speak in; one begins if none was.
+    /// Makes sure that a step is open. `false`: the message has not begun, or has
+    /// ended.
     fn enter_step(&mut self, out: &mut Vec<Chunk>) -> bool {
         if self.place == StreamPosition::BetweenSteps {
             self.place = StreamPosition::InStep;
@@ -346,7 +347,8 @@ impl ChunkWriter {
         out
     }
 
-    /// What is said of a call that the client never heard of would break its stream.
+    /// Drops a chunk about a call that the client doesn't know: it would break the
+    /// stream.
     fn of_call(&mut self, tool_call_id: &str, chunk: Chunk) -> Vec<Chunk> {
         let mut out = Vec::new();
         if self.is_speaking() && self.known.iter().any(|id| id == tool_call_id) {
@@ -357,7 +359,7 @@ impl ChunkWriter {
     }
 }
 
-/// A call's arguments as the object that a tool takes, or `None`.
+/// A call's arguments as an object; `None`: they are not a JSON object.
 pub fn parse_arguments(text: &str) -> Option<JsonObject> {
     json::parse::<JsonObject>(text.as_bytes()).ok()
 }

@@ -1,22 +1,22 @@
-//! The chunks of a UI message stream, and how they travel as server-sent events.
-//! One chunk is one line of JSON: it is kept as that text, sent to whoever
-//! listens now, and replayed to who comes later.
+//! The chunks of a UI message stream, and how they travel as server-sent events. A
+//! chunk is one line of JSON: this text is kept, sent to current listeners and replayed
+//! to later ones.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::models::FinishReason;
 
-/// The headers of a stream, as the stock client and proxies on its way want them.
+/// The headers of a stream, as the stock client and proxies expect them.
 pub const HEADERS: [(&str, &str); 4] = [
     ("content-type", "text/event-stream"),
     ("cache-control", "no-cache"),
     ("x-vercel-ai-ui-message-stream", "v1"),
-    // nginx would hold the events back.
+    // Without this header nginx would buffer the events.
     ("x-accel-buffering", "no"),
 ];
 
-/// What ends a stream, after its last chunk.
+/// The end of a stream, after its last chunk.
 pub const SSE_DONE: &str = "data: [DONE]\n\n";
 
 #[derive(Clone, Debug, Serialize)]
@@ -66,7 +66,8 @@ pub enum Chunk {
         tool_name: String,
         input: Box<RawValue>,
     },
-    /// The model's arguments are no JSON object: `input` is the text that it sent.
+    /// The model's arguments are not a JSON object: `input` is the text that the model
+    /// sent.
     ToolInputError {
         tool_call_id: String,
         tool_name: String,
@@ -108,19 +109,19 @@ pub enum Chunk {
 }
 
 impl Chunk {
-    /// One line of JSON. Output and input that are kept as the text that was sent
-    /// may be spread over lines, which would end an event in its middle.
+    /// The chunk as one line of JSON. Input and output are kept as they were sent and
+    /// may have line breaks, which would split an event.
     pub fn json(&self) -> String {
         let json = serde_json::to_string(self).unwrap_or_else(|_| UNSAYABLE.to_owned());
         if json.contains(['\n', '\r']) {
-            // Inside strings they are escaped: what is left stands between tokens.
+            // Inside strings line breaks are escaped, so these stand between tokens.
             return json.replace(['\n', '\r'], " ");
         }
         json
     }
 }
 
-/// No chunk is without its JSON; should one be, the client hears of it.
+/// Every chunk can be serialized; if one could not, the client would get this error.
 const UNSAYABLE: &str = r#"{"type":"error","errorText":"This part of the answer could not be sent. It is in the history."}"#;
 
 /// A chunk as a server-sent event.

@@ -1,5 +1,5 @@
-//! Tools that a client brings along and runs itself: `tools` of a body over HTTP,
-//! `clientTools` of a socket's. The model sees them beside the agent's own.
+//! Tools that a client brings and runs itself: `tools` of an HTTP body, `clientTools`
+//! of a socket's. The model gets them beside the agent's own.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -8,16 +8,16 @@ use crate::base::error::{Error, Result};
 use crate::base::json::JsonObject;
 use crate::models::ToolDefinition;
 
-/// Every one of them goes with every model call.
+/// The most client tools: each model call sends all of them.
 pub const MAX_CLIENT_TOOLS: usize = 128;
 
-/// What providers take as a tool's name.
+/// The longest tool name that providers take.
 const MAX_NAME_CHARS: usize = 64;
 
-/// All descriptions and schemas together: 128 tools of 2 KiB.
+/// The most bytes of all descriptions and schemas together: 128 tools of 2 KiB.
 const MAX_TOOLS_BYTES: usize = 256 << 10;
 
-/// A tool without a schema takes no arguments that anyone knows of.
+/// The schema of a tool that has none: it takes any object.
 const ANY_OBJECT: &str = r#"{"type":"object"}"#;
 
 #[derive(Deserialize)]
@@ -26,12 +26,12 @@ struct ClientToolInput {
     name: Option<String>,
     description: Option<String>,
     parameters: Option<JsonObject>,
-    /// What the AI SDK calls `parameters`.
+    /// The AI SDK calls this `parameters`.
     input_schema: Option<JsonObject>,
 }
 
-/// The tools of `field`: an array, or an object by their names. Of two with one
-/// name the later one holds, as in the stock server.
+/// The tools of `field`: an array, or an object with a tool per name. Of two tools with
+/// the same name the later one counts, as in the stock server.
 pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefinition>> {
     let must = |what: &str| Error::invalid(field, format!("`{field}` must be {what}."));
     let bytes = tools.get().len();
@@ -87,7 +87,7 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
     })
 }
 
-/// A tool's name must be one that every provider takes.
+/// Refuses a tool name that some provider doesn't take.
 pub fn check_name(field: &str, name: &str) -> Result<()> {
     if is_name(name) {
         return Ok(());
@@ -105,7 +105,7 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-'))
 }
 
-/// An object's fields in their order.
+/// An object's fields in the order in which they were sent.
 struct NamedTools<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for NamedTools<'a> {

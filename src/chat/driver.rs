@@ -1,6 +1,6 @@
-//! Driving a turn: what the machine decides is done here. A thin loop around the
-//! model, the tools and the log; between any two of its awaits the object may die,
-//! and what is stored then is enough to go on.
+//! Drives a turn: carries out what [`Turn::next`] decides, in a thin loop around the
+//! model, the tools and the log. The object may die between any two awaits of the loop;
+//! what is stored then is enough to continue the turn.
 
 use crate::chat::turn_context::TurnContext;
 use std::cell::RefCell;
@@ -37,21 +37,23 @@ use crate::models::{AnswerPart, FinishReason, ModelRequest, TokenUsage};
 use crate::store::calibration;
 use crate::store::config::{Config, load_config};
 
-/// Events that a turn's context is built from, at most.
+/// At most this many events make up the context of a turn.
 const CONTEXT_EVENTS: usize = 1_000;
 
-/// Bytes of one answer of a model's: an event's, less what else an event holds.
+/// The most bytes of one answer of the model: what an event may hold, less its other
+/// fields.
 const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
 
-/// Bytes of what a model is sent: twice that is two thirds of what all turns may hold.
+/// The most bytes that a model is sent. Twice this is two thirds of what all turns may
+/// hold.
 const MAX_SENT_BYTES: usize = 8 << 20;
 
-/// How often, and how long each time, a turn waits for room for what it sends to
-/// its model: half a minute in all.
+/// A turn waits this many times, `WAIT_MS` each, for memory for what it sends to its
+/// model: half a minute in all.
 const MAX_WAITS: usize = 30;
 const WAIT_MS: i64 = 1_000;
 
-/// Why a turn ended before its end.
+/// Why a turn ended early.
 enum Broken {
     Cancelled,
     Failed(Error),
@@ -71,7 +73,7 @@ struct TurnDriver<'a> {
     writer: RefCell<ChunkWriter>,
 }
 
-/// Runs a turn that has just begun.
+/// Runs a new turn.
 pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
     let (writer, begun) = retell(&turn);
     let drive = TurnDriver {
@@ -85,7 +87,7 @@ pub async fn run(context: TurnContext<'_>, running: &RunningTurn, turn: Turn) {
     drive.finish(outcome).await;
 }
 
-/// Goes on with a turn that was taken up, or closes it.
+/// Continues a turn that was cut off, or closes it after too many recoveries.
 pub async fn go_on(context: TurnContext<'_>, taken: RecoveredTurn) {
     let RecoveredTurn {
         running,
@@ -127,7 +129,7 @@ impl TurnDriver<'_> {
         load_config(self.context.memory.db)
     }
 
-    /// Asks the model and hears its answer out.
+    /// Asks the model and reads its answer to the end.
     async fn ask(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
@@ -214,7 +216,7 @@ impl TurnDriver<'_> {
         let kept_bytes = state_bytes(turn) + turn_tools.bytes();
         self.running.keeps(kept_bytes);
         let mut stream = {
-            // Let go as soon as the model answers.
+            // The context and its reservation are dropped as soon as the model answers.
             let (context, _held) = self.build_context(turn, &instructions, leaf_seq).await?;
             let request = ModelRequest {
                 system: &context.system_instructions,
@@ -234,7 +236,7 @@ impl TurnDriver<'_> {
             heard.take(part);
             self.running.keeps(kept_bytes + heard.bytes());
             if self.running.is_over_limit() || heard.bytes() > MAX_SAID_BYTES {
-                // What is kept of it has to fit an event.
+                // The text that is kept has to fit into an event.
                 let end = heard.text.floor_char_boundary(MAX_SAID_BYTES);
                 heard.text.truncate(end);
                 return Err(Error::new(
@@ -246,8 +248,8 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
-    /// What the model is sent, and room for it. Where there is none it is let go
-    /// and built anew when others may have been answered.
+    /// Builds what the model is sent and reserves memory for it. If the memory is not
+    /// free, drops the context, waits, and builds the context anew.
     async fn build_context(
         &self,
         turn: &Turn,
@@ -269,7 +271,7 @@ impl TurnDriver<'_> {
                 let what = "What the model would be sent";
                 return Err(Error::payload_too_large(what, MAX_SENT_BYTES, bytes));
             }
-            // Itself, and once more as the provider takes it.
+            // Twice: for the context, and for its copy in the provider's format.
             match Reservation::take(&TURNS, 2 * bytes, "The turns that run") {
                 Ok(held) => return Ok((context, held)),
                 Err(error) if tries == MAX_WAITS => return Err(error),
@@ -280,11 +282,12 @@ impl TurnDriver<'_> {
         }
     }
 
-    /// Makes calls side by side. Each result is stored before the next step.
+    /// Runs calls side by side. Stores their results before the next step.
     async fn run_tools(&self, calls: &[usize]) -> Result<(), Broken> {
         let config = self.config()?;
         self.turn.borrow_mut().start_calls(calls);
-        // Before any is made: what may have taken effect is never made again.
+        // Stored before any call is made, so that no call that may have taken effect is
+        // made again.
         self.save()?;
         let turn = self.turn.borrow().clone();
         let turn_tools = self.turn_tools(&config, &turn)?;
@@ -303,8 +306,8 @@ impl TurnDriver<'_> {
             let call = newest.get(*index);
             call.is_some_and(|call| is_ours(call.name.as_str()))
         };
-        // The memory's own are made one after the other, since two of them may
-        // change the same text elsewhere.
+        // The memory's own tools run one after the other, since two of them may change
+        // the same text elsewhere.
         let (memorys, others): (Vec<usize>, Vec<usize>) = calls.iter().partition(|i| is_memorys(i));
         let memorys = pin!(stream::iter(memorys).filter_map(make));
         let others: FuturesUnordered<_> = others.into_iter().map(make).collect();
@@ -352,7 +355,7 @@ impl TurnDriver<'_> {
         save_turn(self.context.memory.db, &self.turn.borrow())
     }
 
-    /// Tells whoever listens.
+    /// Sends chunks to all listeners.
     fn tell(&self, chunks: Vec<Chunk>) {
         for chunk in chunks {
             let json: Rc<str> = chunk.json().into();
@@ -373,7 +376,7 @@ impl TurnDriver<'_> {
         );
     }
 
-    /// Writes what the turn said, then says that it is over.
+    /// Writes the turn's answer into the log, then reports the end of the turn.
     async fn finish(self, outcome: Result<TurnEnding, Broken>) {
         match outcome {
             Ok(_) => {}
@@ -439,7 +442,7 @@ struct PartialAnswer {
     reasoning: String,
     calls: Vec<AskedCall>,
     usage: TokenUsage,
-    /// Tokens that it was sent, by our own count.
+    /// Tokens of the model's input, by our own estimate.
     estimated: i64,
     finish_reason: FinishReason,
 }

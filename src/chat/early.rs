@@ -1,7 +1,7 @@
-//! Answers to calls that came while the turn that asked still ran. Each is stored
-//! before the socket that sent it is told anything more, and taken in the
-//! transaction that writes it into the log, once the turn is over: an object that
-//! dies in between loses none and takes none twice.
+//! Answers to calls that came while the turn that asked was still running. Each answer
+//! is stored before its socket is sent anything more. Once the turn is over, one
+//! transaction deletes the answer and writes it into the log. So an object that dies in
+//! between loses no answer and takes none twice.
 
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{load, load_values};
@@ -13,18 +13,18 @@ use crate::log::slices::cut;
 use super::running_turns::ClientReply;
 use super::turn::MAX_CALLS;
 
-/// Sessions whose answers wait for no turn that one look finds.
+/// The most sessions with left-over answers that one query finds.
 const MAX_FOUND: i64 = 4;
 
 /// An answer that waits to be taken.
 pub struct EarlyAnswer {
     pub number: i64,
-    /// `None`: it can't be read.
+    /// `None`: the stored answer can't be read.
     pub reply: Option<ClientReply>,
 }
 
-/// Keeps an answer for the turn's end. The first to a call counts: a client that
-/// has lost its socket sends it again.
+/// Stores an answer until the turn ends. Only the first answer to a call counts, since
+/// a client that lost its socket sends it again.
 pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
     let text = serde_json::to_string(reply).map_err(|error| Error::storage(error.to_string()))?;
     let call_id = reply.answer.tool_call_id();
@@ -77,7 +77,7 @@ pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<(
     })
 }
 
-/// The answer that came first of those that wait.
+/// The oldest stored answer of the session.
 pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAnswer>> {
     let parts: Vec<(i64, String)> = load(
         db,
@@ -100,14 +100,14 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAns
     }))
 }
 
-/// Part of the transaction that takes the answer.
+/// Deletes an answer. Part of the transaction that takes it.
 pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
     let sql = "DELETE FROM cf_agents_early_answers WHERE session_id = ?1 AND number = ?2";
     db.run(sql, &[session_id.as_str().into(), number.into()])
 }
 
-/// Sessions whose answers were left over when the object died after their turn's
-/// end, at most a few.
+/// The sessions whose answers were left over because the object died after their turn
+/// ended, at most `MAX_FOUND`.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
     let ids: Vec<String> = load_values(
         db,

@@ -9,9 +9,8 @@ use crate::memory::Memory;
 use crate::models::TokenUsage;
 use crate::store::usage::{UsageIncrease, count_usage};
 
-/// The assistant's events, the usage and the end of the turn, in one
-/// transaction. Where the log has no place for the answer any more, the turn
-/// ends all the same.
+/// Writes the assistant's events, the usage and the end of the turn in one transaction.
+/// If the log has no place for the answer any more, the turn ends without it.
 pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
     let events = turn.events()?;
     let outcome = atomically(memory.db, || {
@@ -42,7 +41,8 @@ pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()>
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
             delete_turn(memory.db, &turn.session_id)?;
-            // Who stopped it knows, and what it cost is lost with what it answered.
+            // Whoever cancelled the turn knows why it ended. Its usage is lost along
+            // with its answer.
             if is_cancelled {
                 return Ok(());
             }

@@ -1,35 +1,36 @@
-//! The chat's protocol, as far as it needs no storage and no waiting: what a
-//! client asks for, what may become of it in the log, what it is told back.
+//! The chat protocol: what clients request, what of a request goes into the log, and
+//! what clients are sent.
 //!
 //! The clients are the AI SDK's `Chat` over HTTP and the `agents` package's
-//! `AgentClient` and `useAgentChat` over a WebSocket, in the versions that
-//! package.json pins. What they do rules the code here:
+//! `AgentClient` and `useAgentChat` over a WebSocket, in the versions that package.json
+//! pins. Their behaviour shapes the code here:
 //!
-//! - A stream is one assistant message: `start` with its id, steps, `finish`.
-//!   The client throws at a chunk type, a field's type or a `finishReason` that
-//!   it does not know, at a delta or an end without its start, and at a tool's
-//!   outcome without its call ([`chunks`], [`chunk_writer`]).
-//! - A client with automatic resending looks at the calls after the last
-//!   `step-start`: are all answered, it sends again, also after an `abort`. So
-//!   each model call is a step, and a cut leaves an open step behind.
-//! - After a client tool's answer or an approval, HTTP sends the whole history
-//!   again, the answer inside the assistant's message, and appends what it hears
-//!   to that message: `start` carries that message's id again. A socket sends a
-//!   small frame of its own and then asks to resume ([`frames`]); there `start`
-//!   carries no id, since the id would make it drop the parts that it has.
-//! - Resuming over HTTP starts an empty message at `start`, so a continued
-//!   message is told from its beginning ([`recount`]).
-//! - A socket that asks whether a turn runs is told `resuming`, and hears the
-//!   chunks so far, marked as a replay, only once it has acknowledged. Until then
-//!   live chunks are withheld from it: in another order they would be refused. So
-//!   it is with the socket that answered a call: it is told `resuming` as soon as
-//!   the turn goes on, and asks by itself too; it acknowledges but one of the two.
-//! - A turn on a socket ends with `done`; the history that is sent for others to
-//!   see what the log made of it comes after. Before it, an onlooker would put
-//!   what it heard over what is stored. Who asked has no need of it, but where the
-//!   turn was a continuation: that client shows two messages until it is told.
-//! - Regenerating cuts the answer off the client's own list first: over HTTP
-//!   `messageId` names it if the caller did; a socket sends the list alone.
+//! - A stream is one assistant message: `start` with its id, steps, `finish`. The
+//!   client throws at an unknown chunk type, field type or `finishReason`, at a delta
+//!   or an end without its start, and at a tool's outcome without its call ([`chunks`],
+//!   [`chunk_writer`]).
+//! - A client with automatic resending looks at the calls after the last `step-start`:
+//!   once all of them are answered, it sends again, even after an `abort`. So each
+//!   model call is a step, and a cancelled turn ends in an open step.
+//! - After a client tool's answer or an approval, HTTP sends the whole history again,
+//!   with the answer inside the assistant message, and appends what it receives to that
+//!   message: `start` carries the message's id again. A socket sends a small frame of
+//!   its own and then asks to resume ([`frames`]). On a socket `start` carries no id,
+//!   since the id would make the client drop the parts it has.
+//! - A client that resumes over HTTP starts an empty message at `start`, so a continued
+//!   message is sent from its beginning ([`recount`]).
+//! - A socket that asks whether a turn runs is sent `resuming`. It gets the chunks so
+//!   far, marked as a replay, only after it acknowledges. Until then live chunks are
+//!   withheld, since the client refuses chunks in another order. The same holds for the
+//!   socket that answered a call: it is sent `resuming` as soon as the turn continues,
+//!   and also asks by itself; it acknowledges only one of the two.
+//! - A turn on a socket ends with `done`. The history, which shows others what the log
+//!   made of the turn, is sent after `done`: if it came before, an onlooker would
+//!   overwrite the stored message with the chunks it received. The client that asked
+//!   needs no history, unless the turn was a continuation: that client shows two
+//!   messages until it gets the history.
+//! - To regenerate, a client first cuts the answer off its own list: over HTTP
+//!   `messageId` names the answer if the caller gave it; a socket sends only the list.
 //! - Editing a message sends it again under its old id, as the last of the list.
 
 pub mod accept;

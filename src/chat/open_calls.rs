@@ -1,10 +1,10 @@
-//! The calls of a stored message: which wait for the client or the user, which
-//! have their results, and what was asked with each.
+//! The calls of a stored message: which of them wait for the client or the user, which
+//! have results, and their arguments.
 //!
-//! The rule it protects: a call waits only where a turn of this very session left
-//! it open. What a file or a fork brought says that calls wait, too, and is data:
-//! else whoever writes a file would write what tools are called with, and a call
-//! that was approved once would be made in the session and in its fork.
+//! The rule: a call waits only if a turn of this very session left it open. A file or a
+//! fork may also mark calls as waiting, but these marks are only data. Otherwise the
+//! author of a file could choose what tools are called with, and a call that was
+//! approved once would be made both in the session and in its fork.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ use crate::log::row::get_event_text;
 use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::run::RunEvent;
 
-/// Those of a message's events that turns of this session wrote: `copied_seq` is
-/// that of the newest event that came with a file or a fork.
+/// The events of a message that turns of this session wrote. `copied_seq` is that of
+/// the newest event that came with a file or a fork.
 pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl Iterator<Item = &RunEvent> {
     rows.iter()
         .filter(move |row| row.seq > copied_seq && row.is_run_member)
@@ -51,14 +51,14 @@ pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
     Ok(open)
 }
 
-/// The calls that have their results, in events of this session's own.
+/// The calls that have results in events that this session wrote.
 pub fn answered_calls(rows: &[RunEvent], copied_seq: i64) -> HashSet<&str> {
     own_rows(rows, copied_seq)
         .filter_map(|row| row.answered.as_deref())
         .collect()
 }
 
-/// The call that waits for the client's output under this id.
+/// The call with this id that waits for the client's output.
 pub fn find_client_call(
     db: &dyn Database,
     session_id: &Id,
@@ -74,8 +74,8 @@ pub fn find_client_call(
     Err(missing())
 }
 
-/// A call of this event, which notes it. Never another event's of the same id:
-/// somebody may have put one beside it. Only this event is read.
+/// The call with this id in this event, whose note names it. Only this event is read,
+/// since another event may hold a call of the same id.
 pub fn call_of(
     db: &dyn Database,
     session_id: &Id,

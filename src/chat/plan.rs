@@ -1,10 +1,9 @@
-//! What becomes of a chat request in the log. Nobody forges what the agent said:
-//! of all that a client sends, the log takes new messages of the user, and
-//! answers to calls that it knows to be waiting for the client, inside the
-//! message that asked. Everything else is the client's copy of what is stored,
-//! or is nothing.
+//! Decides what a chat request changes in the log. No client can forge what the agent
+//! said: from a client the log takes only new user messages, and answers to calls that
+//! wait for the client, inside the message that asked. Everything else in a request is
+//! the client's copy of what is stored, or is ignored.
 //!
-//! Pure: the log's side of the story comes in as [`NamedMessage`].
+//! This module reads no storage: the log's state comes in as [`NamedMessage`].
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,13 +13,13 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::MAX_EVENTS;
 
-/// A message of the log that the request names, or the newest of its path.
+/// A stored message that the request names, or the newest of the current path.
 #[derive(Clone, Debug)]
 pub struct NamedMessage {
     pub id: String,
     pub is_users: bool,
-    /// Its calls that wait for the client. A call of a tool that runs elsewhere is
-    /// never among them, else a client could say what that tool gave back.
+    /// Calls that wait for the client. A tool that the server runs never waits for an
+    /// output here: otherwise a client could forge that output.
     pub open: Vec<OpenCall>,
 }
 
@@ -34,41 +33,41 @@ pub struct OpenCall {
 pub enum AwaitedAnswer {
     /// The client runs the tool.
     Output,
-    /// The user is asked whether it may run.
+    /// The user is asked whether the tool may run.
     Approval { approval_id: String },
 }
 
 /// Where the turn stands in the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub enum TurnPosition {
-    /// After the newest event of the path that the session follows.
+    /// After the newest event of the session's current path.
     AtLeaf,
-    /// After this message, whatever else follows it.
+    /// After this message, even if other messages follow it already.
     After(String),
-    /// Beside this answer: after what it follows.
+    /// As an alternative to this answer: after the event that the answer follows.
     Beside(String),
-    /// Beside the newest answer of the path.
+    /// As an alternative to the newest answer of the path.
     BesideNewest,
-    /// Further in this assistant's message, which asked the client.
+    /// A continuation of this assistant message, whose calls the client answered.
     Within(String),
 }
 
 #[derive(Debug)]
 pub struct Accepted<'a> {
     pub place: TurnPosition,
-    /// To be appended, in this order, before the model is called.
+    /// The messages to append, in this order, before the model is called.
     pub new_user_messages: Vec<&'a ClientMessage>,
-    /// A stored message of the user's that was sent again under its id to be
-    /// changed. It may be unchanged.
+    /// A stored user message that was sent again under its id to be edited. Its text
+    /// may be unchanged.
     pub edited: Option<&'a ClientMessage>,
     pub answers: Vec<Answered<ClientAnswer>>,
     pub approvals: Vec<Answered<ApprovalAnswer>>,
-    /// Calls of the messages that were answered that still wait for the client:
-    /// while there are any, the model can't go on.
+    /// Calls of the answered messages that still wait for the client. While there are
+    /// any, the model can't continue.
     pub still_open: Vec<String>,
 }
 
-/// An answer and the message that asked for it.
+/// An answer, and the message whose call it answers.
 #[derive(Debug)]
 pub struct Answered<T> {
     pub message_id: String,
@@ -76,7 +75,8 @@ pub struct Answered<T> {
 }
 
 impl Accepted<'_> {
-    /// Nothing for the log: the model is asked to go on from where things stand.
+    /// Whether the request changes nothing in the log and only asks the model to
+    /// continue.
     pub fn is_continuation(&self) -> bool {
         self.new_user_messages.is_empty()
             && self.edited.is_none()
@@ -94,7 +94,7 @@ impl Accepted<'_> {
     }
 }
 
-/// What the log has, by id: a history of thousands is looked up message by message.
+/// The stored messages by id, since a request may name thousands.
 struct Log<'s> {
     by_id: HashMap<&'s str, &'s NamedMessage>,
     newest: Option<&'s NamedMessage>,
@@ -116,13 +116,12 @@ impl<'s> Log<'s> {
     }
 }
 
-/// `stored`: those of the request's messages that the log has, and the newest
-/// message of the path that the session follows, in any order but that newest
-/// one last.
+/// `stored`: the messages of the request that the log has, and the newest message of
+/// the session's current path. Their order is free, but the newest one is last.
 pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Accepted<'a>> {
     let log = Log::new(stored);
-    // What stands before a stored message was the client's past already: a
-    // message of it that is gone from the log was deleted there.
+    // The messages before a stored one are the client's past. If the log lacks one of
+    // them, it was deleted there.
     let past = request
         .messages
         .iter()
@@ -162,7 +161,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Acc
     Ok(accepted)
 }
 
-/// The user's messages among those that the log doesn't have, each id once.
+/// The user messages that the log doesn't have, each id once.
 fn new_messages(messages: &[ClientMessage]) -> Result<Vec<&ClientMessage>> {
     let mut ids = HashSet::new();
     let new: Vec<&ClientMessage> = messages
@@ -186,7 +185,7 @@ fn regenerated(
     has_new: bool,
 ) -> Result<TurnPosition> {
     match (log.find(message_id).or(newest_stored), newest_stored) {
-        // What is to be answered was never stored: a send that failed.
+        // The message to answer was never stored, because its send failed.
         (_, Some(stored)) if has_new => Ok(TurnPosition::After(stored.id.clone())),
         (_, None) if has_new => Ok(TurnPosition::AtLeaf),
         (Some(stored), _) if stored.is_users => Ok(TurnPosition::After(stored.id.clone())),
@@ -206,8 +205,8 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
     let mut answered: Vec<&NamedMessage> = Vec::new();
     let mut given: HashSet<String> = HashSet::new();
     for message in &request.messages {
-        // On a socket a continued message bears an id of the client's own until
-        // the history is sent again: then the calls tell which it is.
+        // On a socket a continued message has an id of the client's own until the
+        // history is sent again. Until then the call ids tell which message it is.
         let asking = log.find(message.id.as_ref()).or(log.newest);
         let Some(asking) = asking.filter(|stored| !stored.open.is_empty()) else {
             continue;
@@ -235,13 +234,13 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
         .map(|open| open.tool_call_id.clone())
         .filter(|id| !given.contains(id))
         .collect();
-    // With words of the user's beside the answers, those go on after the message.
+    // If the request also has new user messages, the turn follows those instead.
     if let (Some(asking), true) = (answered.last(), accepted.new_user_messages.is_empty()) {
         accepted.place = TurnPosition::Within(asking.id.clone());
     }
 }
 
-/// The newest message that waits for this answer, of this kind.
+/// The newest message with a call that waits for this kind of answer.
 pub fn find_asking<'s>(
     stored: &'s [NamedMessage],
     answer: &CallAnswer,

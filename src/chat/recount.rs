@@ -1,6 +1,6 @@
-//! A stored assistant message told as chunks, as if it were being said. A client
-//! that resumes over HTTP begins an empty message at `start`: where the running
-//! turn continues a message, this is what it has to hear first.
+//! Turns a stored assistant message into chunks, as if the model were saying it now. A
+//! client that resumes over HTTP begins an empty message at `start`. If the running
+//! turn continues a message, that client needs these chunks first.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -37,8 +37,8 @@ struct RecountedApproval {
     id: String,
 }
 
-/// The chunks between `start` and the turn's own first step, and the ids of the
-/// calls among them. Parts of other kinds are left out: the history has them.
+/// The chunks between `start` and the turn's own first step, and the ids of their
+/// calls. Parts of other kinds are left out: the history has them.
 pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     let message: RecountedMessage<'_> =
         serde_json::from_str(message_json).unwrap_or(RecountedMessage { parts: Vec::new() });
@@ -46,7 +46,7 @@ pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     let mut calls = Vec::new();
     for (index, part) in message.parts.into_iter().enumerate() {
         if let Ok(part) = serde_json::from_str::<RecountedPart<'_>>(part.get()) {
-            // Unlike any id that the turn itself gives its blocks.
+            // The turn's own block ids never have this prefix.
             add(part, format!("e{index}"), &mut chunks, &mut calls);
         }
     }
@@ -104,7 +104,7 @@ fn add(part: RecountedPart<'_>, id: String, chunks: &mut Vec<Chunk>, calls: &mut
                     error_text: part.error_text.unwrap_or_default(),
                 }),
                 (Some("output-denied"), _) => Some(Chunk::ToolOutputDenied { tool_call_id: call }),
-                // Answered or not: what came of it is in the turn that runs.
+                // Whether answered or not: the running turn has the outcome.
                 (Some("approval-requested" | "approval-responded"), Some(approval)) => {
                     Some(Chunk::ToolApprovalRequest {
                         approval_id: approval.id,

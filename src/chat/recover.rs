@@ -1,5 +1,5 @@
-//! Taking up turns that the object's death cut off: each is counted before it is
-//! tried, and one that can't be gone on with is closed.
+//! Recovers turns that were cut off when the object died. Each recovery is counted
+//! before it is tried. A turn that can't be continued is closed.
 
 use std::rc::Rc;
 
@@ -17,16 +17,16 @@ use crate::chat::turn_context::TurnContext;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
 
-/// Times that a turn is taken up again before it is closed with an error.
+/// How often a turn is recovered before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;
 
-/// Takes up a turn that was cut off; gives its running end, to be driven by
-/// [`go_on`] once it is durable that it was counted. `None`: there is no such turn.
+/// Recovers a turn that was cut off. [`go_on`] drives the result, once the count of the
+/// recovery is durable. `None`: there is no such turn.
 pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<RecoveredTurn>> {
     if context.turns.find(session_id).is_some() {
         return Ok(None);
     }
-    // Before it is counted: to wait for room is no recovery.
+    // Reserved before the recovery is counted: waiting for memory is no recovery.
     let held = context.turns.reserve(0)?;
     let Some(recoveries) = count_recovery(context.memory.db, session_id)? else {
         return Ok(None);
@@ -56,8 +56,8 @@ pub fn take_up(context: TurnContext<'_>, session_id: &Id) -> Result<Option<Recov
     }))
 }
 
-/// Ends a turn that another build of this Worker began in a form unknown to this
-/// one: its session must not wait for it for ever.
+/// Ends a turn that another build of this Worker stored in a form that this build can't
+/// read. Otherwise its session would wait for the turn for ever.
 fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
     let (db, host) = (context.memory.db, context.memory.host);
     atomically(db, || {
@@ -70,7 +70,7 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Stops a turn that was cut off and is not taken up; `false`: there is none.
+/// Stops a turn that was cut off and is not recovered yet; `false`: there is none.
 pub fn stop_cut_off(context: TurnContext<'_>, session_id: &Id) -> Result<bool> {
     if context.turns.find(session_id).is_some() {
         return Ok(false);

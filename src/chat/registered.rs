@@ -1,5 +1,5 @@
-//! Tools that the operator registered: a service binding or an address that is
-//! asked with a POST, and whose answer, whatever it is, the model reads.
+//! Tools that the operator registered: a service binding or a URL. A tool is called
+//! with a POST, and the model reads its answer, whatever that is.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -18,11 +18,11 @@ use crate::base::outbound::{
 use crate::base::settings::Setting;
 use crate::models::ToolDefinition;
 
-/// Tools of one agent: every one goes with every model call.
+/// The most tools per agent: each model call sends all of them.
 pub const MAX_TOOLS: i64 = 128;
 
-/// What a tool may answer, and how long it may say nothing. One that trickles, or
-/// waits until it may leave, keeps its session waiting no longer than 5 minutes.
+/// The limits of a tool's answer and of its silence. A call waits to be sent for 5
+/// minutes at most, and its answer takes 5 minutes at most.
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 30_000,
@@ -30,17 +30,18 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: 256 << 10,
 };
 
-/// Names a call of a tool: no other call has the same. We send each but once; a
-/// gateway between us and the tool may not.
+/// A header with an id that is unique per call of a tool. We send each call only once,
+/// but a gateway between us and the tool may repeat it.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
 
-/// Bytes of the hash that tells one tool's place from another's.
+/// Bytes of the hash that tells one tool's address from another's.
 const FINGERPRINT_BYTES: usize = 16;
 
-/// The setting that lists the origins that `url` tools may have, by commas or spaces.
+/// The setting that lists the allowed origins of `url` tools, separated by commas or
+/// spaces.
 pub const ORIGINS_SETTING: &str = Setting::ToolOrigins.name();
 
-/// Where a tool is.
+/// The address of a tool.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ToolAddress {
     Service(String),
@@ -54,14 +55,14 @@ pub struct RegisteredTool {
     pub needs_approval: bool,
 }
 
-/// As `listTools` shows it.
+/// A registered tool, as `listTools` returns it.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ShownTool {
     pub name: String,
     pub description: String,
-    /// JSON Schema.
+    /// The tool's arguments, as a JSON Schema.
     #[cfg_attr(test, schemars(with = "JsonObject"))]
     pub parameters: Box<RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +88,8 @@ impl RegisteredTool {
         }
     }
 
-    /// Tells where it is from any other place, and shows nobody where.
+    /// A hash of the tool's address, which tells it from other addresses but doesn't
+    /// reveal it.
     pub fn fingerprint(&self) -> String {
         let (kind, place) = match &self.at {
             ToolAddress::Service(binding) => ("service", binding),
@@ -98,7 +100,7 @@ impl RegisteredTool {
         digits.map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Calls it. What goes wrong is told to the model. `key` is this call's alone.
+    /// Calls the tool. The model reads any failure. `key` is unique to this call.
     pub async fn call(
         &self,
         outbound: &dyn Outbound,
@@ -121,7 +123,7 @@ impl RegisteredTool {
                 binding: binding.clone(),
                 path: String::new(),
             },
-            // The list may have become shorter since it was defined.
+            // The list of origins may have become shorter since the tool was defined.
             ToolAddress::Url(url) => match check_url(outbound, url) {
                 Ok(()) => Endpoint::Url(url.clone()),
                 Err(error) => return CallState::failed(error.message),
@@ -171,7 +173,7 @@ fn read_answer(name: &str, status: u16, content_type: &str, bytes: Vec<u8>) -> C
     }
     let is_json = content_type == "application/json" || content_type.ends_with("+json");
     if is_json && serde_json::from_str::<&RawValue>(&text).is_ok() {
-        // A string's JSON is that string.
+        // A JSON string is read as its text.
         return match serde_json::from_str::<String>(&text) {
             Ok(output) => done(output, false),
             Err(_) => done(text, true),
@@ -184,7 +186,7 @@ fn done(output: String, is_json: bool) -> CallState {
     CallState::Done { output, is_json }
 }
 
-/// Whether this Worker's operator lets tools be at this address.
+/// Whether the operator of this Worker allows tools at this URL.
 pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
     let refused = |message: String| Error::new(Code::Forbidden, message).with("field", "url");
     let Some(origin) = origin_of(url) else {
@@ -208,8 +210,8 @@ pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
     )))
 }
 
-/// `https://host:port` in lower case, the default port left out. `None`: no
-/// address that a tool may have.
+/// `https://host:port` in lower case, without the default port. `None`: no tool may
+/// have this URL.
 fn origin_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
@@ -270,7 +272,7 @@ pub fn load_tools(db: &dyn Database) -> Result<Vec<RegisteredTool>> {
     load(db, &sql, &[])
 }
 
-/// Defines a tool, or defines it anew.
+/// Defines a tool, or replaces its definition.
 pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) -> Result<()> {
     let (service, url) = match &tool.at {
         ToolAddress::Service(binding) => (Some(binding.as_str()), None),

@@ -1,9 +1,8 @@
-//! A chat's body: what a client asks for, over HTTP or in a socket's frame.
+//! The body of a chat request, over HTTP or in a socket's frame.
 //!
-//! The stock clients send their whole history each time and whatever else the
-//! page puts beside it, so a field that isn't known is let pass, unless it is a
-//! misspelt one of ours. What of the messages goes into the log is decided in
-//! [`super::plan`].
+//! The stock clients send their whole history each time, and any other fields that the
+//! page adds. So unknown fields are ignored, unless they look like a misspelt field of
+//! ours. [`super::plan`] decides which messages go into the log.
 
 use std::fmt;
 
@@ -20,15 +19,15 @@ use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
 
-/// The longest body: the largest message there may be, and room for the history
-/// that a client sends along.
+/// The longest body: the largest possible message, and the history that a client sends
+/// along.
 pub const MAX_CHAT_BODY_BYTES: usize = MAX_EVENT_BYTES + (1 << 20);
 
-/// Messages in one body: a client sends all that it shows.
+/// The most messages in one body: a client sends all that it shows.
 pub const MAX_MESSAGES: usize = 10_000;
 
-/// Fields whose near-misses are mistakes. Shorter names have too many honest
-/// neighbours: a page's own `mode` is no `model`.
+/// Fields whose near-misses count as misspelt. Shorter names are too close to valid
+/// names of others: a page's own `mode` is no `model`.
 const UNMISTAKABLE: &[&str] = &[
     "messages",
     "message",
@@ -40,19 +39,19 @@ const UNMISTAKABLE: &[&str] = &[
 
 #[derive(Debug)]
 pub struct ChatRequest {
-    /// The session; without it, the one that the address or the socket names.
+    /// The session; if absent, the session that the address or the socket names.
     pub session_id: Option<Id>,
     pub trigger: Trigger,
     pub messages: Vec<ClientMessage>,
     pub client_tools: Vec<ToolDefinition>,
-    /// The field that brought the client's tools.
+    /// The name of the field that brought the client's tools.
     pub tools_field: &'static str,
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
 }
 
-/// What a turn is asked for. `message_id` is what the client's own call named: a
-/// message that was edited or answered by a tool, or the one to answer anew.
+/// What a turn is requested for. `message_id` is what the client's own call named: a
+/// message that was edited or answered by a tool, or the answer to regenerate.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trigger {
     Submit { message_id: Option<Id> },
@@ -62,10 +61,11 @@ pub enum Trigger {
 /// A message as the client has it.
 #[derive(Debug)]
 pub struct ClientMessage {
-    /// Absent: nobody has named it yet. A user's message alone is held to ids.
+    /// `None`: the message has no id, or an invalid one, which only a user message must
+    /// not have.
     pub id: Option<Id>,
     pub role: ClientRole,
-    /// The whole message, as it was sent.
+    /// The whole message as the client sent it.
     pub text: JsonObject,
 }
 
@@ -73,12 +73,12 @@ pub struct ClientMessage {
 pub enum ClientRole {
     User,
     Assistant,
-    /// `system`, or what other clients may have.
+    /// `system`, or another role that a client may use.
     Other,
 }
 
 impl ClientMessage {
-    /// What it says of calls that may have been left to the client.
+    /// The message's answers to calls that may have been left to the client.
     pub fn answers(&self) -> Vec<CallAnswer> {
         #[derive(Deserialize)]
         struct Parts<'a> {
@@ -97,7 +97,7 @@ impl ClientMessage {
 }
 
 impl ChatRequest {
-    /// Bytes of it that its turn keeps.
+    /// Bytes of the message that its turn keeps.
     pub fn kept_bytes(&self) -> usize {
         let instructions = self.system_instructions.iter().map(String::len);
         let tools = self
@@ -107,7 +107,7 @@ impl ChatRequest {
         instructions.chain(tools).sum()
     }
 
-    /// The ids by which the log may know the messages.
+    /// The messages' ids, by which the log may know them.
     pub fn message_ids(&self) -> impl Iterator<Item = &Id> {
         let named = match &self.trigger {
             Trigger::Submit { message_id } | Trigger::Regenerate { message_id } => message_id,
@@ -142,7 +142,7 @@ enum TriggerName {
     RegenerateMessage,
 }
 
-/// Reads a body; an error names the field.
+/// Parses a body; an error names the field.
 pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
     if body.len() > MAX_CHAT_BODY_BYTES {
         return Err(Error::payload_too_large(
@@ -205,7 +205,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
     })
 }
 
-/// Name by name: a body may be nothing but names.
+/// Reads one name at a time, since a body may consist of names alone.
 fn refuse_near_misses(body: &[u8]) -> Result<()> {
     struct Names<'a>(&'a mut Option<String>);
     impl<'de> Visitor<'de> for Names<'_> {
@@ -225,7 +225,7 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
         }
     }
     let mut mistaken = None;
-    // Parsed once already: what can't be read here was refused there.
+    // The body was parsed before, so an unreadable one was refused there.
     let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Names(&mut mistaken));
     let Some(name) = mistaken else {
         return Ok(());
@@ -237,7 +237,7 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
     ))
 }
 
-/// The messages of a list that a client sent, of a body or a frame.
+/// Parses a list of messages from a body or a frame.
 pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ClientMessage>> {
     messages
         .into_iter()
@@ -271,7 +271,8 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
         None => None,
         Some(id) => match serde_json::from_str::<Id>(id.get()) {
             Ok(id) => Some(id),
-            // The log names its own messages: this one is none of them.
+            // The log chooses the ids of such messages, so no stored message has an
+            // invalid id.
             Err(_) if role != ClientRole::User => None,
             Err(_) => return Err(wrong("id", "must be a string of 1 to 200 characters")),
         },

@@ -1,14 +1,14 @@
-//! What a turn has told its clients, told again from what is stored of it: so a
-//! turn that was cut off can be heard whole, and what it tells while it runs costs
-//! no row. The step that was under way is not stored and begins anew.
+//! Rebuilds the chunks of a turn from what is stored of it. So clients get a turn that
+//! was cut off as a whole, and its chunks need no rows while it runs. The step that was
+//! under way is not stored and begins anew.
 
 use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
 use super::turn::{CallState, Turn, TurnCall, TurnStep};
 use crate::models::AnswerPart;
 
-/// All chunks of the turn so far, its beginning included, and the writer that
-/// goes on from there.
+/// All chunks of the turn so far, with its beginning, and the writer that continues
+/// after them.
 pub fn retell(turn: &Turn) -> (ChunkWriter, Vec<Chunk>) {
     let mut writer = ChunkWriter::new(turn.earlier_calls());
     let mut chunks = writer.start(&turn.message_id, None);
@@ -68,10 +68,10 @@ fn parts(step: &TurnStep) -> Vec<AnswerPart> {
     parts
 }
 
-/// What a client hears of a call that has an outcome, or that the user is asked for.
+/// The chunks for a call that has an outcome, or that the user is asked to approve.
 pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
     if call.bad_arguments.is_some() {
-        // It was heard with the call.
+        // The client was sent this error with the call.
         return Vec::new();
     }
     let call_id = call.id.as_str();

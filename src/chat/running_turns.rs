@@ -1,8 +1,8 @@
-//! The turns that run in this life of the object, and whoever listens to them.
+//! The turns that run in this instance of the object, and their listeners.
 //!
-//! A turn writes chunks into one buffer; every listener reads from there at its
-//! own pace, so a client that doesn't read holds nothing up and costs nothing
-//! more. All of it is a cache: what has to outlive the object is in the tables.
+//! A turn writes its chunks into one buffer. Each listener reads from the buffer at its
+//! own pace, so a client that doesn't read delays nobody and takes no extra memory.
+//! This module is only a cache: what has to survive the object is in the tables.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -21,28 +21,28 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::models::ToolDefinition;
 
-/// Turns of one agent at a time.
+/// How many turns of one agent may run at the same time.
 pub const MAX_TURNS: usize = 256;
 
-/// What one turn may hold: what it said, and the chunks that tell it, which are
-/// as many bytes again and more.
+/// The most bytes that one turn may hold: what it said, and its chunks, which take at
+/// least as many bytes again.
 pub const MAX_TURN_BYTES: usize = 16 << 20;
 
-/// What every turn is given room for, so that a short one is never cut off by
-/// long ones: 256 of them are 8 MiB, a third of what all turns may hold.
+/// The bytes that are reserved for every turn, so that long turns never cut off a short
+/// one: 256 of them are 8 MiB, a third of what all turns may hold.
 const MIN_TURN_BYTES: usize = 32 << 10;
 
-/// What a chunk takes beside its text: a pointer to it, and its counts.
+/// What a chunk takes besides its text: a pointer to the text, and its counts.
 const CHUNK_BYTES: usize = 32;
 
-/// Looks in a row that find a listener of a turn that is over where it was: then
-/// it is cut off. The object looks every ten seconds.
+/// The listeners of a finished turn are cut off after this many looks in a row at which
+/// they had read no further. The object looks every ten seconds.
 const MAX_SILENT_LOOKS: u32 = 3;
 
 #[derive(Default)]
 pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
-    /// Turns that are over and have listeners that still read.
+    /// Finished turns whose listeners still read.
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
 }
 
@@ -63,7 +63,7 @@ impl RunningTurns {
         self.running.borrow().len()
     }
 
-    /// Whether there is anything to look after.
+    /// Whether any turn runs or is still being read.
     pub fn is_busy(&self) -> bool {
         self.outlasted
             .borrow_mut()
@@ -71,34 +71,33 @@ impl RunningTurns {
         !self.running.borrow().is_empty() || !self.outlasted.borrow().is_empty()
     }
 
-    /// Sessions whose turn runs.
+    /// The sessions that have a running turn.
     pub fn sessions(&self) -> Vec<String> {
         self.running.borrow().keys().cloned().collect()
     }
 
-    /// Turns that run and had been cut off.
+    /// How many running turns were cut off before and recovered.
     pub fn count_taken_up(&self) -> usize {
         let running = self.running.borrow();
         running.values().filter(|turn| turn.was_cut_off).count()
     }
 
-    /// Lets go of what was told to listeners that have stopped reading since the
-    /// turn's end.
+    /// Drops the chunks of finished turns whose listeners have stopped reading.
     pub fn cut_off_silent(&self) {
         self.outlasted
             .borrow_mut()
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.look_at_listeners()));
     }
 
-    /// Stops all turns: what they would write has no place any more.
+    /// Stops all turns, because the log they would write to is gone.
     pub fn cancel_all(&self) {
         for running in self.running.borrow().values() {
             running.cancel();
         }
     }
 
-    /// Room for another turn, of which `bytes` are known; to be asked for before
-    /// anything is written.
+    /// Reserves memory for another turn, which takes at least `bytes`. Has to be called
+    /// before anything is written.
     pub fn reserve(&self, bytes: usize) -> Result<Reservation> {
         if self.running.borrow().len() < MAX_TURNS {
             return Reservation::take(&TURNS, bytes.max(MIN_TURN_BYTES), "The turns that run");
@@ -110,7 +109,8 @@ impl RunningTurns {
         .with("retryAfter", 5))
     }
 
-    /// Takes the session for a turn. The table of turns has let nobody else in.
+    /// Registers the turn of a session. The table of turns makes sure that it is the
+    /// only one.
     pub fn begin(
         &self,
         turn: &Turn,
@@ -143,32 +143,33 @@ impl RunningTurns {
 
     pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome) {
         running.outcome.set(Some(outcome));
-        // Its place may be another's by now: the session was deleted and made again.
+        // If the session was deleted and created again, its entry may be another
+        // turn's.
         self.running
             .borrow_mut()
             .retain(|_, other| !std::ptr::eq(Rc::as_ptr(other), std::ptr::from_ref(running)));
         running.wake();
     }
 
-    /// Looks after a turn that is over as long as somebody reads what it told.
+    /// Keeps track of a finished turn while listeners still read its chunks.
     pub fn outlast(&self, running: &Rc<RunningTurn>) {
         self.outlasted.borrow_mut().push(Rc::downgrade(running));
     }
 }
 
-/// What a socket answered to a call, perhaps before the turn that asked has ended:
-/// a client runs its tools as soon as it hears of their calls.
+/// A socket's answer to a call. It may come before the turn that asked has ended, since
+/// a client runs its tools as soon as it receives their calls.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClientReply {
     pub answer: CallAnswer,
     pub continues: bool,
     pub client_tools: Vec<ToolDefinition>,
-    /// How far the model reaches for its caller.
+    /// What the model may read and write for the caller.
     pub reach: ModelReach,
 }
 
-/// One turn, as it is heard.
+/// A running turn, as its listeners see it.
 pub struct RunningTurn {
     pub session_id: Id,
     pub request_id: String,
@@ -176,21 +177,21 @@ pub struct RunningTurn {
     pub is_continuation: bool,
     chunks: RefCell<Vec<Rc<str>>>,
     chunk_bytes: Cell<usize>,
-    /// Of what the turn keeps beside its chunks.
+    /// Bytes that the turn keeps besides its chunks.
     turn_bytes: Cell<usize>,
-    /// Held until the last who listens is gone.
+    /// Held until the last listener is gone.
     reservation: Reservation,
     is_over_limit: Cell<bool>,
     is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
-    /// It was taken up again.
+    /// The turn was cut off before and recovered.
     was_cut_off: bool,
-    /// Chunks that listeners took, and how many it were, and for how many looks,
-    /// when they were looked at last.
+    /// `reads` counts the chunks that listeners took. `silent_looks` holds that count
+    /// at the last look, and for how many looks it has not changed.
     reads: Cell<u64>,
     silent_looks: Cell<(u64, u32)>,
-    /// Of all who wait for a chunk, or for the user to change their mind.
+    /// Wakers of all who wait for a chunk or for a cancellation.
     wakers: RefCell<Vec<Waker>>,
 }
 
@@ -203,7 +204,7 @@ impl RunningTurn {
         }
     }
 
-    /// Adds a chunk; gives its number.
+    /// Adds a chunk and returns its number.
     pub fn push(&self, chunk: Rc<str>) -> usize {
         self.chunk_bytes
             .set(self.chunk_bytes.get() + chunk.len() + CHUNK_BYTES);
@@ -216,7 +217,7 @@ impl RunningTurn {
         number
     }
 
-    /// Says what the turn keeps beside its chunks by now.
+    /// Sets the bytes that the turn now keeps besides its chunks.
     pub fn keeps(&self, bytes: usize) {
         self.turn_bytes.set(bytes);
         self.measure();
@@ -228,7 +229,7 @@ impl RunningTurn {
         self.is_over_limit.set(!fits);
     }
 
-    /// Whether it holds more than there is room for.
+    /// Whether the turn holds more bytes than it may.
     pub fn is_over_limit(&self) -> bool {
         self.is_over_limit.get()
     }
@@ -241,7 +242,7 @@ impl RunningTurn {
         self.chunks.borrow().len()
     }
 
-    /// The chunk of this number once it is there; `None`: the turn is over before it.
+    /// Waits for the chunk of this number; `None`: the turn ended before this chunk.
     pub async fn listen(&self, index: usize) -> Option<Rc<str>> {
         poll_fn(|context| {
             if let Some(chunk) = self.chunk(index) {
@@ -261,7 +262,8 @@ impl RunningTurn {
         self.reads.set(self.reads.get() + 1);
     }
 
-    /// Whether its listeners were cut off, now or before.
+    /// Checks for silent listeners. Drops the chunks and returns `true` once they were
+    /// silent too long.
     fn look_at_listeners(&self) -> bool {
         let (seen, looks) = self.silent_looks.get();
         let reads = self.reads.get();
@@ -276,7 +278,7 @@ impl RunningTurn {
         true
     }
 
-    /// Whether chunks that nobody took in time are gone.
+    /// Whether chunks were dropped because listeners were too slow.
     pub fn is_cut_short(&self) -> bool {
         self.is_cut_short.get()
     }
@@ -290,7 +292,7 @@ impl RunningTurn {
         self.wake();
     }
 
-    /// What `work` comes to, or `None` as soon as the turn is cancelled.
+    /// The result of `work`, or `None` as soon as the turn is cancelled.
     pub async fn unless_cancelled<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         let mut work = std::pin::pin!(work);
         poll_fn(|context| {
@@ -313,12 +315,12 @@ impl RunningTurn {
     }
 }
 
-/// Who watches a session through a socket.
+/// The clients that watch a session through a socket.
 pub trait Audience {
-    /// Tells everybody who isn't waiting for a replay; `except` by the id of the
-    /// request that they made.
+    /// Sends a frame to every client that isn't waiting for a replay. `except` is the
+    /// id of a request whose client is left out.
     fn tell(&self, session_id: &Id, frame: &str, except: Option<&str>);
 
-    /// Whether there is anybody.
+    /// Whether any client watches the session.
     fn is_there(&self, session_id: &Id) -> bool;
 }

@@ -6,11 +6,11 @@ use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
-/// Turns that were cut off and are gone on with at the same time. Each is read
-/// whole and asks its model at once; the others follow as these end.
+/// How many turns that were cut off are recovered at the same time. Each is read whole
+/// and calls its model at once; the others follow as these end.
 pub const MAX_TAKEN_UP: usize = 4;
 
-/// A turn is one value, and one of SQLite's here holds 2 MB.
+/// A turn is stored as one value, and SQLite limits a value to 2 MB here.
 const MAX_STATE_BYTES: usize = 1_900_000;
 
 pub fn insert_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
@@ -27,7 +27,7 @@ pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
     )
 }
 
-/// What a turn takes where it is stored.
+/// Bytes that a turn takes when it is stored.
 pub fn state_bytes(turn: &Turn) -> usize {
     serde_json::to_string(turn).map_or(0, |json| json.len())
 }
@@ -41,14 +41,14 @@ fn render(turn: &Turn) -> Result<String> {
     Ok(json)
 }
 
-/// Whether a turn of the session is under way, or was when the object died.
+/// Whether the session has a turn: a running one, or one that was cut off.
 pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
     let sql = "SELECT 1 FROM cf_agents_turns WHERE session_id = ?1";
     Ok(find_row(db, sql, &[session_id.as_str().into()])?.is_some())
 }
 
-/// Counts that a turn is taken up again; gives how often it was by now. `None`:
-/// there is none.
+/// Counts a recovery of the session's turn and returns the new count. `None`: the
+/// session has no turn.
 pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>> {
     let sql = "UPDATE cf_agents_turns
                   SET recoveries = recoveries + 1
@@ -67,8 +67,8 @@ pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
         .transpose()
 }
 
-/// Sessions whose turn was cut off, those that were taken up least often first.
-/// `running`: those whose turn runs.
+/// The sessions whose turn was cut off, those with the fewest recoveries first.
+/// `running`: the sessions whose turn runs.
 pub fn load_sessions_cut_off(
     db: &dyn Database,
     running: &[String],
@@ -89,7 +89,7 @@ pub fn load_sessions_cut_off(
         .collect()
 }
 
-/// Forgets the turn. Part of a transaction.
+/// Deletes the turn. Part of a transaction.
 pub fn delete_turn(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "DELETE FROM cf_agents_turns WHERE session_id = ?1";
     db.run(sql, &[session_id.as_str().into()])

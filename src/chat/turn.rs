@@ -1,6 +1,6 @@
-//! A turn: from a user's message to the agent's answer, step by step. The
-//! machine decides and does nothing else; it can be stored between any two of
-//! its steps, and goes on from there in another life of the object.
+//! A turn: from a user's message to the agent's answer, step by step. This state
+//! machine only decides. It can be stored between any two steps, and continues from
+//! there after the object was restarted.
 //!
 //! ```text
 //! Ask ─► the model answers ─┬─ without calls ─────────────────► Finish
@@ -25,10 +25,10 @@ use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
 
-/// Calls of one step that are made; what a model asks for beyond is refused.
+/// Calls that are made per step; further calls of the step are refused.
 pub const MAX_CALLS: usize = 64;
 
-/// What the model reads of calls that nobody finished.
+/// What the model reads as the result of a call that was cut off.
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
@@ -37,38 +37,39 @@ const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Turn {
-    /// By which clients know it: a socket's request id, or one that was minted.
+    /// The id by which clients know the turn: a socket's request id, or a new id.
     pub id: String,
     pub session_id: Id,
-    /// Of the assistant message that it writes, or goes on with.
+    /// The id of the assistant message that the turn writes or continues.
     pub message_id: String,
     pub is_continuation: bool,
-    /// The event that the answer follows; `None`: it is a root.
+    /// The event that the answer follows; `None`: the answer is a root.
     pub parent_id: Option<Id>,
     pub max_steps: usize,
-    /// What the request named, over the agent's own.
+    /// The model that the request named; it overrides the agent's own.
     pub model: Option<String>,
     pub system_instructions: Vec<String>,
     pub client_tools: Vec<ToolDefinition>,
-    /// The one session that its caller was narrowed to.
+    /// The only session that the caller may reach, if the caller is limited to one.
     pub only_session: Option<Id>,
-    /// Whether its model may write the agent's own blocks all the same.
+    /// Whether the model may write the agent's own blocks in spite of `only_session`.
     #[serde(default)]
     pub agent_memory: bool,
-    /// Calls that the user has just declined: the log has it, the client is told.
+    /// Calls that the user has just declined: in the log already, the client has yet to
+    /// be sent them.
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
 }
 
-/// One answer of the model and what became of its calls.
+/// One answer of the model, and the outcomes of its calls.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStep {
     pub text: String,
     pub reasoning: String,
     pub calls: Vec<TurnCall>,
-    /// Its calls stand in the log already: they waited for the user's approval.
+    /// The step's calls are in the log already: they waited for the user's approval.
     pub is_logged: bool,
     pub finish_reason: Option<FinishReason>,
 }
@@ -79,13 +80,14 @@ pub struct TurnCall {
     pub id: Id,
     pub name: Id,
     pub arguments: JsonObject,
-    /// What the model sent, where it is no object.
+    /// What the model sent as arguments, if it is not a JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bad_arguments: Option<String>,
     pub state: CallState,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// What the tool was when the user was asked, where the call was approved.
+    /// The fingerprint of the tool at the time the user was asked, if the call was
+    /// approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<String>,
 }
@@ -93,9 +95,9 @@ pub struct TurnCall {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum CallState {
-    /// To be made.
+    /// The call has yet to be made.
     Waiting,
-    /// Being made: after a crash nobody knows whether it was.
+    /// The call is being made. After a crash nobody knows whether it took effect.
     Running,
     Done {
         output: String,
@@ -106,10 +108,10 @@ pub enum CallState {
     },
     /// The client runs the tool.
     LeftToClient,
-    /// The user is asked.
+    /// The user is asked for approval.
     LeftToUser {
         approval_id: String,
-        /// What the tool is: the approval is for that one.
+        /// The fingerprint of the tool: the approval counts for this tool only.
         #[serde(default)]
         asked_of: Option<String>,
     },
@@ -135,7 +137,7 @@ impl CallState {
 #[derive(Debug, PartialEq)]
 pub enum NextAction {
     AskModel,
-    /// Calls of the newest step, by their place in it.
+    /// Run these calls of the newest step, given by their index in the step.
     RunTools(Vec<usize>),
     Finish(TurnEnding),
 }
@@ -143,12 +145,12 @@ pub enum NextAction {
 #[derive(Debug, PartialEq)]
 pub enum TurnEnding {
     Said(FinishReason),
-    /// The client or the user has to answer first.
+    /// The client or the user has to answer a call first.
     LeftToClient,
     StepLimit,
 }
 
-/// A call as the model made it, and what the turn knows of its tool.
+/// A call as the model made it.
 pub struct AskedCall {
     pub id: String,
     pub name: String,
@@ -159,18 +161,18 @@ pub struct AskedCall {
 #[derive(Debug, PartialEq)]
 pub enum ToolRunner {
     Server,
-    /// `asked_of`: what the tool is, so that the approval of another one of its
-    /// name doesn't count.
+    /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
+    /// of the same name.
     ServerAfterApproval {
         asked_of: String,
     },
     Client,
-    /// Nobody: the sentence says what there is instead.
+    /// Nobody runs the tool: the sentence names the tools that exist.
     Nobody(String),
 }
 
 impl Turn {
-    /// How far its model reaches.
+    /// What this turn's model may read and write.
     pub fn reach(&self) -> ModelReach {
         match (&self.only_session, self.agent_memory) {
             (None, _) => ModelReach::Agent,
@@ -207,12 +209,12 @@ impl Turn {
         NextAction::AskModel
     }
 
-    /// Model calls that were answered so far: the number of the step that is on.
+    /// How often the model has answered in this turn: the index of the current step.
     pub fn asked(&self) -> usize {
         self.steps.iter().filter(|step| !step.is_logged).count()
     }
 
-    /// Calls that its message has from before it began: the client knows of them.
+    /// Calls that the message had before this turn began: the client knows them.
     pub fn earlier_calls(&self) -> Vec<String> {
         let logged = self.steps.iter().filter(|step| step.is_logged);
         logged
@@ -222,7 +224,7 @@ impl Turn {
             .collect()
     }
 
-    /// Takes the model's answer.
+    /// Adds the model's answer as a step.
     pub fn take_answer(
         &mut self,
         text: String,
@@ -252,7 +254,7 @@ impl Turn {
         self.usage.output_tokens += usage.output_tokens;
     }
 
-    /// Marks calls as being made: to be stored before they are.
+    /// Marks calls as running. The turn has to be stored before the calls are made.
     pub fn start_calls(&mut self, calls: &[usize]) {
         for (index, call) in self.newest_calls().iter_mut().enumerate() {
             if calls.contains(&index) {
@@ -267,7 +269,7 @@ impl Turn {
         }
     }
 
-    /// Bytes that all outputs so far take while they are kept.
+    /// Bytes that all outputs so far take in the stored turn.
     pub fn output_bytes(&self) -> usize {
         let outputs = self.steps.iter().flat_map(|step| &step.calls);
         outputs
@@ -278,7 +280,7 @@ impl Turn {
             .sum()
     }
 
-    /// What was said before the turn broke off.
+    /// Adds what the model said before the turn broke off.
     pub fn take_partial(&mut self, text: String, mut reasoning: String) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
         if text.is_empty() && reasoning.is_empty() {
@@ -298,18 +300,20 @@ impl Turn {
         }
     }
 
-    /// Taken up again after the object died: what was being done then is not done twice.
+    /// Prepares a turn to continue after the object died: a call that was running is
+    /// not made twice.
     pub fn resume(&mut self) {
         self.close_running(CUT_OFF);
     }
 
-    /// The user stopped it.
+    /// Closes all calls because the user cancelled the turn.
     pub fn cancel(&mut self) {
         self.close_running(CANCELLED);
         self.close_waiting(CANCELLED);
     }
 
-    /// It can't go on: no call goes into the log without what became of it.
+    /// Closes all calls because the turn failed: the log takes no call without its
+    /// outcome.
     pub fn fail(&mut self) {
         self.close_running(FAILED);
         self.close_waiting(FAILED);
@@ -331,7 +335,7 @@ impl Turn {
         }
     }
 
-    /// What the turn has said so far, as the model is told it.
+    /// What the turn has said so far, as messages for the model.
     pub fn messages(&self) -> Vec<ContextMessage> {
         let mut messages = Vec::new();
         for step in &self.steps {
@@ -347,8 +351,8 @@ impl Turn {
         messages
     }
 
-    /// What the log takes of it, in order. The first event has the message's id,
-    /// unless it goes on with one.
+    /// The turn's events for the log, in order. The first event has the message's id,
+    /// unless the turn continues a message.
     pub fn events(&self) -> Result<Vec<NewEvent>> {
         let mut events = Vec::new();
         for step in &self.steps {
@@ -418,7 +422,7 @@ impl TurnCall {
         }
     }
 
-    /// What it came to, as text; `None` while it is open.
+    /// The call's outcome as text; `None` while the call is open.
     fn outcome(&self) -> Option<(&str, bool)> {
         match &self.state {
             CallState::Done { output, .. } => Some((output, false)),
@@ -468,8 +472,8 @@ pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Not
     }
 }
 
-/// What becomes of a call that the model asked for. `None`: a call without a
-/// name or id that anyone could hold on to; the model's adapter makes none.
+/// Decides the state of a call that the model asked for. `None`: the call's name or id
+/// is not valid; the model's adapter makes no such call.
 fn decide(
     index: usize,
     asked: AskedCall,
@@ -508,7 +512,7 @@ fn decide(
     })
 }
 
-/// Bytes of a text as JSON: one of quotes and line breaks takes twice its own.
+/// Bytes of a text as JSON: quotes and line breaks take two bytes each.
 pub fn kept_bytes(text: &str) -> usize {
     let escaped = text.bytes().map(|byte| match byte {
         b'"' | b'\\' | b'\n' | b'\r' | b'\t' => 2,

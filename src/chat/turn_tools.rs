@@ -1,6 +1,6 @@
-//! The tools of one turn: those of the memory, those that were registered, those
-//! that the client brought. A name means the first of these that has it: a
-//! client can't put its tool in place of the agent's.
+//! The tools of one turn: the memory's own, the registered ones and the client's. A
+//! name belongs to the first of these that has it, so a client can't replace one of the
+//! agent's tools.
 
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
@@ -11,19 +11,18 @@ use crate::base::error::Result;
 use crate::context::tools::{self, Toolbox, is_ours};
 use crate::models::ToolDefinition;
 
-/// What all outputs of one turn may have together: the turn is stored while it
-/// runs, and a row holds 2 MB.
+/// The most bytes of all outputs of one turn: the turn is stored in one row, which
+/// holds 2 MB.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// What the model reads of a call whose approval is for another tool than the one
-/// of its name now.
+/// What the model reads if the approval was for another tool of the same name.
 const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
 
 pub struct TurnTools<'a> {
     toolbox: Toolbox<'a>,
     registered: Vec<RegisteredTool>,
     pub definitions: Vec<ToolDefinition>,
-    /// Of the client's, by name.
+    /// The names of the client's tools.
     clients: Vec<String>,
 }
 
@@ -48,7 +47,7 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// Bytes of what the model is told of the tools.
+    /// Bytes of the tool definitions that the model is sent.
     pub fn bytes(&self) -> usize {
         let tools = self.definitions.iter();
         tools
@@ -87,8 +86,8 @@ impl<'a> TurnTools<'a> {
             .find(|tool| tool.definition.name == name && !is_ours(name))
     }
 
-    /// The tool that a call's approval is for: one that is registered now, still
-    /// needs approval, and is where it was when the user was asked.
+    /// The tool that a call's approval is for: it is still registered, still needs
+    /// approval, and has the same address as when the user was asked.
     fn find_approved(&self, call: &TurnCall) -> Option<&RegisteredTool> {
         self.find_registered(call.name.as_str()).filter(|tool| {
             let is_same = |asked_of: &String| *asked_of == tool.fingerprint();
@@ -96,7 +95,7 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// Makes a call. A failure is data that the model reads.
+    /// Makes a call. The model reads a failure as its result.
     pub async fn run(&self, turn: &Turn, call: &TurnCall) -> CallState {
         let memory = &self.toolbox.memory;
         let name = call.name.as_str();
@@ -129,16 +128,16 @@ impl<'a> TurnTools<'a> {
     }
 }
 
-/// Names one call of one turn, in hexadecimal: ids are anybody's and may hold what
-/// no header may.
+/// A key that is unique per call of a turn, in hexadecimal, since ids may hold
+/// characters that a header must not.
 fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
-    // A JSON array, so that no part reaches into another.
+    // A JSON array keeps the parts apart.
     let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
     let digest = Sha256::digest(parts.to_string());
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Whether the name was free.
+/// Adds a tool if its name is free, and says whether it was.
 fn push_new(definitions: &mut Vec<ToolDefinition>, tool: ToolDefinition) -> bool {
     let is_new = !definitions.iter().any(|known| known.name == tool.name);
     if is_new {

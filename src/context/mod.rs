@@ -1,7 +1,7 @@
-//! What a model is given in a turn: the messages that fit (`working_context`), what
-//! stands for those that don't (`compaction`), and the tools on its memory (`tools`).
+//! What a model gets in a turn: the messages that fit (`working_context`), the summaries
+//! that replace the others (`compaction`), and the tools on its memory (`tools`).
 //!
-//! Knows messages, memory and models. Knows no turn, and no caller.
+//! Knows messages, memory and models. Knows neither turns nor callers.
 
 pub mod compaction;
 pub mod tools;

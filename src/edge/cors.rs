@@ -1,5 +1,5 @@
-//! What the browser of a page elsewhere is told: whether the page may ask, and
-//! whether it may read the answer.
+//! CORS: whether a page of another origin may send a request, and whether it may read
+//! the answer.
 
 use worker::web_sys;
 
@@ -8,7 +8,7 @@ use crate::access::{CorsPolicy, Policy};
 use crate::api::route;
 use crate::base::error::{Code, Error};
 
-/// What is told to the page that a request comes from.
+/// The CORS policy for the page that sent this request.
 pub fn find(policy: &Policy, request: &web_sys::Request) -> CorsPolicy {
     if !policy.shares() {
         return CorsPolicy::default();
@@ -16,8 +16,8 @@ pub fn find(policy: &Policy, request: &web_sys::Request) -> CorsPolicy {
     policy.cors(http::find_header(request, "origin").as_deref())
 }
 
-/// The answer to a browser that asks before it sends. It needs no token: what it is
-/// told is only whether its page may try.
+/// Answers a preflight request. A preflight needs no token: the answer says only
+/// whether the page may try.
 pub fn answer_preflight(cors: &CorsPolicy, request: &web_sys::Request) -> Option<ResponseResult> {
     if !cors.is_on || request.method() != "OPTIONS" {
         return None;
@@ -36,9 +36,9 @@ pub fn answer_preflight(cors: &CorsPolicy, request: &web_sys::Request) -> Option
     Some(http::refuse(&refused, None).and_then(|response| mark(response, cors)))
 }
 
-/// An answer of ours, its errors included, so that the page can read it.
+/// Adds the CORS headers to an answer, errors included, so that the page can read it.
 pub fn mark(response: web_sys::Response, cors: &CorsPolicy) -> ResponseResult {
-    // What opens a socket is read by nobody.
+    // No page reads the answer that opens a socket.
     if response.status() != 101 {
         for (name, value) in cors.headers() {
             response.headers().set(name, value)?;

@@ -11,7 +11,7 @@ impl Host for Runtime {
 
     #[allow(clippy::expect_used)]
     fn fill_random(&self, bytes: &mut [u8]) {
-        // Without randomness two ids could be one: better no answer.
+        // Without randomness two ids could be equal: no answer is better.
         getrandom::fill(bytes).expect("the runtime has crypto.getRandomValues");
     }
 }

@@ -1,4 +1,4 @@
-//! From the runtime's requests to bytes, and from answers to its responses.
+//! Reads the bodies of the runtime's requests, and builds its responses.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -19,7 +19,7 @@ use crate::base::error::{Code, Error, Result};
 
 #[wasm_bindgen]
 extern "C" {
-    // web-sys takes a Rust string; the body is one of JavaScript's already.
+    // web-sys takes a Rust string, but the body already is a JavaScript string.
     #[wasm_bindgen(js_name = Response)]
     type RawResponse;
 
@@ -29,7 +29,7 @@ extern "C" {
     #[wasm_bindgen(constructor, js_class = "Response")]
     fn new_streamed(body: &JsValue, init: &Object) -> RawResponse;
 
-    /// It reads into a buffer that it is given.
+    /// A reader that fills a buffer of the caller's.
     #[wasm_bindgen(js_name = ReadableStreamBYOBReader)]
     type ByteReader;
 
@@ -39,19 +39,20 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn read(this: &ByteReader, into: &Uint8Array) -> Promise;
 
-    /// Fills the buffer, unless the stream ends before. Workers' own.
+    /// Reads at least `bytes`, unless the stream ends before. Only Workers have this
+    /// method.
     #[wasm_bindgen(method, js_name = readAtLeast)]
     fn read_at_least(this: &ByteReader, bytes: u32, into: &Uint8Array) -> Promise;
 }
 
-/// Why a response could not be built: never the caller's doing.
+/// An error here is a failure of the runtime, never the caller's fault.
 pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
-/// An answer that is made up in one go is there twice while it is sent: as the
-/// string, and as its bytes. A longer one is sent piece by piece.
+/// The longest answer that is sent whole. Such an answer is in memory twice while it
+/// is sent: as the string and as its bytes. A longer answer is sent piece by piece.
 const MAX_WHOLE_UNITS: u32 = 256 << 10;
 
-/// `hold` is the room that the answer takes until it is sent.
+/// `reservation` counts the answer's memory until the answer is sent.
 pub fn answer(body: &SqlText, meter: &Meter, reservation: Reservation) -> ResponseResult {
     let pieces = match body {
         SqlText::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
@@ -66,11 +67,12 @@ pub fn answer(body: &SqlText, meter: &Meter, reservation: Reservation) -> Respon
     }
 }
 
-/// Room for an answer until it is sent. Where there is none, a request that
-/// changed nothing is to be sent again; what was changed is said in any case.
+/// Reserves memory for an answer until it is sent. Where no memory is left, a request
+/// that changed nothing is refused, to be repeated. A request that changed something
+/// gets its answer in any case.
 pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservation> {
     let bytes = match body {
-        // Two bytes a unit, as JavaScript keeps what is not Latin.
+        // JavaScript keeps two bytes per unit where a string is not Latin-1.
         SqlText::Js(text) => text.length() as usize * 2,
         SqlText::Long(text) => text.capacity(),
     };
@@ -82,7 +84,7 @@ pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservati
 
 pub fn refuse(error: &Error, meter: Option<&Meter>) -> ResponseResult {
     if error.cause.is_some() {
-        // Here alone: this is where an error leaves.
+        // Only this place logs the error: every refusal leaves through it.
         log(error);
     }
     let extra = match error.code {
@@ -102,7 +104,7 @@ pub fn refuse(error: &Error, meter: Option<&Meter>) -> ResponseResult {
     )
 }
 
-/// For the operator: what happened, and what the engine said to it.
+/// Logs for the operator what failed, with the engine's own message.
 pub fn log(error: &Error) {
     let cause = error.cause.as_deref().unwrap_or(&error.message);
     console_error!("{}: {cause}", error.code.name());
@@ -122,27 +124,27 @@ pub fn respond(
     Ok(RawResponse::new(&body, &init).unchecked_into())
 }
 
-/// Nothing to say, and nothing wrong.
+/// A successful answer without a body.
 pub fn nothing(meter: &Meter) -> ResponseResult {
     let init = init(204, Some(meter), &[])?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
-/// Headers alone.
+/// An answer that has only headers.
 pub fn nothing_but(headers: &[(&str, &str)]) -> ResponseResult {
     let init = init(204, None, headers)?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
-/// An answer whose body is written piece by piece, as it is read. Its headers
-/// say what it has cost up to its start.
+/// An answer whose body is produced while the client reads it. Its headers report
+/// the cost up to its start.
 pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> ResponseResult {
     let init = init(200, Some(meter), headers)?;
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 
-/// Made of one text: each field that is set by itself would be three calls into
-/// JavaScript.
+/// Builds the object from one JSON text: to set each field by itself would take three
+/// calls into JavaScript.
 fn init(status: u16, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
     let cost = |cost: fn(&Meter) -> f64| meter.map_or(0.0, cost).to_string();
     let mut headers = BTreeMap::from([
@@ -156,32 +158,32 @@ fn init(status: u16, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Result<Ob
     JSON::parse(&init.to_string()).map(JsCast::unchecked_into)
 }
 
-/// A request's header, if it has it.
+/// A request's header, if it is there.
 pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
     request.headers().get(name).ok().flatten()
 }
 
-/// How much of a body that nobody wants is taken off the wire and thrown away: a
-/// client that is still sending when the answer comes sees a broken pipe instead
-/// of the answer. A file that is refused at an early line may have much more to
-/// send. The bytes pass through one buffer, so they cost time and no memory.
+/// How much of a refused request's body is read and discarded. Without this, a client
+/// that is still sending sees a broken pipe instead of the answer. A file that is
+/// refused at an early line may be much longer. The bytes pass through one buffer, so
+/// they cost time and no memory.
 const MAX_DISCARDED_BYTES: usize = 128 << 20;
 
-/// And for how long.
+/// How long a refused request's body is discarded.
 const MAX_DISCARDING_MS: u64 = 2_000;
 
-/// Bytes that are read at a time, into a buffer that is used again and again: a
-/// buffer a piece would leave the whole body behind as garbage.
+/// Bytes per read. All reads share one buffer: a new buffer per piece would leave the
+/// whole body behind as garbage.
 const PIECE_BYTES: u32 = 64 << 10;
 
-/// The first buffer of a body. Whoever sends one byte and waits holds no more than
-/// this. A buffer that was filled is followed by one of twice its length.
+/// The length of a body's first buffer. A client that sends one byte and waits holds
+/// no more than this. After a full buffer, the next buffer is twice as long.
 const FIRST_PIECE_BYTES: u32 = 4 << 10;
 
-/// A large body is there within a minute, or gives its room to others.
+/// The deadline for a large body. After this time its reservation goes to others.
 const MAX_READING_MS: u64 = 60_000;
 
-/// A request's body, a piece at a time.
+/// A request's body, read piece by piece.
 pub struct RequestBody {
     reader: Option<ByteReader>,
     buffer: ArrayBuffer,
@@ -204,11 +206,11 @@ impl RequestBody {
         })
     }
 
-    /// `None` after the last.
+    /// The next piece; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
-        // Taken until a piece is there. A body that broke off has kept the buffer: who
-        // reads on is told that it is over. To make a view of the lost buffer would
-        // throw, and end every request of this instance.
+        // The reader is put back once a piece has arrived. A body that broke off keeps
+        // the buffer, so the next call must report the end. A view of the lost buffer
+        // would throw, and end every request of this instance.
         let Some(reader) = self.reader.take() else {
             return Ok(None);
         };
@@ -220,7 +222,7 @@ impl RequestBody {
         }
         let piece: Uint8Array = field("value")?.dyn_into().map_err(|_| lost())?;
         let bytes = piece.to_vec();
-        // The stream has taken the buffer and gives it back under the piece.
+        // The stream detached the buffer, and returns the same memory with the piece.
         self.buffer = piece.buffer();
         self.reader = Some(reader);
         let length = self.buffer.byte_length();
@@ -230,8 +232,8 @@ impl RequestBody {
         Ok(Some(bytes))
     }
 
-    /// Takes what nobody wants any more, so that the answer is heard. Not for long: a
-    /// client may wait for the answer before it sends on.
+    /// Discards the rest of the body, so that the client receives the answer. The time
+    /// is limited: a client may wait for the answer before it sends more.
     pub async fn discard(&mut self) {
         let pause = Delay::from(Duration::from_millis(MAX_DISCARDING_MS));
         select(Box::pin(self.take_all()), Box::pin(pause)).await;
@@ -251,7 +253,7 @@ fn lost() -> Error {
     Error::invalid("body", "The body broke off before its end.")
 }
 
-/// Takes the body of a request that is refused as it stands.
+/// Discards the body of a request that is refused before its body is read.
 pub async fn discard(request: &web_sys::Request) {
     let limit = Some(MAX_DISCARDED_BYTES);
     if announced(request) <= limit
@@ -261,12 +263,12 @@ pub async fn discard(request: &web_sys::Request) {
     }
 }
 
-/// How long it says that it is.
+/// The body's length, as its `content-length` announces it.
 fn announced(request: &web_sys::Request) -> Option<usize> {
     find_header(request, "content-length")?.parse().ok()
 }
 
-/// A body, and the room that it takes for as long as it is worked on.
+/// A body, and the reservation that counts its memory while the request is handled.
 pub struct ReceivedBody {
     pub bytes: Vec<u8>,
     pub reservation: Reservation,
@@ -281,8 +283,9 @@ impl ReceivedBody {
     }
 }
 
-/// The whole body: `payload_too_large` beyond `limit`, `rate_limited` where there
-/// is no room for it now. Neither reads it first.
+/// Reads the whole body. Fails with `payload_too_large` beyond `limit`, and with
+/// `rate_limited` where no memory is left for the body. Where the length is announced,
+/// both are decided before the body is read.
 pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<ReceivedBody> {
     let announced = announced(request);
     let stream = request.body();
@@ -300,8 +303,8 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
     read
 }
 
-/// A short body, in one go. It takes no room that others could want, so that it needs
-/// no deadline. Bytes beyond those that were announced are not looked at.
+/// Reads a short body at once. The body reserves no memory while it arrives, so that
+/// no deadline is needed. Bytes beyond the announced length are ignored.
 async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<ReceivedBody> {
     let reader = ByteReader::new(stream).map_err(|_| lost())?;
     let length = u32::try_from(announced).map_err(|_| lost())?;
@@ -354,7 +357,7 @@ async fn gather(
         let length = bytes.len() + piece.len();
         check_length(limit, length)?;
         if length > bytes.capacity() {
-            // Grown by a quarter, and the room for it taken first.
+            // The buffer grows by a quarter, and its memory is reserved first.
             let capacity = (length + length / 4).min(limit);
             drop(reservation);
             reservation = Reservation::for_request(capacity)?;

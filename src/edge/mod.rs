@@ -27,11 +27,11 @@ use crate::base::error::Result;
 use crate::base::settings::Setting;
 use worker::{Env, console_warn, web_sys};
 
-/// Who asks: by a header, or, where a page can't set one, as it can say it. First
-/// of all, whether it comes from where it may.
+/// Identifies the caller by the `authorization` header or, where a page can't set
+/// headers, by the other ways that a route allows. Checks the request's origin first.
 fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Result<Caller> {
     let header = |name| http::find_header(request, name);
-    // A header that decides nothing is not read.
+    // The headers are read only where the policy needs them.
     if policy.asks_whence() {
         let (host, origin, fetch_site) =
             (header("host"), header("origin"), header("sec-fetch-site"));
@@ -57,7 +57,7 @@ fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Resul
     }
 }
 
-/// How this Worker lets callers in. Read once: an isolate has one environment.
+/// The Worker's access policy. It is read once: an isolate has one environment.
 fn policy(env: &Env) -> Rc<Policy> {
     thread_local! {
         static POLICY: OnceCell<Rc<Policy>> = const { OnceCell::new() };
@@ -65,9 +65,9 @@ fn policy(env: &Env) -> Rc<Policy> {
     POLICY.with(|policy| Rc::clone(policy.get_or_init(|| Rc::new(read_policy(env)))))
 }
 
-/// The policy that variables and secrets say.
+/// Reads the policy from variables and secrets.
 fn read_policy(env: &Env) -> Policy {
-    // The worker crate's getters throw an error with a stack where there is none.
+    // The worker crate's getters throw an error with a stack for a missing value.
     let find = |setting: Setting| {
         let value = Reflect::get(env, &setting.name().into()).ok()?;
         value.as_string()
@@ -84,7 +84,7 @@ fn read_policy(env: &Env) -> Policy {
     policy
 }
 
-/// Says once in a Worker's life that an entry of `ALLOWED_ORIGINS` is left out.
+/// Logs, once per isolate, that an entry of `ALLOWED_ORIGINS` is ignored.
 fn warn_once(place: usize) {
     static HAS_WARNED: AtomicBool = AtomicBool::new(false);
     if !HAS_WARNED.swap(true, Ordering::Relaxed) {

@@ -1,8 +1,8 @@
 //! The Durable Object: one agent.
 //!
-//! Bound by hand rather than by the worker crate's macro, whose responses hold
-//! bytes of Rust's: here an answer made by SQLite stays a JavaScript string all
-//! the way out.
+//! This module binds the class by hand. The worker crate's macro copies a response
+//! into Rust bytes; here an answer that SQLite made stays a JavaScript string until
+//! it is sent.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -41,16 +41,16 @@ use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::search::build::{BATCHES_PER_WAKE, build_batch};
 use crate::store::schema;
 
-/// How long after a turn began, or was seen running, the object is woken to look
-/// whether it was cut off.
+/// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
+/// alarm finds the turn that was cut off.
 const LOOK_AFTER_MS: i64 = 10_000;
 
-/// The pause between two goes at the index.
+/// The pause before the alarm that continues building the index.
 const INDEX_PAUSE_MS: i64 = 100;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
-    /// Shared with what goes on after an answer.
+    /// Shared with the work that continues after an answer.
     object: Rc<Object>,
 }
 
@@ -60,17 +60,17 @@ struct Object {
     policy: Rc<Policy>,
     outbound: Bindings,
     sockets: Sockets,
-    /// The name it is addressed by; an object made without one answers to its id.
+    /// The agent's name. An object that was created without a name uses its id.
     name: String,
-    /// Whether its tables are known to be this build's.
+    /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
-    /// Whether turns that were cut off are to be looked for.
+    /// Whether the object still has to look for turns that were cut off.
     is_look_due: Cell<bool>,
-    /// When listeners were looked at last.
+    /// When slow listeners were last checked.
     looked_at_ms: Cell<i64>,
-    /// When it is woken next, as far as this life knows.
+    /// The time of the next alarm, as far as this instance knows.
     wakes_at_ms: Cell<i64>,
 }
 
@@ -124,7 +124,7 @@ impl SessionAgent {
 
     #[wasm_bindgen(js_name = webSocketClose)]
     pub fn web_socket_close(&self, socket: Socket) {
-        // It is closed, or about to be: either is well.
+        // An error means that the socket is closed already.
         let _ = socket.close(1000, "");
     }
 
@@ -151,13 +151,13 @@ impl Object {
         let db = Sqlite::new(&self.storage);
         if let Err(error) = self.get_ready(&db) {
             http::log(&error);
-            // The runtime asks again.
+            // The runtime retries an alarm that fails.
             return Err(JsValue::from_str(error.code.name()));
         }
         self.is_look_due.set(false);
         self.cut_off_silent();
         self.look();
-        // Those that run, or are still read, are looked after, too.
+        // Turns that run, or whose answers are still read, need another alarm.
         if self.turns.is_busy() {
             self.look_later().await;
         }
@@ -171,10 +171,11 @@ impl Object {
         };
         let length = text.length() as usize;
         if length > MAX_FRAME_BYTES {
-            // It is none that we know: those have a limit each, and this is beyond all.
+            // Every known frame type has a lower limit, so this frame has no known type.
             return;
         }
-        // Whose answer it would be is inside, and there is no room to look.
+        // The request id for an error frame is inside the frame, and no memory is left
+        // to parse it.
         let Ok(reservation) = Reservation::for_request(length) else {
             sockets::close_with(
                 socket,
@@ -222,7 +223,7 @@ impl Object {
         }
     }
 
-    /// Goes on with the index by an alarm, which an eviction does not forget.
+    /// Continues building the index by an alarm, which survives an eviction.
     fn index_soon(self: &Rc<Self>) {
         let object = Rc::clone(self);
         self.keep(async move { object.index_later().await });
@@ -243,8 +244,8 @@ impl Object {
         let heard = socket::hear(&self.agent(&db, &caller, &[]), &state, text).await;
         self.look_once();
         let heard = heard?;
-        // First, so that a socket that is gone doesn't keep it from running; it says
-        // nothing before this function waits.
+        // The turn begins first, so that it runs even if the socket is gone. It sends
+        // nothing before this function awaits.
         if let Some(work) = heard.work {
             self.begin(work);
         }
@@ -268,9 +269,9 @@ impl Object {
 }
 
 enum ObjectAnswer {
-    /// With the room that it takes until it is sent.
+    /// The reservation counts the reply's memory until the reply is sent.
     Reply(Reply, Reservation),
-    /// A body that is read as it is sent.
+    /// A body that is produced while it is sent.
     Stream(JsValue),
     Turn(BegunTurn),
     Nothing,
@@ -285,13 +286,13 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
 }
 
 impl Object {
-    /// Starts when the running code has come to its end, and keeps the object for it.
+    /// Starts the work after the running code ends, and keeps the object alive for it.
     fn keep(&self, work: impl Future<Output = ()> + 'static) {
-        // Refused only where the object is gone, and the work with it.
+        // `wait_until` fails only where the object is gone, and the work with it.
         let _ = self.state.wait_until(&tasks::promise_later(work));
     }
 
-    /// Goes on after the answer, on a meter of its own.
+    /// Runs the follow-up after the answer, with a meter of its own.
     fn begin_follow_up(self: &Rc<Self>, grown: Id) {
         let object = Rc::clone(self);
         self.keep(async move {
@@ -299,16 +300,16 @@ impl Object {
         });
     }
 
-    /// Runs a turn, whether or not its client stays.
+    /// Runs a turn to its end, even if its client disconnects.
     fn begin(self: &Rc<Self>, work: TurnWork) {
-        // Beside the turn: its model is not kept waiting for the alarm to be set.
+        // The alarm is set concurrently: the model call does not wait for it.
         self.begin_look_later();
         let object = Rc::clone(self);
         self.keep(async move {
             if matches!(work, TurnWork::TakeUp(_))
                 && let Err(error) = settle(&object.storage).await
             {
-                // Whoever waits for the turn hears its end all the same.
+                // The turn's listeners still receive its end.
                 http::log(&error);
             }
             let db = Sqlite::new(&object.storage);
@@ -318,18 +319,18 @@ impl Object {
         });
     }
 
-    /// Looks for turns that were cut off, the first time in this life of the
-    /// object: after the request that woke it, which is none of theirs.
+    /// Looks for turns that were cut off, once per instance. This happens after the
+    /// request that woke the object, so that the request's own turn is not among them.
     fn look_once(self: &Rc<Self>) {
         if self.is_look_due.replace(false) {
             self.look();
         }
     }
 
-    /// Takes up some of the turns that were cut off. What fails is looked for again.
+    /// Takes up some of the turns that were cut off. A later look retries failures.
     fn look(self: &Rc<Self>) {
         if !self.is_migrated.get() {
-            // It was emptied: there is nothing to look for, and no table to look in.
+            // The storage was emptied: there are no turns and no tables.
             return;
         }
         let db = Sqlite::new(&self.storage);
@@ -395,7 +396,7 @@ impl Object {
             let agent = self.agent(db, &caller, &via);
             return self.open_socket(&agent, session_id, &request);
         }
-        // An import reads its body itself, bit by bit.
+        // An import reads its body itself, piece by piece.
         let (body, pieces) = match route {
             Route::Import { .. } => (
                 http::ReceivedBody::nothing()?,
@@ -470,7 +471,8 @@ impl Object {
         }
     }
 
-    /// An alarm may come sooner for the index's sake: listeners have their time.
+    /// Cuts off listeners that stopped reading. An alarm for the index may come sooner
+    /// than `LOOK_AFTER_MS`; it must not shorten the time that listeners have.
     fn cut_off_silent(&self) {
         let now_ms = Runtime.now_ms();
         if now_ms - self.looked_at_ms.get() >= LOOK_AFTER_MS {
@@ -479,7 +481,7 @@ impl Object {
         }
     }
 
-    /// Has the object woken, should it die while a turn runs.
+    /// Sets an alarm that wakes the object if it is evicted while a turn runs.
     async fn look_later(&self) {
         let now_ms = Runtime.now_ms();
         if self.wakes_at_ms.get() > now_ms {
@@ -488,7 +490,7 @@ impl Object {
         let at_ms = now_ms + LOOK_AFTER_MS;
         self.wakes_at_ms.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // The next request of the session finds the turn all the same.
+            // Without the alarm, the session's next request finds the turn.
             http::log(&error);
         }
     }
@@ -501,23 +503,23 @@ impl Object {
         }
         self.wakes_at_ms.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // The next search goes on all the same.
+            // Without the alarm, the next search continues the index.
             http::log(&error);
         }
     }
 
-    /// Puts more of what searches have asked for into the index, requests served
-    /// between any two bites, and has the object woken for the rest.
+    /// Continues the index that searches have asked for. Other requests are served
+    /// between two batches. An alarm continues what is left.
     async fn go_on_indexing(&self) {
         for _ in 0..BATCHES_PER_WAKE {
-            // Emptied meanwhile: there is nothing to index, and no table for it.
+            // The storage was emptied meanwhile: there are no events and no tables.
             if !self.is_migrated.get() {
                 return;
             }
             match build_batch(&Sqlite::new(&self.storage)) {
                 Ok(true) => self.outbound.sleep(0).await,
                 Ok(false) => return,
-                // The next search tries again, and says so if it fails.
+                // The next search tries again, and reports a failure.
                 Err(error) => return http::log(&error),
             }
         }
@@ -529,14 +531,13 @@ impl Object {
         self.is_look_due.set(false);
         self.turns.cancel_all();
         empty(&self.storage).await?;
-        // Its alarm is gone with it.
+        // Emptying the storage deleted the alarm, too.
         self.wakes_at_ms.set(0);
         Ok(())
     }
 
-    /// Once in an object's life in memory: brings the tables up to date. Right before
-    /// its first statement, not in the constructor: a request that is refused costs
-    /// no row.
+    /// Migrates the tables, once per instance. This happens right before the first
+    /// statement, not in the constructor, so that a refused request costs no row.
     fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
         if !self.is_migrated.get() {
             schema::migrate(db, &Runtime)?;

@@ -1,10 +1,10 @@
-//! The Worker's bindings behind the [`Outbound`] seam. Bound by name at run time:
-//! which services and buckets there are is the operator's configuration.
+//! The Worker's bindings behind the [`Outbound`] trait. They are looked up by name at
+//! run time, because the operator configures which services and buckets exist.
 //!
-//! What ends a call that is given up: a fetch, to an address, a service or another
-//! agent, and Workers AI take a signal, and its abort closes the connection at
-//! whatever stage. The bucket takes none: what it was asked may still be done, and
-//! an answer of its that comes late is cancelled unread.
+//! How a call is given up: a fetch (to an address, a service or another agent) and a
+//! call of Workers AI take an abort signal, which closes the connection at any stage.
+//! The bucket takes no signal: the bucket may still carry out the request, and a late
+//! answer is cancelled unread.
 
 use std::time::Duration;
 
@@ -31,7 +31,8 @@ const AI: &str = Setting::Ai.name();
 
 pub struct Bindings {
     env: JsValue,
-    /// Calls of this object that wait for their answers' heads, and that will.
+    /// Slots for this object's calls: those that wait for the head of their answer, and
+    /// those that wait to leave.
     line: Slots<CallPurpose>,
     writers: WriteLocks,
 }
@@ -57,8 +58,8 @@ impl Bindings {
         }
     }
 
-    /// Waits until a call that carries so many bytes may leave. Its head's arrival
-    /// gives the slot back; its clock goes on.
+    /// Waits until a call with a body of this length may leave. The slot is returned when
+    /// the head of the answer arrives; the clock runs until the call ends.
     async fn leave(
         &self,
         purpose: CallPurpose,
@@ -94,7 +95,7 @@ impl Bindings {
             ("method", "POST".into()),
             ("headers", headers.into()),
             ("body", call.body.as_str().into()),
-            // An address that was allowed must not lead to one that wasn't.
+            // An allowed address must not redirect to an address that isn't allowed.
             ("redirect", "manual".into()),
             ("signal", signal),
         ])?;
@@ -181,7 +182,7 @@ impl Outbound for Bindings {
             let under_way = InFlightCall::new()?;
             let options = object(&[("signal", under_way.signal())])?;
             let run = async {
-                // Its own errors are an answer: what they say decides what is done.
+                // An error of Workers AI is an answer: its text decides what follows.
                 let outcome = match raw_method(&ai, "run", &[model.into(), input, options.into()]) {
                     Ok(outcome) => settle(outcome).await,
                     Err(thrown) => Err(thrown),
@@ -275,7 +276,7 @@ impl Outbound for Bindings {
                 set(&options, "onlyIf", &condition.into())?;
             }
             let args = [key.into(), content.into(), options.into()];
-            // The object that was put, or `null` where the condition didn't hold.
+            // `put` returns the object, or `null` where the condition didn't hold.
             Ok(!self.bucket("put", &args, limits).await?.is_null())
         })
     }
@@ -325,7 +326,7 @@ impl Outbound for Bindings {
     }
 }
 
-/// A call that has left. Dropped before it is over, it is aborted.
+/// A call that has left. Dropping it before its end aborts the call.
 struct InFlightCall {
     controller: JsValue,
     is_over: bool,
@@ -348,13 +349,13 @@ impl InFlightCall {
 impl Drop for InFlightCall {
     fn drop(&mut self) {
         if !self.is_over {
-            // Nobody is left to hear of a failure.
+            // Nobody waits for the call any more, so a failure has no reader.
             let _ = raw_method(&self.controller, "abort", &[]);
         }
     }
 }
 
-/// A body that is here already.
+/// A body that is in memory already.
 struct BufferedBody(Option<Vec<u8>>);
 
 impl BufferedBody {
@@ -371,7 +372,7 @@ impl ByteChunks for BufferedBody {
     }
 }
 
-/// A body that is still coming. Dropped before its end, it is cancelled.
+/// A body that is still arriving. Dropping it before its end cancels the stream.
 struct StreamedBody {
     reader: JsValue,
     max_bytes: usize,
@@ -437,7 +438,7 @@ fn pause(ms: i64) -> Delay {
     Delay::from(Duration::from_millis(ms.unsigned_abs()))
 }
 
-/// The outcome, or that it did not come in time.
+/// The outcome of the work, or a failure if the clock runs out first.
 async fn within<T>(
     clock: &Clock,
     work: impl Future<Output = Result<T, CallFailure>>,
@@ -449,7 +450,8 @@ async fn within<T>(
     }
 }
 
-/// What a promise comes to. One that nobody waits for any more is let go.
+/// Awaits a promise. If this future is dropped, a stream that arrives later is
+/// cancelled.
 async fn settle(outcome: JsValue) -> Result<JsValue, JsValue> {
     let mut awaited = PendingPromise {
         promise: Promise::resolve(&outcome),
@@ -478,7 +480,7 @@ impl Drop for PendingPromise {
     }
 }
 
-/// Cancels the stream that an answer is, or has as its body.
+/// Cancels an answer that is a stream, or that has a stream as its body.
 fn let_go(answer: &JsValue) {
     let body = get(answer, "body");
     for stream in [answer, &body] {
@@ -488,7 +490,7 @@ fn let_go(answer: &JsValue) {
     }
 }
 
-/// Cancels a stream by itself or by its reader. Nobody is left to hear how that went.
+/// Cancels a stream, given the stream or its reader. The outcome is ignored.
 fn cancel(stream: &JsValue) {
     if let Ok(outcome) = raw_method(stream, "cancel", &[]) {
         drop(JsFuture::from(Promise::resolve(&outcome)));

@@ -1,9 +1,9 @@
-//! The Worker in front: finds the agent's object by name and forwards the
-//! request untouched. A stranger is turned away here, before an object is
-//! woken; the object asks again, since it can be reached directly.
+//! The Worker in front: finds the agent's object by name and forwards the request
+//! unchanged. It refuses a caller without access before an object is woken. The
+//! object checks again, because it can be called directly, too.
 //!
-//! A request that is forwarded has no future here: the promise of the object's
-//! answer goes through as it is.
+//! A forwarded request needs no future here: the Worker returns the promise of the
+//! object's answer as it is.
 
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
@@ -42,8 +42,8 @@ extern "C" {
 }
 
 thread_local! {
-    /// Made once, and bound to what a request's page is told: a closure a request
-    /// would have to be kept until the answer is there.
+    /// Made once, and bound to the CORS policy of each request. A closure per request
+    /// would have to be kept until the answer arrives.
     static REFUSE: Closure<dyn FnMut(bool, Option<String>, JsValue) -> ResponseResult> =
         Closure::new(|is_on, origin, thrown: JsValue| {
             let answer = http::refuse(&lost(&thrown), None)?;
@@ -56,7 +56,7 @@ fn start() {
     console_error_panic_hook::set_once();
 }
 
-/// Bound by hand: the worker crate's macro makes a future of it.
+/// Bound by hand: the worker crate's macro would wrap this function in a future.
 #[wasm_bindgen]
 pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise {
     let policy = policy(&env);
@@ -65,7 +65,7 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
         return settled(answer);
     }
     match answer(request, &env, &policy) {
-        // The object marks its answers; that it gave none is said here.
+        // The object marks its own answers. If it fails to answer, `REFUSE` does.
         RoutedAnswer::ByObject(answer) => REFUSE.with(|refuse| {
             let refuse: &Refuse = refuse.as_ref().unchecked_ref();
             answer.catch(&refuse.bind(&JsValue::UNDEFINED, shared.is_on, shared.origin))
@@ -83,7 +83,7 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
 
 enum RoutedAnswer {
     Here(ResponseResult),
-    /// After what it still sends.
+    /// Refused, once the rest of its body is discarded.
     Refused(web_sys::Request, Error),
     ByObject(Answer),
 }

@@ -1,5 +1,5 @@
-//! What is the same for every agent, from the Worker and from any object alike:
-//! liveness, the API document, the console.
+//! Routes that every agent shares: liveness, the API document and the console. The
+//! Worker and every object serve them alike.
 
 use serde_json::json;
 use wasm_bindgen::JsValue;
@@ -11,13 +11,13 @@ use crate::api::route::Route;
 
 const CONSOLE: &str = include_str!("../../console/index.html");
 
-/// Whether anybody may see it: a health check has no token, nor has a page
-/// before its reader has given it one.
+/// Whether the route needs no token. A health check has no token, and the console has
+/// none before its user enters one.
 pub fn is_public(route: &Route) -> bool {
     matches!(route, Route::Health | Route::Console)
 }
 
-/// `None`: the route is an agent's.
+/// Serves a shared route; `None`: the route belongs to an agent.
 pub fn serve(route: &Route) -> Option<Result<web_sys::Response, JsValue>> {
     let html = [("content-type", "text/html; charset=utf-8")];
     match route {

@@ -1,5 +1,5 @@
-//! Sockets that may outlive the object's memory: the runtime holds them, and
-//! their seats with them.
+//! Sockets that outlive the object's memory: the runtime keeps each socket with its
+//! `SocketState`.
 
 use js_sys::{Array, Function, Object, Reflect};
 use wasm_bindgen::prelude::*;
@@ -14,7 +14,7 @@ use crate::chat::running_turns::Audience;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The object's state, as far as sockets go.
+    /// The part of the object's state that deals with sockets.
     pub type ObjectState;
 
     #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
@@ -81,13 +81,13 @@ impl Sockets {
             set(&headers, "sec-websocket-protocol", &protocol.into())?;
             set(&init, "headers", &headers)?;
         }
-        // web-sys knows no `webSocket` of a response's.
+        // web-sys does not bind the `webSocket` field of a response.
         let class: Function = Reflect::get(&js_sys::global(), &"Response".into())?.dyn_into()?;
         let args = Array::of2(&JsValue::NULL, &init);
         Ok(Reflect::construct(&class, &args)?.unchecked_into())
     }
 
-    /// How many a session has open.
+    /// How many sockets a session has open.
     pub fn count(&self, session_id: &Id) -> usize {
         usize::try_from(self.of_session(session_id).length()).unwrap_or(usize::MAX)
     }
@@ -112,7 +112,7 @@ impl Audience for Sockets {
             }
             let is_excepted = except.is_some() && state.asked.as_deref() == except;
             if state.session_id == *session_id && !state.is_held && !is_excepted {
-                // One that is gone is told nothing; its close is on its way.
+                // An error means that the socket is gone; its close event follows.
                 let _ = socket.send(frame);
             }
         }
@@ -125,13 +125,13 @@ impl Audience for Sockets {
 
 /// Closes a socket and says why.
 pub fn close_with(socket: &Socket, code: u16, reason: &str) {
-    // One that is gone needs no word.
+    // An error means that the socket is gone already.
     let _ = socket.close(code, reason);
 }
 
-/// Ends what a token allowed.
+/// Closes a socket whose token has expired.
 pub fn close_expired(socket: &Socket) {
-    // One that is gone has ended already.
+    // An error means that the socket is gone already.
     let _ = socket.close(4401, "The token has expired; have another minted.");
 }
 
@@ -145,8 +145,8 @@ pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
     socket.serialize_attachment(&state)
 }
 
-/// A tag holds 256 bytes: enough for most ids; of a longer one the beginning,
-/// and the socket's state tells the rest.
+/// The tag of a session's sockets. A tag holds 256 bytes, which is enough for most
+/// ids. A longer id is cut, and the socket's state tells such sessions apart.
 fn tag(session_id: &Id) -> String {
     const MAX_TAG_BYTES: usize = 250;
     let id = session_id.as_str();

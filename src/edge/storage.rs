@@ -1,8 +1,7 @@
-//! The object's own SQLite behind the [`Database`] seam.
+//! The object's own SQLite behind the [`Database`] trait.
 //!
-//! Bound here rather than taken from the worker crate: `transactionSync` is not
-//! bound there, and its cursors are read through calls that can't report an
-//! error.
+//! This module binds the storage itself. The worker crate does not bind
+//! `transactionSync`, and reads cursors through calls that can't report an error.
 
 use std::cell::{Cell, RefCell};
 
@@ -53,7 +52,7 @@ extern "C" {
     #[wasm_bindgen(method, getter, js_name = rowsWritten)]
     fn rows_written(this: &Cursor) -> f64;
 
-    /// Rows as arrays: no column name crosses over.
+    /// A cursor that yields rows as arrays, so that no column names are copied.
     type RawCursor;
 
     #[wasm_bindgen(method, catch, js_name = toArray)]
@@ -83,7 +82,7 @@ impl<'a> Sqlite<'a> {
         }
     }
 
-    /// Runs a statement to its end; its rows as arrays.
+    /// Runs a statement to its end and returns its rows as arrays.
     fn exec(&self, sql: &str, params: &[SqlValue]) -> Result<Array> {
         let cursor = self
             .sql
@@ -103,13 +102,13 @@ impl<'a> Sqlite<'a> {
     }
 }
 
-/// Has the object woken at a time; an earlier wish gives way.
+/// Sets the object's alarm, in place of an alarm that was set before.
 pub async fn wake_at(storage: &Storage, at_ms: i64) -> Result<()> {
     storage.set_alarm(at_ms as f64).await.map_err(failed)?;
     Ok(())
 }
 
-/// Waits until what was written so far outlives the object.
+/// Waits until all writes so far are durable.
 pub async fn settle(storage: &Storage) -> Result<()> {
     storage.sync().await.map_err(failed)?;
     Ok(())
@@ -150,8 +149,8 @@ impl Database for Sqlite<'_> {
         let failure = RefCell::new(None);
         let outcome = self.storage.transaction_sync(&mut || {
             work().map_err(|error| {
-                // Thrown, so that the engine rolls back; kept, so that the
-                // caller learns what it was.
+                // The throw makes the engine roll back; the caller gets the
+                // error that is kept here.
                 failure.replace(Some(error));
                 JsValue::from_str("rolled back")
             })

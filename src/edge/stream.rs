@@ -1,5 +1,5 @@
-//! A body that is written as it is read: nothing is made before somebody wants
-//! it, and what a reader leaves behind is let go.
+//! Bodies that are produced while the client reads them. No piece is made before the
+//! client asks for it, and a cancelled stream drops its source.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -37,7 +37,7 @@ extern "C" {
     pub fn close(this: &Controller) -> Result<(), JsValue>;
 }
 
-/// A stream whose source has these functions.
+/// A stream whose source has these two functions.
 pub fn pulled(pull: &JsValue, cancel: Option<&JsValue>) -> Result<JsValue> {
     let refused = |_| Error::storage("an object that takes no field");
     let source = Object::new();
@@ -46,16 +46,16 @@ pub fn pulled(pull: &JsValue, cancel: Option<&JsValue>) -> Result<JsValue> {
         Reflect::set(&source, &"cancel".into(), cancel).map_err(refused)?;
     }
     let strategy = Object::new();
-    // Not a piece ahead of its reader.
+    // The stream makes no piece ahead of its reader.
     Reflect::set(&strategy, &"highWaterMark".into(), &0.into()).map_err(refused)?;
     Ok(PulledStream::new(&source, &strategy).into())
 }
 
-/// Units of a long text that are sent at a time.
+/// UTF-16 units of a long text per piece.
 const PIECE_UNITS: u32 = 64 << 10;
 
-/// A long text, encoded piece by piece. Its room is given back when it was sent,
-/// or when nobody wants it any more.
+/// A long text, encoded piece by piece. Its reservation ends when the text is sent or
+/// the stream is cancelled.
 pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
     let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
     let kept = Rc::clone(&held);
@@ -78,7 +78,7 @@ pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
-/// The same for a text that is in wasm: none of it is ever a string of JavaScript's.
+/// As [`of_text`], for a text in wasm memory, which never becomes a JavaScript string.
 pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
     let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
     let kept = Rc::clone(&held);
@@ -101,7 +101,7 @@ pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
-/// Not between the halves of a pair.
+/// The end of the piece that starts at `at`. It never splits a surrogate pair.
 fn end_of_piece(text: &JsString, at: u32) -> u32 {
     let end = at.saturating_add(PIECE_UNITS).min(text.length());
     let last = text.char_code_at(end - 1);

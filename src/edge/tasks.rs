@@ -1,10 +1,10 @@
-//! Runs futures, each in microtasks of its own.
+//! Runs each future in its own microtasks.
 //!
-//! The executor of `wasm-bindgen-futures` keeps one queue for the whole instance of wasm,
-//! which the Worker and all of its objects share. A future waits there for the queue's
-//! turn before its first step, and requests run in each other's turns. Here the first step
-//! of a request is made at once, and a task that is woken runs in the context that woke it.
-//! So no function that is exported is `async`.
+//! The executor of `wasm-bindgen-futures` keeps one queue per wasm instance, which the
+//! Worker and all of its objects share. There, a future waits for the queue before its
+//! first step, and one request's steps run in another request's context. Here, a request
+//! takes its first step at once, and a woken task runs in the context that woke it. So
+//! no exported function is `async`.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -27,11 +27,11 @@ extern "C" {
     fn bind(this: &BoundRun, receiver: &JsValue, id: u32) -> BoundRun;
 }
 
-/// A waker has to be `Send`; there is one thread.
+/// A waker has to be `Send`. `SendWrapper` is sound because there is one thread.
 struct Task(SendWrapper<TaskState>);
 
 struct TaskState {
-    /// `None` while it is polled, and when it is over.
+    /// `None` while the future is polled, and after its end.
     future: RefCell<Option<Pin<Box<dyn Future<Output = ()>>>>>,
     is_queued: Cell<bool>,
 }
@@ -44,16 +44,16 @@ struct Queued {
 
 thread_local! {
     static QUEUED: RefCell<Queued> = RefCell::default();
-    /// Bound to the id of a task, this is the function of a microtask.
+    /// The function of every microtask, once it is bound to a task's id.
     static RUN: Closure<dyn FnMut(u32)> = Closure::new(run_queued);
 }
 
-/// Starts at once, and is a promise of what the future comes to.
+/// Starts the future at once. The promise settles with the future's result.
 pub fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
     settled(future, Task::poll)
 }
 
-/// The same; starts when the running code has come to its end.
+/// As [`promise`], but starts the future after the running code ends.
 pub fn promise_later(future: impl Future<Output = ()> + 'static) -> Promise {
     let future = async move {
         future.await;
@@ -62,7 +62,7 @@ pub fn promise_later(future: impl Future<Output = ()> + 'static) -> Promise {
     settled(future, Task::wake)
 }
 
-/// Nobody waits for it. Starts when the running code has come to its end.
+/// Starts a future that nobody awaits, after the running code ends.
 pub fn spawn(future: impl Future<Output = ()> + 'static) {
     Task::of(future).wake();
 }
@@ -71,21 +71,23 @@ fn settled(
     future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
     start: fn(Arc<Task>),
 ) -> Promise {
-    let mut future = Some(future);
-    Promise::new(&mut |resolve: Function, reject: Function| {
-        let Some(future) = future.take() else {
-            return;
-        };
-        let settled = async move {
+    // Nothing is polled inside the constructor: it would turn a crash into a rejection and
+    // go on in an instance that is over.
+    let mut functions = None;
+    let promise = Promise::new(&mut |resolve: Function, reject: Function| {
+        functions = Some((resolve, reject));
+    });
+    if let Some((resolve, reject)) = functions {
+        start(Task::of(async move {
             let (settle, value) = match future.await {
                 Ok(value) => (resolve, value),
                 Err(value) => (reject, value),
             };
             // Neither function throws.
             let _ = settle.call1(&JsValue::UNDEFINED, &value);
-        };
-        start(Task::of(settled));
-    })
+        }));
+    }
+    promise
 }
 
 impl Task {

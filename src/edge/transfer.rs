@@ -1,5 +1,5 @@
-//! Export and import on the wire: pages go out when they are asked for, bytes come
-//! in as they arrive. Neither is ever held whole.
+//! Export and import as streams. An export's pages are made when the client reads
+//! them; an import's bytes are parsed as they arrive. No file is ever held whole.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -22,19 +22,19 @@ use crate::lifecycle::transfer::export::{Export, render_failure};
 use crate::lifecycle::transfer::import::Import;
 use crate::log::slices::MAX_EVENT_BYTES;
 
-/// Bytes of a page that are sent at a time: a page may be one long line.
+/// Bytes of a page per piece: a page may be one long line.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// Room that there is to be for a page before it is made. One that is a single long
-/// line is there three times meanwhile: as its row, as its line, and as what is sent.
-/// So no two such pages are made or sent at once.
+/// The memory that must be free before a page is made. A page of one long line is in
+/// memory three times: as its row, as its line and as the bytes that are sent. So no
+/// two such pages are made or sent at once.
 const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 
-/// How long a page waits for room, and how long it is until it looks again.
+/// How long a page waits for free memory, and the pause between two checks.
 const MAX_WAITING_MS: u64 = 30_000;
 const WAIT_MS: u64 = 50;
 
-/// The file as a stream that reads its next page when the last one was taken.
+/// The file as a stream. The stream makes a page after the client has read the last.
 pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
     let held = Rc::new(RefCell::new(Some(ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
@@ -66,14 +66,14 @@ pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
-/// An export, and what of its page is still to be sent.
+/// An export, and the rest of its page that is still to be sent.
 struct ExportStream {
     storage: Storage,
-    /// `None`: it is over.
+    /// `None`: the export is over.
     export: Option<Export>,
     page: String,
     sent: usize,
-    /// The room that the page takes.
+    /// Counts the page's memory.
     reservation: Option<Reservation>,
 }
 
@@ -107,7 +107,7 @@ impl ExportStream {
     }
 }
 
-/// A page can't be refused once its file has begun: it waits for others to be sent.
+/// Waits for free memory: once the file has begun, a page can't be refused any more.
 async fn wait_for_room() -> Result<()> {
     for _ in 0..MAX_WAITING_MS / WAIT_MS {
         if Reservation::for_request(PAGE_ROOM_BYTES).is_ok() {
@@ -132,7 +132,7 @@ pub async fn receive(
     loop {
         match body.next().await {
             Ok(Some(bytes)) => {
-                // What is kept of the file: a line that has begun, rows to be written.
+                // The import keeps the line that has begun and the rows to be written.
                 drop(reservation);
                 reservation = match Reservation::for_request(import.kept_bytes() + bytes.len()) {
                     Ok(reservation) => reservation,

@@ -1,4 +1,4 @@
-//! Clearing a session: what was said goes, the session stays.
+//! Clears a session: its messages are deleted, the session stays.
 
 use crate::base::columns::find_value;
 use crate::base::database::{Database, atomically};
@@ -12,13 +12,13 @@ use crate::search::index;
 use crate::store::changes::{self, ChangeType};
 use crate::store::tables;
 
-/// Empties a session's log and the documents in its context, and keeps the session.
-/// The feed keeps this one change.
+/// Deletes a session's events and the documents in its context, but not the session. The
+/// feed keeps only the entry for this change.
 pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<i64> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
         let has_unloaded = tables::delete_context(db, session_id)?;
-        // As the view counts: a run of events is one message.
+        // Counts messages as the API shows them: a run of events is one message.
         let sql = format!(
             "SELECT count(*)
                FROM cf_agents_events AS e

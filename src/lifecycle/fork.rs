@@ -1,5 +1,5 @@
-//! Forking: a new session that holds the path up to an event, ids and times
-//! kept, so that a client can go on from there without touching the original.
+//! Forking: a new session that holds the path up to an event, with the same ids and
+//! times. A client can go on from there without changing the original.
 
 use crate::base::database::{Database, SqlText, atomically, find_row};
 use crate::base::error::Result;
@@ -62,8 +62,8 @@ pub fn fork_session(
             }
             copied = get_tip(db, &id)?.newest_seq;
         }
-        // The calls that it left open are the original's to answer: made in both,
-        // what one approval allows would be done twice.
+        // The open calls belong to the original. If both sessions ran them, one approval
+        // would allow them twice.
         db.run(
             "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
             &[id.as_str().into(), copied.into()],
@@ -79,8 +79,8 @@ pub fn fork_session(
     })
 }
 
-/// When and how far the original is compacted holds for the copy too. How its
-/// attempts went, and what it has used, is the original's.
+/// Copies the original's compaction settings. Its past attempts and its usage stay with
+/// the original.
 fn copy_settings(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     db.run(
         "UPDATE cf_agents_sessions

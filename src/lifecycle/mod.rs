@@ -1,5 +1,5 @@
-//! Whole sessions: cleared, deleted, forked, exported and imported. Whatever a
-//! session has in any table is named here, so that nothing of it is left behind.
+//! Clears, deletes, forks, exports and imports whole sessions. This folder names every
+//! table with rows of a session, so that deleting a session leaves no row behind.
 
 pub mod clear;
 pub mod delete;

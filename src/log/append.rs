@@ -1,4 +1,4 @@
-//! Appending: decide where each event stands, then write all of them or none.
+//! Appending: plan the place of each event, then write all events or none.
 
 use std::collections::HashMap;
 
@@ -24,7 +24,7 @@ pub enum Parent {
 }
 
 impl Parent {
-    /// From a field that may be absent, `null` or an id.
+    /// Reads a field that may be absent, `null` or an id.
     pub fn from_field(field: Option<Option<Id>>) -> Self {
         match field {
             None => Parent::Leaf,
@@ -34,13 +34,13 @@ impl Parent {
     }
 }
 
-/// What became of one event of an append.
+/// The result of appending one event.
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct AppendedEvent {
     pub id: String,
     pub seq: i64,
-    /// `false`: the id was already there, and its row is as it was.
+    /// `false`: the session already had an event with this id, and it is unchanged.
     pub inserted: bool,
 }
 
@@ -81,7 +81,7 @@ pub fn append(
     })
 }
 
-/// The ids that this append names and that are in the session already.
+/// The ids that this append names and that the session already has, with their `seq`.
 fn find_known(
     db: &dyn Database,
     session_id: &Id,
@@ -141,7 +141,7 @@ struct AppendPlan<'a> {
     leaf: Option<Leaf>,
 }
 
-/// Gives every new event its number, id and parent. Decides; reads nothing.
+/// Gives every new event its number, id and parent, without reading the database.
 fn plan<'a>(
     host: &dyn Host,
     events: &'a [NewEvent],
@@ -176,7 +176,7 @@ fn plan<'a>(
             .as_ref()
             .and_then(|id| Some((id, *known.get(id.as_str())?)))
         {
-            // Where a parent was named, what follows an event already there follows it.
+            // If the caller named a parent, the next event follows this known event.
             if !matches!(parent, Parent::Leaf) {
                 follow = Some(Leaf {
                     seq,

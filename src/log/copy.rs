@@ -1,19 +1,19 @@
-//! A stretch of a session's log, copied into another session: its events, numbered
-//! anew, and what of them stands in slices.
+//! Copies a stretch of a session's log into another session: its events, which get
+//! new numbers, and their slices.
 
 use super::{slices, write};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// Events that are copied, and where to.
+/// The events to copy, and the session that they go to.
 pub struct Stretch<'a> {
     pub original_id: &'a Id,
     /// Both ends are included.
     pub from_seq: i64,
     pub to_seq: i64,
     pub id: &'a Id,
-    /// The number in the copy that the first one comes after.
+    /// The first copied event gets the number after this one.
     pub after_seq: i64,
 }
 
@@ -28,8 +28,8 @@ impl Stretch<'_> {
         ]
     }
 
-    /// Copies the events, each after the one before. An id that led to its row by its
-    /// number and doesn't any more goes into the index. Part of a transaction.
+    /// Copies the events into one line. An id whose embedded number no longer is its
+    /// event's number goes into the id index. Part of a transaction.
     pub fn copy_rows(&self, db: &dyn Database, now_ms: i64) -> Result<()> {
         let sql = format!(
             "{INSERT}
@@ -49,7 +49,7 @@ impl Stretch<'_> {
         db.run(&sql, &params)
     }
 
-    /// Copies the slices, which follow their rows. Part of the same transaction.
+    /// Copies the slices, in the same transaction as their rows.
     pub fn copy_slices(&self, db: &dyn Database) -> Result<()> {
         let sql = format!(
             "{INSERT}

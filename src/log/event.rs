@@ -1,4 +1,4 @@
-//! One event: what a caller sends, and what is read back.
+//! One event: as a caller sends it, and as the log returns it.
 
 use std::borrow::Cow;
 
@@ -16,50 +16,50 @@ use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};
 
-/// Whether an event `e` is read together with its neighbours of the same kind, as
-/// one message, in SQL. `EventRow::is_run_member` says the same of a row at hand.
+/// SQL: whether event `e` is read together with its neighbours of the same kind, as
+/// one message. `EventRow::is_run_member` is the same rule for a loaded row.
 pub const IS_RUN_MEMBER: &str = "(e.message IS NULL
     AND e.action IN ('agent_message', 'tool_call_request', 'tool_result'))";
 
-/// An event to append. `id`, `metadata` and `createdAt` may be brought along.
+/// An event to append. The caller may set `id`, `metadata` and `createdAt`.
 #[derive(Debug, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEvent {
     pub id: Option<Id>,
     pub action: Action,
-    /// May be left out with `tool_call_request` alone.
+    /// Required, except with `tool_call_request`.
     pub content: Option<String>,
-    /// With `tool_call_request` alone, and there at least one.
+    /// Only with `tool_call_request`, which needs at least one call.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_CALLS>")]
     #[cfg_attr(test, schemars(length(max = MAX_CALLS)))]
     pub tool_calls: Option<Vec<ToolCall>>,
-    /// With `tool_result` alone: the call that it answers.
+    /// Only with `tool_result`: the id of the call that this result answers.
     pub tool_call_id: Option<Id>,
-    /// With `tool_result` alone: the tool that was called.
+    /// Only with `tool_result`: the name of the tool that was called.
     pub tool_name: Option<Id>,
-    /// With `tool_result` alone: the tool failed, `content` says how.
+    /// Only with `tool_result`: whether the tool failed; `content` then says how.
     pub is_error: Option<bool>,
     pub metadata: Option<JsonObject>,
-    /// Milliseconds since the epoch; now, when not given.
+    /// Milliseconds since the epoch. Default: the current time.
     pub created_at: Option<Count>,
-    /// The event to follow, where it is not the one before it in this call. `null`: a root.
+    /// The event to follow. Default: the event before this one in the call. `null`: a root.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     pub parent_id: Option<Option<Id>>,
-    /// The message of the AI SDK that this event is, from the message operations alone.
+    /// The AI SDK message that this event stores. Only the message operations set it.
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     pub message: Option<MessageText>,
-    /// From a chat turn alone.
+    /// Only chat turns set it.
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     pub note: Option<Note>,
-    /// Taken so that an event can be sent as it was read; the log numbers its events itself.
+    /// Ignored: the log numbers its events. Accepted so that a loaded event can be sent.
     #[serde(rename = "seq")]
     #[cfg_attr(test, schemars(with = "Option<i64>"))]
     pub _seq: Option<IgnoredAny>,
-    /// Taken so that an event can be sent as it was read; the call's `sessionId` holds.
+    /// Ignored: the call's `sessionId` counts. Accepted so that a loaded event can be sent.
     #[serde(rename = "sessionId")]
     #[cfg_attr(test, schemars(with = "Option<String>"))]
     pub _session_id: Option<IgnoredAny>,
@@ -68,9 +68,9 @@ pub struct NewEvent {
 /// A message as it is stored beside its event.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageText {
-    /// The inside of the JSON object, less `id` and a `createdAt` of ours.
+    /// The inside of the JSON object, without `id` and without a `createdAt` that we add.
     pub fields: String,
-    /// Whether a `createdAt` of the sender's own stays among them.
+    /// Whether `fields` holds a `createdAt` that the sender wrote.
     pub is_dated: bool,
 }
 
@@ -94,7 +94,7 @@ impl NewEvent {
         }
     }
 
-    /// What serde's types can't say: which fields belong to which action.
+    /// Checks what serde's types can't say: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
         let missing = |name: &str, action: &str| {
             let field = format!("{field}.{name}");
@@ -146,7 +146,7 @@ impl NewEvent {
             Action::ToolResult if self.tool_name.is_none() => {
                 Err(missing("toolName", "tool_result"))
             }
-            // A call may go without a word; everything else says something.
+            // Only a request for tool calls may have no content.
             action if self.content.is_none() && action != Action::ToolCallRequest => {
                 Err(missing("content", action.name()))
             }
@@ -168,8 +168,7 @@ impl NewEvent {
     }
 }
 
-/// An event as it is read. SQLite writes this JSON on the hot path
-/// ([`EVENT_JSON`]); [`StoredEvent`] writes the same where SQLite can't.
+/// An event as it is read.
 #[cfg(test)]
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -177,9 +176,9 @@ impl NewEvent {
 pub struct Event {
     pub id: Id,
     pub session_id: Id,
-    /// From 1, growing within the session, never reused.
+    /// The event's number: starts at 1, grows within the session, is never reused.
     pub seq: i64,
-    /// The event that this one follows; `null` for a root.
+    /// The event that this event follows; `null` for a root.
     pub parent_id: Option<Id>,
     pub action: Action,
     pub content: String,
@@ -196,9 +195,9 @@ pub struct Event {
     pub created_at: i64,
 }
 
-/// An event's JSON from its row `e`. A plain event is one call of `json_object`, which is
-/// three times as fast as joining. Optional fields are left out by joining text, since
-/// `json_object` can't; `json()` fails on a damaged row, which the reader then names.
+/// An event's JSON from its row `e`. A plain event takes one call of `json_object`,
+/// three times as fast as joining text. Optional fields need joining, since `json_object`
+/// can't leave a field out. `json()` fails on a damaged row, which the reader then names.
 pub const EVENT_JSON: &str = r#"
     iif(e.tool IS NULL AND e.metadata IS NULL,
         json_object('id', e.id, 'sessionId', e.session_id, 'seq', e.seq, 'parentId', e.parent_id,
@@ -214,7 +213,7 @@ pub const EVENT_JSON: &str = r#"
                ',"createdAt":', e.created_at,
                '}'))"#;
 
-/// An event's row, for pages that are too big for one value of SQLite's.
+/// An event's row, for pages that are too long for one SQLite value: Rust makes its JSON.
 pub struct StoredEvent<'a> {
     id: &'a str,
     pub session_id: &'a str,
@@ -225,13 +224,13 @@ pub struct StoredEvent<'a> {
     pub tool: Option<Cow<'a, str>>,
     pub metadata: Option<Cow<'a, str>>,
     created_at: i64,
-    /// How many bytes are not in the row, and the message that they may be made from.
+    /// How many bytes are in slices, and the message that `content` may be made from.
     pub sliced_bytes: i64,
     pub message: Option<&'a str>,
 }
 
 impl StoredEvent<'_> {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     pub const COLUMNS: &'static str = "e.id, e.session_id, e.seq, e.parent_id, e.action, e.content, e.tool, e.metadata, e.created_at, \
          e.sliced_bytes, iif(e.sliced_bytes > 0, e.message, NULL)";
 }
@@ -255,7 +254,7 @@ impl<'a> FromRow<'a> for StoredEvent<'a> {
 }
 
 impl StoredEvent<'_> {
-    /// What [`EVENT_JSON`] makes of the same row.
+    /// The JSON that [`EVENT_JSON`] makes of the same row.
     pub fn json(&self) -> Result<String> {
         let damaged = |_| Error::corrupt_row(self.id, "metadata");
         let shown = ShownEvent {

@@ -1,8 +1,8 @@
-//! From ids to rows. A minted id leads to its row by the primary key; any other
-//! is looked up in the index that holds callers' ids alone.
+//! Finds rows by id. A minted id contains its row's number, so the primary key leads
+//! to the row. The id index holds only the other ids.
 //!
-//! CROSS JOIN is SQLite's way to keep the order of a join: from the short list
-//! into the log. Left to choose, the planner walks the log.
+//! CROSS JOIN makes SQLite keep the order of a join: from the short list of ids into
+//! the log. Without it, the planner may scan the log.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// What the event of this id records; `None`: there is none.
+/// The action of the event with this id; `None`: there is no such event.
 pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<StoredAction>> {
     let Some(seq) = find_seqs(db, session_id, std::iter::once(id))?.remove(id.as_str()) else {
         return Ok(None);
@@ -28,7 +28,7 @@ pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option
     Ok(action.as_deref().map(StoredAction::parse))
 }
 
-/// The `seq` of each of `ids` that is in the session.
+/// The `seq` of each of `ids` that the session has.
 pub fn find_seqs<'a>(
     db: &dyn Database,
     session_id: &Id,
@@ -49,7 +49,7 @@ pub fn find_seqs<'a>(
             &seqs,
         )?);
     }
-    // A caller may bring an id that looks minted and isn't.
+    // A caller may bring an id that only looks minted.
     let rest: Vec<&str> = minted
         .iter()
         .filter(|id| !found.contains_key(id.as_str()))
@@ -69,7 +69,7 @@ pub fn find_seqs<'a>(
             &rest,
         )?);
     }
-    // What a number led to may carry another id.
+    // The row with a minted id's number may have another id.
     let wanted: std::collections::HashSet<&str> =
         minted.iter().chain(&others).map(|id| id.as_str()).collect();
     found.retain(|id, _| wanted.contains(id.as_str()));

@@ -1,5 +1,5 @@
-//! Reading events: one query builder for every filter, and JSON that SQLite
-//! makes and nobody copies.
+//! Reading events: one query builder for every filter. SQLite makes the JSON, and
+//! nothing copies it.
 
 use serde_json::json;
 
@@ -12,30 +12,30 @@ use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 
-/// Bytes that an event `e` shows, at most. Of a message in slices the text is
-/// counted twice, by itself and within the message; it alone is shown.
+/// Bytes that an event `e` shows, at most. The slices of a message count its text
+/// twice: as `content` and within the message. Only `content` is shown.
 const BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
     + coalesce(octet_length(e.metadata), 0) + iif(e.message IS NULL, e.sliced_bytes, e.sliced_bytes / 2)";
 
-/// An event of at most so many bytes is part of a page that SQLite makes, whatever
+/// SQLite may make a page that has only events of at most this many bytes, whatever
 /// the page's length.
 const SHORT_BYTES: i64 = 8 << 10;
 
-/// Which events of a session, and how many.
+/// Which events of a session to load, and how many.
 pub struct EventQuery<'a> {
     pub session_id: &'a Id,
     pub limit: i64,
-    /// Only those created at this time or later.
+    /// Only events created at this time or later.
     pub since_ms: Option<i64>,
     pub actions: Option<&'a [Action]>,
     pub after_seq: Option<i64>,
     pub before_seq: Option<i64>,
-    /// The newest that match rather than the oldest; in `seq` order all the same.
+    /// Take the newest matching events instead of the oldest. The order stays by `seq`.
     pub newest: bool,
 }
 
 impl EventQuery<'_> {
-    /// The rows that match, aliased `e`, bounded by `limit`, in no promised order.
+    /// Selects the matching rows, aliased `e`, up to `limit`, in no promised order.
     fn build(&self, columns: &str) -> (String, Vec<SqlValue>) {
         let mut params: Vec<SqlValue> = vec![self.session_id.as_str().into()];
         let mut clauses = String::from("e.session_id = ?1");
@@ -75,15 +75,15 @@ impl EventQuery<'_> {
     }
 }
 
-/// The events as a JSON array in `seq` order. SQLite holds the whole of a page
-/// while it makes it: so a page is made there if no event takes more than its part
-/// of what an answer may hold.
+/// The events as a JSON array in `seq` order. SQLite holds the whole page in memory
+/// while it makes the JSON. So it makes a page only if no event takes more than its
+/// share of the longest answer.
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
     let (page, params) = query.build("e.seq AS seq");
-    // A page of the newest is a range of rows, which SQLite reads in order. What filters
-    // chose is put in order by its numbers.
+    // A page of the newest events is a range of rows, which SQLite reads in order.
+    // Filtered events have to be sorted by their numbers.
     let end = match query.before_seq {
         Some(before_seq) => format!(" AND e.seq < {before_seq}"),
         None => String::new(),
@@ -115,7 +115,7 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     match db.find_text(&sql, &params) {
         Ok(Some(text)) => Ok(text),
         Ok(None) => load_row_by_row(db, query),
-        // A damaged row, or a page that is too long for one value of SQLite's.
+        // A row is damaged, or the page is too long for one SQLite value.
         Err(error) => {
             find_damaged(db, query)?;
             load_row_by_row(db, query).map_err(|second| match second.code {
@@ -126,7 +126,7 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     }
 }
 
-/// Puts an event's sliced columns where they would be, had its row had room.
+/// Puts an event's sliced columns back into the event.
 fn fill_in_slices(db: &dyn Database, event: &mut StoredEvent<'_>) -> Result<()> {
     if event.sliced_bytes == 0 {
         return Ok(());
@@ -181,7 +181,7 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     Ok(page.into())
 }
 
-/// The page's events by `seq`, if an answer holds them; a single one always is one.
+/// The `seq` of the page's events, if an answer can hold them. A single event always fits.
 fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
     let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
     let mut sizes = Vec::new();
@@ -197,7 +197,7 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
     Ok(seqs)
 }
 
-/// `sizes`: in the order in which a smaller `limit` would keep them.
+/// `sizes` is in the order in which a smaller `limit` would keep the events.
 fn page_too_long(sizes: &[(i64, usize)], total: usize) -> Error {
     let mut left = MAX_ANSWER_BYTES;
     let fitting = sizes

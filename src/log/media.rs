@@ -1,11 +1,10 @@
-//! Inline media, kept once. The payload of a long `data:` URL in a message's
-//! parts is cut out of its text and stored by its hash, once in a session however
-//! many messages hold it; where it was is stored beside the text. Put back, the
-//! message is what it was to the byte, since what was cut is the JSON as it was
-//! written, escapes included.
+//! Inline media, stored once. The payload of a long `data:` URL in a message's parts
+//! is cut out of the text and stored by its hash, once per session however many
+//! messages hold it. Its position is stored beside the text. The restored message
+//! equals the original to the byte, since the payload keeps its JSON escapes.
 //!
-//! It protects two rules: no text can forge a reference, because the places are no
-//! text; and no payload outlives its last use, nor goes before it.
+//! Two rules hold. No text can forge a reference, because positions are not stored
+//! in the text. A payload is deleted with its last use, neither earlier nor later.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -23,30 +22,30 @@ use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// A payload shorter than this stays in its message: kept apart it costs a row
-/// for itself and one for each use.
+/// A shorter payload stays in its message: stored apart, a payload costs a row, and
+/// one more row per use.
 const MIN_BYTES: usize = 4 << 10;
 
-/// Payloads that are cut out of one message. Their places take some 20 KB of its
-/// row; what comes after them stays in the text.
+/// Payloads that are cut out of one message. Their positions take some 20 KB of its
+/// row; further payloads stay in the text.
 const MAX_PLACES: usize = 256;
 
-/// Where in the text that is left a payload was, and which.
+/// A payload's position in the remaining text, and the payload's hash.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct PayloadPosition(usize, String);
 
-/// A message's text without its media, and what was cut.
+/// A message's text without its media, and the media.
 #[derive(Debug, PartialEq)]
 pub struct StrippedText<'a> {
     pub text: Cow<'a, str>,
-    /// For the event's column; `None` where nothing was cut.
+    /// The positions, for the event's `media` column; `None` if nothing was cut.
     pub places: Option<String>,
     pub payloads: Vec<Payload<'a>>,
-    /// Bytes that were cut, a payload as often as it was there.
+    /// Bytes that were cut. A payload counts once per occurrence.
     pub bytes: usize,
 }
 
-/// One payload, each once.
+/// One payload. A payload that occurs twice is listed once.
 #[derive(Debug, PartialEq)]
 pub struct Payload<'a> {
     pub hash: String,
@@ -104,8 +103,8 @@ struct MediaPart<'a> {
     kind: Cow<'a, str>,
 }
 
-/// Where payloads start and end in `fields`, in order. `None`: there is nothing
-/// to look at.
+/// Where payloads start and end in `fields`, in order. `None`: `fields` can't hold a
+/// payload.
 fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     if fields.len() < MIN_BYTES || !may_hold_data_url(fields) {
         return None;
@@ -119,7 +118,7 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
         if is_text {
             continue;
         }
-        // Where the part stands: it is a piece of `whole`, which has a brace more.
+        // The part's offset: `part` is a slice of `whole`, which has one more brace.
         let at = (part.get().as_ptr() as usize).checked_sub(whole.as_ptr() as usize + 1)?;
         spans.extend(strings_of(part.get()).filter_map(|(start, string)| {
             let payload = start + find_payload(string)?;
@@ -139,8 +138,8 @@ fn may_hold_data_url(fields: &str) -> bool {
     })
 }
 
-/// The strings of a JSON text, names included, each as it is written between its
-/// quotes, and where that starts.
+/// The strings of a JSON text, names included: each with its start, and as written
+/// between its quotes.
 fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -160,8 +159,8 @@ fn strings_of(json: &str) -> impl Iterator<Item = (usize, &str)> {
 const INSERT: &str = "INSERT INTO cf_agents_media (session_id, hash, part, text)";
 const INSERT_USE: &str = "INSERT INTO cf_agents_media_uses (session_id, hash, seq)";
 
-/// Keeps what was cut out of the event at `seq`. Part of the transaction that
-/// writes the event.
+/// Stores the payloads of the event at `seq`. Part of the transaction that writes
+/// the event.
 pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'_>]) -> Result<()> {
     for Payload { hash, text } in payloads {
         let here: [SqlValue; 2] = [session_id.as_str().into(), hash.as_str().into()];
@@ -184,9 +183,9 @@ pub fn write(db: &dyn Database, session_id: &Id, seq: i64, payloads: &[Payload<'
     Ok(())
 }
 
-/// Forgets uses that are gone, given as the places that the events at these
-/// `seq`s had, and what nobody uses any more. Part of the transaction that
-/// deletes or rewrites the events; `kept` is what a rewritten one still holds.
+/// Deletes the uses of these events, given as (`seq`, `media` column), and then the
+/// payloads without a use. `kept`: hashes that a rewritten event still uses. Part of
+/// the transaction that deletes or rewrites the events.
 pub fn forget(
     db: &dyn Database,
     session_id: &Id,
@@ -195,7 +194,7 @@ pub fn forget(
 ) -> Result<()> {
     let mut gone: HashSet<(String, i64)> = HashSet::new();
     for (seq, places) in uses {
-        // A damaged row can still be deleted; what it used goes with its session.
+        // A damaged row can still be deleted; its payloads are deleted with its session.
         for PayloadPosition(_, hash) in parse_places(places).unwrap_or_default() {
             if !kept.contains(&hash.as_str()) {
                 gone.insert((hash, *seq));
@@ -227,7 +226,7 @@ pub fn forget(
     )
 }
 
-/// Gives a fork, whose events are copied, the media that they hold.
+/// Copies to a fork the media that its events use. The events are already copied.
 pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_media WHERE session_id = ?1 LIMIT 1";
     if find_row(db, sql, &[original_id.as_str().into()])?.is_none() {
@@ -256,8 +255,8 @@ pub fn copy(db: &dyn Database, original_id: &Id, id: &Id) -> Result<()> {
     )
 }
 
-/// A message's text with its media put back, or `None` if that is damaged.
-/// `places` is the event's column.
+/// A message's text with its media put back; `None` if `places` is damaged.
+/// `places` is the event's `media` column.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,

@@ -1,5 +1,5 @@
-//! The text of a message: its text parts, a line each. What an event's
-//! `content` says of a message, and what search reads of it.
+//! The text of a message: its text parts, a line per part. Events show it as
+//! `content`, and search indexes it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -19,21 +19,21 @@ struct TextPart<'a> {
     text: Option<&'a RawValue>,
 }
 
-/// The text of a `parts` array; `None` if it is no array of parts, or holds a
-/// text part without a text.
+/// The text of a `parts` array; `None` if `parts` is no array of parts, or if a text
+/// part has no text.
 pub fn text_of_parts(parts: &str) -> Option<String> {
     serde_json::from_str::<Lines>(parts)
         .ok()
         .map(|lines| lines.text)
 }
 
-/// The same for parts that come in now, of which there may not be too many.
+/// Like [`text_of_parts`], for new parts: refuses more than [`MAX_PARTS`].
 pub fn text_of_new_parts(parts: &str) -> Option<String> {
     let lines = serde_json::from_str::<Lines>(parts).ok()?;
     (lines.parts <= MAX_PARTS).then_some(lines.text)
 }
 
-/// Written part by part: neither the parts nor their texts are there once more.
+/// Parsed part by part, so that neither the parts nor their texts are copied.
 struct Lines {
     text: String,
     parts: usize,
@@ -62,7 +62,7 @@ impl<'de> Deserialize<'de> for Lines {
                         return Err(de::Error::custom("a text part without its text"));
                     };
                     match &mut lines {
-                        // Most messages have one text, which is moved.
+                        // Most messages have a single text part, whose text is moved.
                         None => lines = Some(text),
                         Some(lines) => {
                             lines.push('\n');

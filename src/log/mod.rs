@@ -1,8 +1,8 @@
-//! The event log: one session's events in the order of their writing, each a
-//! node of the session's tree.
+//! The event log: one session's events in the order in which they were written. Each
+//! event is a node of the session's tree.
 //!
 //! Rules kept here: an append is all or nothing; a `seq` is never given twice;
-//! an id is written once; a parent exists, in this session, before its child.
+//! an id is written once; a parent exists, in the same session, before its child.
 
 pub mod append;
 pub mod copy;
@@ -19,7 +19,7 @@ pub mod tip;
 pub mod tool;
 pub mod write;
 
-/// Events that one call may append, or ids it may name.
+/// Events that one call may append, or ids that one call may name.
 pub const MAX_EVENTS: usize = 1000;
 
 /// Tool calls of one event: models make a few at a time.

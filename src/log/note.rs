@@ -1,6 +1,6 @@
-//! What a chat turn knows of an event beside what the event says: how the model
-//! came to it, who was asked, of what shape an output is. The message view shows
-//! it; `loadEvents` doesn't.
+//! What a chat turn stores about an event beside its content: the model's reasoning,
+//! approvals, the shape of an output. The message view shows the note; `loadEvents`
+//! doesn't.
 
 use std::collections::BTreeMap;
 
@@ -11,39 +11,39 @@ use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 
-/// Bytes of reasoning that are kept of one step.
+/// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
-    /// What the model thought before it spoke.
+    /// The model's reasoning before its answer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reasoning: String,
-    /// With calls: those that wait for the user's approval, and under which name.
+    /// With calls: the calls that wait for the user's approval, with the approval's id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub approvals: BTreeMap<String, String>,
-    /// With calls: what their tools were when the user was asked, for those that
-    /// wait for the user's approval.
+    /// With calls that wait for the user's approval: what their tools were when the user
+    /// was asked.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub asked_of: BTreeMap<String, String>,
-    /// With calls: those that the client answers.
+    /// With calls: the calls that the client answers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub client_calls: Vec<String>,
-    /// With calls: what the user decided of one whose result is still to come.
+    /// With calls: the user's decisions on calls that have no result yet.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub decided: BTreeMap<String, Approval>,
-    /// With a result: what the user decided before it.
+    /// With a result: the user's decision on its call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
-    /// With a result: its content is the JSON of the output, not the output.
+    /// With a result: `content` is the output as JSON, not as text.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub is_json: bool,
-    /// With a call: arguments that were no JSON object, as the model sent them.
+    /// With calls: arguments that are no JSON object, as the model sent them.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub bad_arguments: BTreeMap<String, String>,
-    /// How far the model reached that said it. Whoever goes on with it reaches no
-    /// further.
+    /// The reach of the model that wrote the event. A turn that continues from the event
+    /// reaches no further.
     #[serde(skip_serializing_if = "ModelReach::is_agent")]
     pub reach: ModelReach,
 }
@@ -64,7 +64,7 @@ impl Note {
         )
     }
 
-    /// `None` where there is nothing to note: a plain event pays no byte for it.
+    /// `None` if the note is empty: a plain event then stores no note.
     pub fn json(&self) -> Option<String> {
         if *self == Self::default() {
             return None;
@@ -73,7 +73,7 @@ impl Note {
     }
 }
 
-/// The note of an event as it stands now.
+/// The current note of an event.
 pub fn get_note(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Note> {
     let sql = "SELECT note, id
                  FROM cf_agents_events

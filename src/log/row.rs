@@ -1,6 +1,6 @@
 //! One row of the log, bodies included, and the statements that load it.
 //!
-//! A long body stands in slices, inline media in rows of its own: loading puts both back.
+//! Long bodies are in slices and inline media in rows of their own. Loading puts both back.
 
 use crate::base::action::{Action, StoredAction};
 use crate::base::columns::{FromRow, find};
@@ -24,9 +24,9 @@ pub struct EventRow {
     pub metadata: Option<String>,
     pub is_dated: bool,
     pub created_at: i64,
-    /// Not 0: some of what follows is not in the row and has to be put in.
+    /// Bytes of this row's bodies that are in slices; 0: the row is complete.
     pub sliced_bytes: i64,
-    /// Where media was cut out of the message; it stays when that is put back.
+    /// Where media was cut out of the message. Kept when the media is put back.
     pub media: Option<String>,
     /// JSON: see [`Note`].
     pub note: Option<String>,
@@ -34,14 +34,14 @@ pub struct EventRow {
     pub message: Option<String>,
 }
 
-/// Bytes of all that an event `e` holds, less the payloads of its media.
+/// Bytes of all that an event `e` holds, without its media's payloads.
 pub const ROW_BYTES: &str =
     "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.message), 0)
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
-/// Whether an event `e` starts a message, in SQL: it is no member of a run, or it
-/// follows none. [`EventRow::is_run_member`] says the same of a row at hand.
+/// SQL: whether event `e` starts a message: it is no run member, or its parent is no
+/// run member. [`EventRow::is_run_member`] is the same rule for a loaded row.
 pub const STARTS_MESSAGE: &str = "
     NOT (e.message IS NULL
          AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
@@ -52,17 +52,17 @@ pub const STARTS_MESSAGE: &str = "
                         AND parent.message IS NULL
                         AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
 
-/// An event's place in its tree, without what it says.
+/// An event's place in its tree, without its bodies.
 pub struct EventLink {
     pub seq: i64,
     pub parent_seq: i64,
-    /// Whether it is read together with its neighbours of the same kind.
+    /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
     pub id: String,
 }
 
 impl EventLink {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     pub fn columns() -> String {
         format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, e.id")
     }
@@ -80,7 +80,7 @@ impl FromRow<'_> for EventLink {
 }
 
 impl EventRow {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
          e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message";
 }
@@ -107,7 +107,7 @@ impl FromRow<'_> for EventRow {
 }
 
 impl EventRow {
-    /// Whether it is read together with its neighbours of the same kind.
+    /// Whether this event is read together with its neighbours of the same kind.
     pub fn is_run_member(&self) -> bool {
         self.message.is_none()
             && matches!(
@@ -134,7 +134,7 @@ impl EventRow {
         Note::parse(self.note.as_deref()).ok_or_else(|| self.damaged())
     }
 
-    /// The call that it answers, if it is a result.
+    /// The call that this event answers, if the event is a result.
     pub fn answered_call(&self) -> Result<Option<String>> {
         match self
             .tool
@@ -148,7 +148,7 @@ impl EventRow {
         }
     }
 
-    /// Its calls that were left to the client or to the user.
+    /// The event's calls that the client or the user has to answer.
     pub fn open_calls(&self) -> Result<impl Iterator<Item = String>> {
         let note = self.note()?;
         Ok(note
@@ -162,19 +162,19 @@ impl EventRow {
     }
 }
 
-/// A longer body is left out of the rows of many events, and fetched by itself if it
-/// is wanted.
+/// Statements that read many events leave out longer bodies. Another statement reads a
+/// long event when its bodies are needed.
 pub const INLINE_BYTES: usize = 64 << 10;
 
-/// One row of many: an event without its bodies, where these are long.
+/// A row of a statement that reads many events: without bodies if the event is long.
 pub struct ShortRow {
     event: EventRow,
     is_short: bool,
 }
 
 impl ShortRow {
-    /// Of an event `e`: those of [`EventRow`], empty where the event is long, and
-    /// whether it is short.
+    /// The columns of an event `e`: those of [`EventRow`], with NULL bodies if the event
+    /// is long, and whether the event is short.
     pub fn columns() -> String {
         let short = |column: &str| format!("iif({ROW_BYTES} <= {INLINE_BYTES}, {column}, NULL)");
         format!(
@@ -212,7 +212,7 @@ pub fn find_event_row(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Op
         .transpose()
 }
 
-/// The same without the payloads of its media, for a reader who passes them over.
+/// Like [`find_event_row`], without media payloads, for readers that ignore media.
 pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<EventRow>> {
     let sql = format!(
         "SELECT {}
@@ -226,7 +226,7 @@ pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<O
         .transpose()
 }
 
-/// Puts in what is not in the row.
+/// Puts the slices and the media back into the row.
 pub fn complete(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<EventRow> {
     with_media(db, session_id, with_slices(db, session_id, row)?)
 }
@@ -239,7 +239,7 @@ pub fn with_media(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Resu
     Ok(row)
 }
 
-/// What a row had no room for.
+/// Puts the slices back into the row.
 pub fn with_slices(db: &dyn Database, session_id: &Id, mut row: EventRow) -> Result<EventRow> {
     if row.sliced_bytes == 0 {
         return Ok(row);

@@ -1,6 +1,6 @@
-//! Sessions: one row a conversation. Appends leave the row alone, so what they
-//! move is read off the log: a session's last activity is its newest event or
-//! the last write to the row, whichever is later.
+//! Sessions: one row per conversation. Appends don't write the row. A session's last
+//! activity is therefore the newest event in the log or the last write to the row,
+//! whichever is later.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ use crate::store::usage::{self, UsageIncrease};
 /// Characters that a session's name may have.
 pub const MAX_NAME_CHARS: usize = 1000;
 
-/// What a session shows of itself.
+/// A session as the API shows it.
 #[cfg(test)]
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -30,11 +30,11 @@ pub struct Session {
     pub name: Option<String>,
     pub parent_session_id: Option<Id>,
     pub created_at: i64,
-    /// Moves with every write to the session, appends included.
+    /// Changes with every write to the session, appends included.
     pub updated_at: i64,
     pub metadata: Option<JsonObject>,
     pub usage: SessionUsage,
-    /// There while the last attempt to compact is one that failed.
+    /// Present while the last attempt to compact is a failed attempt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_compaction_error: Option<LastCompactionError>,
     /// `listSessions` only: the stored metadata is damaged and shown as `null`.
@@ -49,12 +49,12 @@ pub struct SessionUsage {
     pub input_tokens: i64,
     pub output_tokens: i64,
     pub cost: f64,
-    /// Of the input's, those that the provider had in its cache; absent where none were reported.
+    /// The input tokens that the provider had cached; absent if no provider reported any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<i64>,
 }
 
-/// Why the last attempt failed; gone with the next one that succeeds.
+/// Why the last attempt to compact failed. Removed when an attempt succeeds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -62,14 +62,14 @@ pub struct LastCompactionError {
     pub code: String,
     pub message: String,
     pub at: i64,
-    /// Attempts that failed in a row.
+    /// How many attempts have failed in a row.
     pub attempts: u32,
-    /// The newest event at that time.
+    /// The newest event's `seq` at the time of the failure.
     pub seq: i64,
 }
 
-/// When session `s` was last written to: one seek into the log, one into the
-/// feed of what was changed in it.
+/// SQL: when session `s` was last written to. Costs one seek into the log and one
+/// into the change feed.
 pub const ACTIVE_AT: &str = "
     max(s.updated_at,
         coalesce((SELECT c.changed_at
@@ -100,12 +100,12 @@ const USAGE_JSON: &str = r#"
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
 
-/// A session's metadata, `null` where it is none or is damaged.
+/// A session's metadata; `null` if there is none, or if it is damaged.
 const METADATA_JSON: &str =
     "iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')";
 
-/// A page of 500 sessions with metadata up to so much is 4 MiB, which a page may
-/// have; of longer ones fewer fit.
+/// Metadata up to this length is part of a page: 500 sessions with this much are 4 MiB,
+/// the longest page. Of sessions with longer metadata, fewer fit.
 const SHORT_METADATA_BYTES: usize = 8 << 10;
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
@@ -131,7 +131,7 @@ pub fn create_session(
         let id = match &new.id {
             Some(id) if session_exists(db, id)? => return Err(already_exists(id)),
             Some(id) => {
-                // Whoever creates it comes before an import that isn't done.
+                // Creating a session overrides an unfinished import with the same id.
                 staging::forget(db, id)?;
                 id.clone()
             }
@@ -153,8 +153,8 @@ pub fn create_session(
     })
 }
 
-/// A session's row on its way in; what an import knows beside a new session's is 0
-/// or nothing.
+/// A session's row to insert. The fields that only imports and forks set are 0 or
+/// empty in a new session.
 #[derive(Default)]
 pub struct NewSessionRow<'a> {
     pub id: &'a str,
@@ -209,8 +209,8 @@ impl NewSessionRow<'_> {
     }
 }
 
-/// Refuses the number of a session that was just written, where there is none left
-/// that the numbers of its events have room for. Part of the transaction.
+/// Refuses a session number so high that its events would get no numbers. Runs after
+/// the row is written, as part of the transaction.
 fn check_number(number: i64) -> Result<()> {
     if number <= MAX_SESSION_NUMBER {
         return Ok(());
@@ -263,7 +263,7 @@ pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
     find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
 }
 
-/// Where a page of sessions ended: the next one holds what was active before.
+/// Where a page of sessions ended: the next page has sessions with earlier activity.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SessionCursor {
     pub active_at: i64,
@@ -284,18 +284,18 @@ impl SessionCursor {
     }
 }
 
-/// A page of sessions, newest activity first, as JSON. `only` narrows it to one
-/// session, for a caller who may see no other.
+/// A page of sessions, newest activity first, as JSON. `only` narrows the page to one
+/// session, for a caller who may see no other session.
 ///
-/// Reads one row of the log a session of the agent, whatever the page: the
-/// price of appends that write nothing beside their event.
+/// Reads one row of the log per session of the agent, whatever the page's length. In
+/// return, an append writes nothing but its event.
 pub fn list_sessions(
     db: &dyn Database,
     limit: i64,
     before: Option<SessionCursor>,
     only: Option<&Id>,
 ) -> Result<String> {
-    // A long metadata is read by itself, if the page has room for it.
+    // Long metadata is read by a separate statement, if the page still has space for it.
     let sql = format!(
         "SELECT {}
              FROM (SELECT s.*, {ACTIVE_AT} AS active_at
@@ -336,17 +336,17 @@ pub fn list_sessions(
     Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
 }
 
-/// A session of a page: its JSON in three parts.
+/// A session of a page: the three parts of its JSON.
 struct ListedSession<'r> {
     cursor: SessionCursor,
     head: &'r str,
-    /// `None`: the metadata is long, and read by itself.
+    /// `None`: the metadata is long, and a separate statement reads it.
     metadata: Option<&'r str>,
     usage: &'r str,
 }
 
 impl ListedSession<'_> {
-    /// Of a session `s` with `active_at`.
+    /// The columns of a session `s` with `active_at`.
     fn columns() -> String {
         format!(
             r#"s.active_at, s.number,
@@ -373,7 +373,7 @@ impl<'r> FromRow<'r> for ListedSession<'r> {
     }
 }
 
-/// A session's JSON from a row of a page.
+/// A session's JSON, made from its row of a page.
 fn session_of(db: &dyn Database, row: &ListedSession<'_>) -> Result<String> {
     let (head, usage) = (row.head, row.usage);
     if let Some(metadata) = row.metadata {
@@ -388,8 +388,8 @@ fn session_of(db: &dyn Database, row: &ListedSession<'_>) -> Result<String> {
     ))
 }
 
-/// A change to what a session says of itself. An outer `None` leaves a field
-/// as it is, an inner one clears it.
+/// A change to a session's own fields. An outer `None` keeps a field; an inner `None`
+/// clears it.
 #[derive(Debug, Default)]
 pub struct SessionChange {
     pub name: Option<Option<String>>,
@@ -427,7 +427,7 @@ pub fn update_session(
     })
 }
 
-/// Counts what a caller reports, once for each `call_id`; gives the session's JSON.
+/// Adds reported usage, once per `call_id`; returns the session's JSON.
 pub fn add_usage(
     db: &dyn Database,
     host: &dyn Host,

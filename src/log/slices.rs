@@ -1,9 +1,9 @@
-//! Bodies longer than a row. A column that doesn't fit is stored in slices, cut
-//! between characters, and is NULL in its row; `sliced_bytes` says that it is
-//! elsewhere. Read back byte for byte.
+//! Bodies that are too long for a row. Such a column is cut between characters and
+//! stored in slices. Its row then has NULL for the column, and `sliced_bytes` counts
+//! the bytes in slices. The column is read back byte for byte.
 //!
-//! A message's text is also in the message, so where the two together are too
-//! long for a row the text is left out, and made from the message when it is read.
+//! A message's text is also in the message. If the two together are too long for a
+//! row, the text is left out, and made from the message when it is read.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,28 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// The largest event or message that is taken, in bytes of its bodies together.
-/// Updating one takes the runtime's process some 21 times its length above idle, the
-/// engine's pages and uncollected strings included: 88 MB of the 100 that there are.
-/// One from before that is longer is still read, alone.
+/// The largest event or message that is accepted, in bytes of its bodies together.
+/// Updating an event takes the runtime's process about 21 times its length above idle,
+/// the engine's pages and uncollected strings included: 88 MB of the 100 MB limit.
+/// Longer events from before this limit can still be read, one at a time.
 pub const MAX_EVENT_BYTES: usize = 4 << 20;
 
-/// Bytes of one slice: a statement that writes one stays far below the engine's
-/// value limit, and 4 MiB are 5 of them.
+/// Bytes of one slice. A statement that writes a slice stays far below the engine's
+/// value limit, and 4 MiB take 5 slices.
 const SLICE_BYTES: usize = 1_000_000;
 
-/// One column's text, on its way into slices.
+/// One column's text, to be stored in slices.
 pub struct Sliced<'a> {
     pub field: &'static str,
     pub text: &'a str,
 }
 
-/// Cuts a text into pieces that each fit a row.
+/// Cuts a text into slices.
 pub fn cut(text: &str) -> Vec<&str> {
     cut_at(text, SLICE_BYTES)
 }
 
-/// Into pieces of at most `bytes`, between characters.
+/// Cuts a text between characters, into pieces of at most `bytes`.
 fn cut_at(text: &str, bytes: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
@@ -91,8 +91,8 @@ pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result
     )
 }
 
-/// An event's columns that are not in its row, put together again. `message` is
-/// the row's own, should it be there.
+/// Joins the slices of an event's columns. `message` is the message in the row, if
+/// the row has it.
 pub fn load_slices(
     db: &dyn Database,
     session_id: &str,
@@ -112,7 +112,7 @@ pub fn load_slices(
         let (field, text): (&str, &str) = row.read()?;
         *lengths.entry(field).or_default() += text.len();
     }
-    // Room at once: what grows by doubling is three times its length meanwhile.
+    // Reserve the length first: growing by doubling takes three times the length.
     let mut fields: HashMap<String, String> = lengths
         .into_iter()
         .map(|(field, length)| (field.to_owned(), String::with_capacity(length)))

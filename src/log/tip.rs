@@ -1,5 +1,5 @@
-//! Where a session's log stands: what the next append needs to know, in one
-//! statement that costs the same at any length.
+//! The end of a session's log: what the next append needs to know, read by one
+//! statement whose cost does not depend on the log's length.
 
 use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
@@ -9,17 +9,17 @@ use crate::base::ids::Id;
 pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
     pub newest_seq: i64,
-    /// No new event gets this `seq` or a lower one.
+    /// No new event gets this `seq` or a lower `seq`.
     pub seq_floor: i64,
-    /// Events up to this one came with a file or with a fork: what they say of open
-    /// calls is data, and no turn of this session left it.
+    /// The highest `seq` that came from a file or a fork. Open calls in such events are
+    /// data; no turn of this session waits for them.
     pub copied_seq: i64,
-    /// The event that the default branch ends with.
+    /// The last event of the default branch.
     pub leaf: Option<Leaf>,
 }
 
 impl LogTip {
-    /// The highest `seq` that an event of this session ever had.
+    /// The highest `seq` that an event of this session has ever had.
     pub fn last_seq(&self) -> i64 {
         self.newest_seq.max(self.seq_floor)
     }
@@ -31,7 +31,7 @@ pub struct Leaf {
     pub id: String,
 }
 
-/// The leaf is the newest event, unless another branch was chosen since.
+/// The end of the log. Its leaf is the newest event, unless a branch was chosen later.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
     let sql = format!(
         "SELECT {}
@@ -50,7 +50,7 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
 }
 
 impl LogTip {
-    /// Of a session `s`, with its events `newest` and `chosen`.
+    /// The columns of a session `s`, with its events `newest` and `chosen`.
     const COLUMNS: &str =
         "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq";
 }

@@ -1,5 +1,5 @@
-//! What an event's `tool` column says: one set of fields, read as far as its reader
-//! needs them parsed.
+//! An event's `tool` column: one set of fields, parsed only as deeply as its reader
+//! needs.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -14,13 +14,13 @@ use crate::base::json::JsonObject;
 pub struct ToolCall {
     pub id: Id,
     pub name: Id,
-    /// The arguments as an object, not as text.
+    /// The arguments as a JSON object, not as text.
     pub arguments: JsonObject,
 }
 
-/// The part of an event that only tool events have, as it is stored and shown: the
-/// calls, or what answers one of them. `Calls`, `Text` and `Flag` are how much of it
-/// is parsed.
+/// The fields of tool events, as stored and shown: the calls, or the fields that link a
+/// result to its call. `Calls`, `Text` and `Flag` are types that say how deeply each
+/// field is parsed.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolFields<Calls, Text, Flag = bool> {
@@ -45,13 +45,13 @@ impl<Calls, Text, Flag> Default for ToolFields<Calls, Text, Flag> {
     }
 }
 
-/// Handed on as it is stored.
+/// For a reader that copies the stored JSON.
 pub type StoredTool<'a> = ToolFields<&'a RawValue, &'a RawValue, &'a RawValue>;
 
-/// Read for a message: what is stored is shown, whatever its ids are.
+/// For a message, which shows the calls whatever their ids are.
 pub type RenderedTool = ToolFields<Vec<ShownCall>, String>;
 
-/// Read for a model, which is told of sound ids alone.
+/// For a model, which may see only valid ids.
 pub type CheckedTool = ToolFields<Vec<ToolCall>, Id>;
 
 #[derive(Deserialize)]

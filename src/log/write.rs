@@ -1,5 +1,5 @@
-//! Rows on their way into the log: as few statements as carry them, each within
-//! the engine's limits.
+//! Writes rows into the log: with as few statements as possible, each within the
+//! engine's limits.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::base::ids::Id;
 use crate::search::document::EventText;
 use crate::search::index;
 
-/// A row of the log, as a statement takes it.
+/// A row of the log, as the INSERT statement takes it.
 #[derive(Serialize)]
 pub struct NewRow<'a> {
     pub seq: i64,
@@ -26,7 +26,7 @@ pub struct NewRow<'a> {
     pub tool: Option<&'a str>,
     pub metadata: Option<&'a str>,
     pub message: Option<&'a str>,
-    /// Where in the message media was cut out.
+    /// Positions in the message where media was cut out.
     pub media: Option<&'a str>,
     pub message_dated: u8,
     pub note: Option<&'a str>,
@@ -35,13 +35,13 @@ pub struct NewRow<'a> {
     pub written_at: i64,
     #[serde(skip)]
     pub sliced: Vec<Sliced<'a>>,
-    /// What was cut out there.
+    /// The media that was cut out of the message.
     #[serde(skip)]
     pub payloads: &'a [Payload<'a>],
-    /// How many bytes that was.
+    /// How many bytes of media were cut out.
     #[serde(skip)]
     pub cut_bytes: usize,
-    /// A content that was left out, since the message has it too.
+    /// A `content` that is left out of the row, since the message contains it.
     #[serde(skip)]
     pub text: &'a str,
 }
@@ -52,8 +52,8 @@ pub(super) const INSERT: &str = "
             tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note)";
 
 impl<'a> NewRow<'a> {
-    /// Moves what the row has no room for into slices. `field` names the event
-    /// in the request, should it be too large altogether.
+    /// Moves into slices what is too long for the row. `field` names the event in the
+    /// request, for the error if the event is too large.
     pub fn fit(mut self, field: &str) -> Result<Self> {
         let total = self.sent_bytes();
         if total > MAX_EVENT_BYTES {
@@ -61,7 +61,7 @@ impl<'a> NewRow<'a> {
                 Error::payload_too_large("The event", MAX_EVENT_BYTES, total).with("field", field),
             );
         }
-        // A message's text is in the message too: one copy is enough.
+        // The message contains its text, so `content` is left out.
         if self.body_bytes() > MAX_VALUE_BYTES
             && self.message.is_some()
             && let Some(content) = self.content.take()
@@ -74,7 +74,7 @@ impl<'a> NewRow<'a> {
                 break;
             };
             if let Some(text) = column.take() {
-                // An empty message in the row still says that this is a message's.
+                // The empty string says that this event has a message.
                 *column = (field == "message").then_some("");
                 self.sliced_bytes += text.len();
                 self.sliced.push(Sliced { field, text });
@@ -83,7 +83,7 @@ impl<'a> NewRow<'a> {
         Ok(self)
     }
 
-    /// The event as search reads it, bodies in slices included.
+    /// The event's text for the search index, bodies in slices included.
     fn event_text(&self) -> EventText<'a> {
         let sliced = |name: &str| {
             self.sliced
@@ -102,7 +102,7 @@ impl<'a> NewRow<'a> {
         }
     }
 
-    /// Whether all of it is in its row.
+    /// Whether the row holds the whole event: no slices, no media.
     fn is_whole(&self) -> bool {
         self.sliced.is_empty() && self.payloads.is_empty()
     }
@@ -126,14 +126,14 @@ impl<'a> NewRow<'a> {
             .sum()
     }
 
-    /// As it was sent: a message's text is in the message, and its media too.
+    /// Bytes as the caller sent them: the message includes its text and its media.
     fn sent_bytes(&self) -> usize {
         let length = |text: Option<&str>| text.map_or(0, str::len);
         let said_twice = self.message.and(self.content);
         self.body_bytes() - length(said_twice) + self.cut_bytes
     }
 
-    /// About what the row takes in the table.
+    /// The approximate size of the row in the table.
     fn bytes(&self) -> usize {
         let length = |text: Option<&str>| text.map_or(0, str::len);
         self.body_bytes()
@@ -176,7 +176,7 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
     };
     match batches.as_slice() {
         [] => Ok(()),
-        // One statement is atomic by itself.
+        // A single statement is atomic without a transaction.
         [batch] if place.is_none() && batch.iter().all(NewRow::is_whole) => {
             write_batch(db, session_id, batch)
         }
@@ -202,8 +202,8 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
     }
 }
 
-/// Gives an event that is there new bodies. `media` is where it had media cut
-/// out. Part of a transaction.
+/// Replaces the bodies of a stored event. `media`: where its old message had media
+/// cut out. Part of a transaction.
 pub fn rewrite_bodies(
     db: &dyn Database,
     session_id: &Id,
@@ -261,7 +261,7 @@ fn replace_media(
     if before == row.media {
         return Ok(());
     }
-    // First what comes, so that what stays is not written anew.
+    // Write the new media first, so that unchanged media is not deleted and rewritten.
     media::write(db, session_id, row.seq, row.payloads)?;
     let kept: Vec<&str> = row
         .payloads
@@ -276,14 +276,14 @@ fn replace_media(
     )
 }
 
-/// Rows in runs that each fit one statement: a run's JSON stays below the
-/// engine's value limit, and a row too big for that goes alone, column by column.
+/// Splits rows into batches of one statement each. A batch's JSON stays below the
+/// engine's value limit. A row too long for a batch is written alone, column by column.
 fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
     let mut batches = Vec::new();
     let mut start = 0;
     let mut bytes = 0;
     for (index, row) in rows.iter().enumerate() {
-        // Escaped, a byte takes at most six; the names and numbers, 300.
+        // Escaping takes at most six bytes per byte; names and numbers take 300 bytes.
         let size = row.bytes() * 6 + 300;
         if bytes + size > MAX_LIST_BYTES && index > start {
             batches.extend(rows.get(start..index));
@@ -317,7 +317,7 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
     db.run(&sql, &[session_id.as_str().into(), json.into()])
 }
 
-/// Gives an event another note. Part of a transaction.
+/// Replaces an event's note. Part of a transaction.
 pub fn rewrite_note(
     db: &dyn Database,
     session_id: &Id,

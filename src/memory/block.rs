@@ -1,5 +1,5 @@
-//! A block as it is shown: its definition and what it holds, fetched from
-//! wherever it lives.
+//! A block as the API and the prompt show it: its definition, and its content
+//! fetched from its home.
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -23,29 +23,29 @@ pub struct Block {
     pub kind: BlockKind,
     pub description: Option<String>,
     pub max_tokens: Option<i64>,
-    /// What stands in the prompt: of a searchable block how many entries it has,
-    /// of a loadable one the listing of its documents.
+    /// The block's text in the prompt. A searchable block shows its number of
+    /// entries, a loadable block the list of its documents.
     pub content: String,
-    /// Of the content, estimated.
+    /// Estimated tokens of the content.
     pub tokens: i64,
-    /// Counts the writes of its text; 0: never written.
+    /// Counts the writes of the block's text. 0: the text was never written.
     pub version: i64,
     #[cfg_attr(test, schemars(extend("enum" = ["agent", "session"])))]
     pub scope: String,
-    /// `null`: it lives in this agent.
+    /// Where the content lives. `null`: in this agent.
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
-    /// Whether the model may write it with its tools.
+    /// Whether the model may write the block with its tools.
     #[serde(default)]
     pub model_writes: bool,
-    /// `null`: it is deployed with the Worker and was never written.
+    /// `null`: the block is deployed with the Worker and was never written.
     pub updated_at: Option<i64>,
-    /// Why there is no content: its home gave none.
+    /// Why the content is missing: the block's home did not provide it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
 }
 
-/// What a block holds.
+/// A block's content, and its version.
 pub struct BlockContent {
     pub content: String,
     pub version: i64,
@@ -96,8 +96,8 @@ impl Block {
     }
 }
 
-/// The block. A home that is away is said so in it; one that isn't configured
-/// is an error.
+/// Reads a block. If its home is unavailable, the block says why. A home that
+/// isn't configured is an error.
 pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
         Err(error) => match find_unavailable(&error) {
@@ -109,7 +109,7 @@ pub async fn read(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     Ok(Block::new(block, held))
 }
 
-/// As [`read`], where no home may fail the whole: only this object's storage can.
+/// Like [`read`], but no home can cause an error: only this object's storage can.
 pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Block> {
     let held = match hold(memory, block).await {
         Err(error) => BlockContent::away(why_omitted(error)?),
@@ -160,7 +160,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     }
 }
 
-/// What a block holds that lives in this object.
+/// The content of a block that lives in this object.
 pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
     match block.kind {
         BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),
@@ -177,7 +177,7 @@ pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
     }
 }
 
-/// A summary of what a block holds, after what its definition says of it.
+/// The block's default content, then a summary of what the block holds.
 fn introduced(block: &Definition, summary: &str) -> String {
     match block.default_content() {
         "" => summary.to_owned(),
@@ -205,7 +205,7 @@ async fn hold_elsewhere(
 ) -> Result<BlockContent> {
     let found: Option<Block> = agent::call(memory, block, home, "getBlock", json!({})).await?;
     let Some(found) = found else {
-        // It is made there by the first write.
+        // The first write creates the block in the other agent.
         return Ok(match block.kind {
             BlockKind::Readonly | BlockKind::Writable => {
                 BlockContent::text(block.default_content().to_owned())

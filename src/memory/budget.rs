@@ -16,7 +16,7 @@ pub fn check_content(field: &str, content: &str) -> Result<()> {
     Ok(())
 }
 
-/// Holds a text against its block's budget; gives its tokens.
+/// Checks a text against its block's budget. Returns the text's tokens.
 pub fn check_budget(label: &Label, max_tokens: Option<i64>, content: &str) -> Result<i64> {
     let count = tokens::estimate(content);
     match max_tokens {
@@ -33,5 +33,6 @@ pub fn check_budget(label: &Label, max_tokens: Option<i64>, content: &str) -> Re
     }
 }
 
-/// Bytes of a block's text: it goes with every model call, and fits in a row.
+/// The most bytes of a block's text: every model call sends the text, and it must
+/// fit in a row.
 pub const MAX_CONTENT_BYTES: usize = 1 << 20;

@@ -1,9 +1,9 @@
-//! Blocks that are deployed with the Worker: the variable `MEMORY_BLOCKS` holds
-//! a JSON array of what `defineBlock` takes. Every agent has them, and a block
-//! that an agent defines itself takes the place of the one here.
+//! Blocks that are deployed with the Worker: the variable `MEMORY_BLOCKS` holds a
+//! JSON array of inputs of `defineBlock`. Every agent has these blocks. An agent's
+//! own definition replaces the deployed definition of the same label.
 //!
-//! A block that is written wrong is left out, and said to be; the others hold,
-//! and no conversation fails for it.
+//! An invalid block is left out and reported. The other blocks still apply, and no
+//! conversation fails because of the invalid block.
 
 use std::collections::HashSet;
 
@@ -17,13 +17,13 @@ use crate::base::settings::Setting;
 
 const SETTING: &str = Setting::MemoryBlocks.name();
 
-/// Blocks that one configuration may hold.
+/// The most blocks in the configuration.
 const MAX_CONFIGURED: usize = 100;
 
 #[derive(Default)]
 pub struct Configured {
     pub blocks: Vec<Definition>,
-    /// The first mistake.
+    /// The first error in the configuration.
     pub mistake: Option<Error>,
 }
 

@@ -1,5 +1,5 @@
-//! A block's own text and its versions. The newest version is the content: a
-//! write is one row, and what it replaced stays for a while.
+//! A block's text and its versions. The newest version is the content. A write adds
+//! one row, and older versions stay for a while.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,14 +12,15 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::tokens;
 
-/// Versions of a block that are kept, and their bytes: the newest is kept in any case.
+/// How many versions of a block are kept, and how many bytes of them. The newest
+/// version is always kept.
 pub const MAX_VERSIONS: i64 = 50;
 pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
 
-/// Characters of a reason.
+/// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 500;
 
-/// A write of a block's content.
+/// One version of a block's text.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -27,17 +28,17 @@ pub struct Version {
     pub version: i64,
     pub content: String,
     pub tokens: i64,
-    /// `tool`: a model wrote it; `operation`: a caller.
+    /// `tool`: a model wrote the text. `operation`: a caller of the API did.
     #[cfg_attr(test, schemars(extend("enum" = ["tool", "operation"])))]
     pub written_by: String,
-    /// In which it was written.
+    /// The session in which the text was written.
     pub session_id: Option<String>,
     pub turn_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
 }
 
-/// What is to be written.
+/// A text to write as the next version.
 pub struct NewVersion<'a> {
     pub content: &'a str,
     pub reason: Option<&'a str>,
@@ -54,7 +55,7 @@ pub fn check_reason(reason: Option<&str>) -> Result<()> {
     }
 }
 
-/// Refuses a write that was made knowing another version than the newest.
+/// Refuses a write that expects another version than the newest.
 pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Result<()> {
     match expected {
         Some(expected) if expected != version => Err(Error::new(
@@ -95,7 +96,7 @@ fn place(block: &Definition) -> [SqlValue; 2] {
     [block.scope.as_str().into(), block.label.key().into()]
 }
 
-/// The newest version; `None`: it was never written.
+/// The newest version; `None`: the block was never written.
 pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Version>> {
     let sql = format!(
         "SELECT {}
@@ -126,7 +127,7 @@ pub fn find_version(
     find(db, &sql, &[scope, key, version.into()])
 }
 
-/// The newest versions, newest first.
+/// Up to `limit` versions, newest first.
 pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
     let sql = format!(
         "SELECT {}
@@ -141,7 +142,7 @@ pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Resul
     load(db, &sql, &[scope, key, limit.into()])
 }
 
-/// Writes a version's row as it is given. Part of a transaction.
+/// Writes a version's row unchanged. Part of a transaction.
 pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Version) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_block_versions
@@ -161,7 +162,7 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
     )
 }
 
-/// Writes the version after `newest`, and lets go of the oldest. Part of a transaction.
+/// Writes the version after `newest`, and deletes the oldest. Part of a transaction.
 pub fn write_version(
     db: &dyn Database,
     host: &dyn Host,
@@ -210,10 +211,10 @@ pub fn write_version(
     Ok(version)
 }
 
-/// Times that a text is made anew for a home where others write at the same time.
+/// How often a write is tried on a home where others write at the same time.
 pub const MAX_TRIES: usize = 4;
 
-/// Others were faster, each time.
+/// The error when another writer was faster at every try.
 pub fn overtaken(block: &Definition) -> Error {
     Error::new(
         Code::VersionConflict,

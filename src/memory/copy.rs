@@ -1,5 +1,5 @@
-//! A session's memory, copied for a fork of it: the conversation goes on with
-//! what it knew. Part of the fork's transaction.
+//! Copies a session's memory for a fork of the session, so that the conversation
+//! continues with what it knew. Part of the fork's transaction.
 
 use super::entries::find_by_number;
 use super::entry_search::index_entry;
@@ -14,7 +14,7 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     index_copies(db, to)
 }
 
-/// An entry at a time: their texts together may be long.
+/// Indexes one entry at a time, because all texts together may be long.
 fn index_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
     let numbers: Vec<i64> = load_values(
         db,

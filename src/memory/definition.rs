@@ -1,5 +1,5 @@
-//! What a block is: its kind, its budget, where it lives. Parsed and checked
-//! here, whether it came by an operation or stands in the configuration.
+//! The definition of a block: its kind, its budget and its home. Definitions from
+//! operations and from the configuration are parsed and checked here.
 
 use crate::memory::kind::BlockKind;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -13,19 +13,19 @@ use crate::memory::budget::{check_budget, check_content};
 
 const MAX_DESCRIPTION_CHARS: usize = 1_000;
 
-/// What a conversation is told of a block that changed after its prompt was frozen.
+/// What happens in a conversation when a block changes after the prompt was frozen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum WhenChanged {
-    /// Nothing, until the prompt is refreshed.
+    /// The prompt keeps the old content until it is refreshed.
     #[default]
     Wait,
-    /// `getReminder` says what it holds now.
+    /// `getReminder` returns the new content.
     Remind,
 }
 
-/// Tokens that a block may hold.
+/// The most tokens that a block may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
@@ -37,35 +37,36 @@ impl<'de> Deserialize<'de> for TokenBudget {
     }
 }
 
-/// Defines a block, or defines it anew: then it keeps its content.
+/// Defines a block, or changes its definition. A block that exists keeps its
+/// content.
 ///
-/// A `source` puts the content somewhere else than into this agent, and needs
-/// the Worker's secret.
+/// A `source` stores the content outside this agent. Setting one needs the
+/// Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Default: the block belongs to the agent.
     pub session_id: Option<Id>,
     pub label: Label,
     pub kind: BlockKind,
-    /// One line, shown in the block's header.
+    /// One line, which the block's header in the prompt shows.
     pub description: Option<String>,
     pub max_tokens: Option<TokenBudget>,
-    /// What a readonly block says, and a writable one before it was written.
+    /// The text of a readonly or writable block until the block is first written.
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
     #[serde(default)]
     pub when_changed: WhenChanged,
-    /// Whether the model may write it with its tools; operations may in any case.
-    /// Left out: yes where it lives in this agent, no where it has a `source`.
+    /// Whether the model may write the block with its tools. Operations always may.
+    /// Default: `true` without a `source`, `false` with one.
     pub model_writes: Option<bool>,
 }
 
-/// A block, defined and checked.
+/// A block's definition, checked.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Definition {
-    /// As it stands in rows: a session's id, or nothing for the agent's.
+    /// The scope as rows store it: a session's id, or "" for the agent.
     pub scope: String,
     pub label: Label,
     pub kind: BlockKind,
@@ -74,9 +75,9 @@ pub struct Definition {
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
-    /// As it was said; `None`: its home decides.
+    /// As the definition sets it. `None`: the home decides.
     pub model_writes: Option<bool>,
-    /// `None`: it stands in the deployed configuration.
+    /// `None`: the block comes from the deployed configuration.
     pub defined_at: Option<i64>,
 }
 
@@ -118,9 +119,9 @@ impl Definition {
             .map_or(BlockHome::Object, BlockSource::home)
     }
 
-    /// Whether the model's tools write it. What lives outside this agent is shared:
-    /// one conversation in which somebody talks the model into it would write for all
-    /// who read there, so a definition has to say that it may.
+    /// Whether the model's tools may write the block. Content outside this agent is
+    /// shared: somebody who talks the model into a write in one conversation would
+    /// change what all others read. So such a definition must allow it explicitly.
     pub fn model_may_write(&self) -> bool {
         self.kind != BlockKind::Readonly
             && self
@@ -137,7 +138,7 @@ impl Definition {
     }
 }
 
-/// Descriptions stand in a header's line, or in a listing's.
+/// Refuses control characters: a description is part of one line in the prompt.
 pub fn check_description(field: &str, text: &str) -> Result<()> {
     let is_line = |c: char| !c.is_control() && !matches!(c, '\u{2028}' | '\u{2029}');
     if !text.chars().all(is_line) {

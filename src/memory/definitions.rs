@@ -1,5 +1,6 @@
-//! Which blocks there are: those of the deployed configuration, and those that
-//! operations defined, which win. Defining anew never costs what a block holds.
+//! Which blocks exist: blocks of the deployed configuration, and blocks that
+//! operations defined. An operation's definition takes precedence. Defining a block
+//! again never deletes its content.
 
 use super::block::{Block, BlockContent, hold_here, read_or_omit};
 use super::configured;
@@ -15,16 +16,16 @@ use crate::base::ids::Id;
 use crate::memory::kind::BlockKind;
 use crate::store::tables;
 
-/// Blocks of an agent, and of a session.
+/// The most blocks of an agent, and of each session.
 pub const MAX_BLOCKS: i64 = 100;
 
 /// A block's row.
 struct DefinitionRow<'r> {
     row: &'r Row,
     number: i64,
-    /// The label, in the case by which it is found.
+    /// The label in lower case, by which the row is found.
     key: &'r str,
-    /// Whether a block of the deployed configuration was removed.
+    /// Whether this row hides a block of the deployed configuration.
     is_removed: bool,
 }
 
@@ -48,7 +49,7 @@ impl<'r> FromRow<'r> for DefinitionRow<'r> {
 }
 
 impl FromRow<'_> for Definition {
-    /// From the columns of [`DefinitionRow`].
+    /// Reads the columns of [`DefinitionRow`].
     fn from_row(row: &Row) -> Result<Self> {
         let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
         let source = row
@@ -74,8 +75,8 @@ impl FromRow<'_> for Definition {
     }
 }
 
-/// Up to `limit` of a session's own definitions after the one of this number, in
-/// their order, each with its number.
+/// Up to `limit` of a session's own definitions with numbers above this number,
+/// ordered by number, each with its number.
 pub fn load_sessions_after(
     db: &dyn Database,
     session_id: &Id,
@@ -105,8 +106,8 @@ pub fn load_sessions_after(
         .collect()
 }
 
-/// All blocks of a scope: the deployed ones in their order, then the others in
-/// the order of their definition.
+/// All blocks of a scope: first the deployed blocks in the configuration's order,
+/// then the other blocks in the order of their definition.
 pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
     let sql = format!(
         "SELECT {}
@@ -198,8 +199,8 @@ fn find_configured(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<De
     deployed.into_iter().find(|block| block.label.key() == key)
 }
 
-/// Defines a block, or defines it anew. `may_reach_out`: the caller may say
-/// where a block lives.
+/// Defines a block, or changes its definition. `may_reach_out`: the caller may
+/// choose the block's home.
 pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool) -> Result<Block> {
     let (block, held) = write_definition(memory, block, may_reach_out)?;
     match held {
@@ -208,7 +209,7 @@ pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool)
     }
 }
 
-/// The block, and what it holds if it lives here.
+/// Writes the definition. Returns the content too if the block lives in this object.
 fn write_definition(
     memory: &Memory<'_>,
     mut block: Definition,
@@ -229,7 +230,7 @@ fn write_definition(
         }
         let defined_at = before.as_ref().and_then(|before| before.defined_at);
         block.defined_at = defined_at;
-        // An agent may define its blocks at every start: what is so already writes no row.
+        // Agents may define their blocks at every start: an equal definition writes no row.
         if defined_at.is_none() || before.as_ref() != Some(&block) {
             if find_row_of(memory.db, &block.scope, &block.label)?.is_none() {
                 check_room(memory.db, &block.scope)?;
@@ -272,7 +273,7 @@ fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
     Ok(())
 }
 
-/// Refuses a kind under which what the label holds could not be read any more.
+/// Refuses a kind that would make the label's existing content unreadable.
 fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     let holds = |table: &str, column: &str| -> Result<bool> {
         let sql = format!("SELECT 1 FROM {table} WHERE scope = ?1 AND {column} = ?2 LIMIT 1");
@@ -298,7 +299,7 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     ))
 }
 
-/// Writes a definition's row as it is given. Part of a transaction.
+/// Writes a definition's row unchanged. Part of a transaction.
 pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     let source = block
         .source
@@ -342,10 +343,10 @@ pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
     )
 }
 
-/// Takes a block away; `false` if there is none. What it holds here stays for a
-/// block of the same label, unless it is purged; what it holds elsewhere always stays.
-/// `may_reach_out`: as in [`define`]; else whoever may not say where a block lives
-/// would remove it and put another in its place.
+/// Removes a block's definition; `false` if there is none. Content in this object
+/// stays for a later block of the same label, unless `purge` is set. Content
+/// elsewhere always stays. `may_reach_out`: as in [`define`]. Without this check, a
+/// caller who may not choose a home could remove the block and define another one.
 pub fn remove(
     memory: &Memory<'_>,
     scope: BlockScope<'_>,
@@ -360,7 +361,7 @@ pub fn remove(
             return Err(reaches_out(label));
         }
         match find_configured(memory, scope.column(), label) {
-            // A row that hides it, else it would be back at once.
+            // This row hides the deployed block, which the next read would show again.
             Some(deployed) if was_there.is_some() => {
                 let defined_at = Some(memory.host.now_ms());
                 write(
@@ -386,7 +387,7 @@ pub fn remove(
     })
 }
 
-/// The version that a block's text is at; 0: never written.
+/// The newest version of a block's text; 0: the text was never written.
 pub fn version_of(db: &dyn Database, block: &Definition) -> Result<i64> {
     Ok(find_newest(db, block)?.map_or(0, |newest| newest.version))
 }

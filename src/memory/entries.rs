@@ -1,5 +1,5 @@
-//! Entries of a searchable block: a key, a title, a text. What is written here
-//! is in the index with the same statement's transaction.
+//! Entries of a searchable block: a key, a title, a text. The same transaction
+//! writes an entry and its place in the search index.
 
 use crate::memory::entry::Entry;
 use serde::{Deserialize, Serialize};
@@ -17,20 +17,20 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::memory::kind::BlockKind;
 
-/// Bytes of an entry's text: a chunk of knowledge, not a file.
+/// The most bytes of an entry's text: a chunk of knowledge, not a file.
 pub const MAX_ENTRY_BYTES: usize = 64 << 10;
 
-/// Bytes of a page of entries: at least 64 of the longest.
+/// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
 
-/// Entries of one block.
+/// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryPage {
     pub entries: Vec<Entry>,
-    /// Where the page ended; `null` on the last one.
+    /// Where the page ended. `null` on the last page.
     pub cursor: Option<String>,
 }
 
@@ -60,7 +60,7 @@ pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> 
     Ok(())
 }
 
-/// Whether the entries are in this object.
+/// Whether this object holds the block's entries.
 pub fn lives_here(block: &Definition) -> bool {
     match block.home() {
         BlockHome::Agent { .. } | BlockHome::Service { .. } => false,
@@ -68,7 +68,7 @@ pub fn lives_here(block: &Definition) -> bool {
     }
 }
 
-/// Writes an entry; one of this key is replaced.
+/// Writes an entry. It replaces an entry of the same key.
 pub async fn set(
     memory: &Memory<'_>,
     block: &Definition,
@@ -150,7 +150,7 @@ fn write(
 
 fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
     let number = next_number(db)?;
-    // As long as the numbers are few there can't be too many entries: no need to count.
+    // While numbers are below the limit, entries are too: counting isn't needed.
     if number > MAX_ENTRIES && count(db, block)? >= MAX_ENTRIES {
         return Err(Error::invalid(
             "key",
@@ -194,8 +194,8 @@ fn insert_row(
     )
 }
 
-/// Writes an entry that was exported, and indexes it. `block` is its block's
-/// key, under which there is no entry of this key. Part of a transaction.
+/// Writes an exported entry, and indexes it. `block` is the key of its block, which
+/// must not have an entry of this key. Part of a transaction.
 pub fn restore(db: &dyn Database, scope: &str, block: &str, entry: &Entry) -> Result<()> {
     let number = next_number(db)?;
     insert_row(db, number, scope, block, entry)?;
@@ -263,12 +263,12 @@ pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
     Ok(row.map(|row: EntryRow| row.entry))
 }
 
-/// The entry's own text, where it lives in this object.
+/// The entry, if it lives in this object.
 pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
     Ok(find_numbered(db, block, key)?.map(|(_, entry)| entry))
 }
 
-/// `false`: there was none.
+/// Deletes an entry; `false`: there was no such entry.
 pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
     check_searchable(block)?;
     match block.home() {

@@ -1,5 +1,5 @@
-//! The index over entries, and finding in it: the words, stems and ranking of
-//! the log's search, over another table.
+//! The search index over entries. Words, stems and ranking work as in the log's
+//! search, over another table.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,35 +24,35 @@ use crate::search::stem::stem;
 use crate::search::terms::load_terms;
 use crate::search::words::{each_word, words};
 
-/// Candidates whose texts are looked at.
+/// The most candidates whose texts one search reads.
 const MAX_CANDIDATES: i64 = 200;
 
-/// An entry that was found.
+/// An entry that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct FoundEntry {
     pub key: Option<String>,
     pub title: Option<String>,
     pub content: String,
-    /// About 240 characters of the content, as they stand there.
+    /// About 240 characters of the content, unchanged.
     pub snippet: String,
-    /// Where in the snippet the words stand that were found: start and end of each,
-    /// in UTF-16 units, as JavaScript counts.
+    /// Start and end of each found word in the snippet, in UTF-16 units, as
+    /// JavaScript counts.
     pub highlights: Vec<Highlight>,
-    /// To compare results of one search by, and nothing else.
+    /// Comparable only with other scores of the same search.
     pub score: f64,
 }
 
-/// What another home found.
+/// What a search in another home found.
 #[derive(Debug, Deserialize)]
 pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// How meanings took part there, in its words.
+    /// How the home's vector search took part, as the home reports it.
     pub vectors: Option<Json>,
 }
 
-/// Puts an entry into the index. Part of the transaction that writes it.
+/// Adds an entry to the index. Part of the transaction that writes the entry.
 pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> {
     let text = text_of(entry.title.as_deref(), &entry.content);
     let words = words(&text);
@@ -71,8 +71,8 @@ pub fn index_entry(db: &dyn Database, number: i64, entry: &Entry) -> Result<()> 
     )
 }
 
-/// Takes an entry out of the index, and its vector away. Part of the transaction
-/// that deletes or changes it.
+/// Removes an entry and its vector from the index. Part of the transaction that
+/// deletes or changes the entry.
 pub fn unindex_entry(db: &dyn Database, number: i64) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_entries_search WHERE rowid = ?1",
@@ -91,14 +91,14 @@ fn text_of(title: Option<&str>, content: &str) -> String {
     }
 }
 
-/// Stems of what the entry is called: they count beside its text.
+/// Stems of the entry's key and title, which count in addition to its text.
 fn about(key: &str, title: Option<&str>) -> Vec<String> {
     let mut found = words(key);
     found.extend(words(title.unwrap_or_default()));
     found.iter().map(|word| stem(word)).collect()
 }
 
-/// The entries that a query finds, best first, in a block that lives elsewhere.
+/// The entries that a query finds in a block that lives elsewhere, best first.
 pub async fn search_elsewhere(
     memory: &Memory<'_>,
     block: &Definition,
@@ -156,8 +156,8 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
         .collect()
 }
 
-/// What words find, and the entries that lie nearest by meaning, by their
-/// numbers: one ranking of both.
+/// One ranking of the entries that match the query's words and of the nearest entries
+/// by meaning. `nearest` holds the numbers of the latter.
 pub fn find(
     db: &dyn Database,
     block: &Definition,
@@ -229,7 +229,7 @@ pub fn find(
     Ok(found.collect())
 }
 
-/// An entry that words or meanings find.
+/// An entry that matches by words or by meaning.
 struct FoundRow {
     number: i64,
     key: String,
@@ -240,7 +240,7 @@ struct FoundRow {
 }
 
 impl FoundRow {
-    /// Of an entry `e`; the score follows.
+    /// Columns of an entry `e`. The score follows them.
     const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at";
 }
 
@@ -260,7 +260,7 @@ impl FromRow<'_> for FoundRow {
     }
 }
 
-/// The block's entries of these numbers.
+/// The block's entries with these numbers.
 fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<FoundRow>> {
     let sql = format!(
         "SELECT {}, 0.0
@@ -282,7 +282,7 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
     )
 }
 
-/// A number whose entry is gone is passed over.
+/// Pairs ranked numbers with their rows; skips a number whose entry is deleted.
 fn with_rows<'a>(
     fused: &[(i64, f64)],
     ranked: &[(f64, &'a FoundRow)],
@@ -313,7 +313,7 @@ fn to_candidate(row: &FoundRow, query: &WordQuery, terms: &[QueryTerm]) -> Candi
     for stem in about(&row.key, title) {
         reading.take_about(&stem);
     }
-    // Entries are no dialogue: each stands alone, and none lends to another.
+    // Entries are no dialogue: an entry's neighbours don't affect its score.
     let mut candidate = reading.end(row.number, 0, row.updated_at, row.score);
     candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
     candidate

@@ -1,6 +1,6 @@
-//! The frozen prompt: the same bytes with every call of a conversation, so that
-//! a provider's prefix cache stays warm, until somebody refreshes it. What
-//! changed meanwhile can be said in a reminder instead.
+//! The frozen prompt: every call of a conversation sends the same bytes until the
+//! prompt is refreshed, so that a provider's prefix cache stays warm. A reminder can
+//! report what changed meanwhile.
 
 use std::collections::BTreeMap;
 
@@ -27,14 +27,14 @@ pub struct FrozenPrompt {
     pub frozen_at: i64,
 }
 
-/// The frozen prompt; at the first call it is rendered and kept.
+/// The frozen prompt. The first call renders and stores it.
 pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     if let Some((frozen, _)) = find(memory.db, scope)? {
         return Ok(frozen);
     }
     let blocks = read_view(memory, scope).await?;
     atomically(memory.db, || {
-        // Another call may have frozen it while this one asked outside.
+        // Another call may have frozen the prompt while this call read other homes.
         match find(memory.db, scope)? {
             Some((frozen, _)) => Ok(frozen),
             None => keep(memory.db, memory.host, scope, &blocks),
@@ -42,12 +42,12 @@ pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Frozen
     })
 }
 
-/// The prompt that is frozen already, if one is.
+/// The frozen prompt, if there is one.
 pub fn find_frozen(db: &dyn Database, scope: BlockScope<'_>) -> Result<Option<FrozenPrompt>> {
     Ok(find(db, scope)?.map(|(frozen, _)| frozen))
 }
 
-/// Renders the prompt anew and keeps it. One that is the same stays as it is.
+/// Renders the prompt again and stores it. An unchanged prompt keeps its row.
 pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     let blocks = read_view(memory, scope).await?;
     atomically(memory.db, || {
@@ -81,7 +81,7 @@ fn find(
 
 struct PromptRow {
     frozen: FrozenPrompt,
-    /// JSON.
+    /// The result of [`hash_sections`], as JSON.
     sections: String,
 }
 
@@ -112,7 +112,7 @@ fn keep(
     write(db, scope, prompt, &hash_sections(blocks), host.now_ms())
 }
 
-/// Writes a prompt's row in place of the one that is there. Part of a transaction.
+/// Writes a prompt's row, replacing an existing row. Part of a transaction.
 pub fn write(
     db: &dyn Database,
     scope: BlockScope<'_>,
@@ -153,7 +153,7 @@ fn hash(text: &str) -> String {
         .collect()
 }
 
-/// What each block that reminds says, by its label in lower case.
+/// A hash per block with [`WhenChanged::Remind`], by its label in lower case.
 fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
     blocks
         .iter()
@@ -166,8 +166,8 @@ fn section_of(block: &Block) -> String {
     render_section(block, PromptFormat::Text).unwrap_or_default()
 }
 
-/// What blocks that remind hold now, where the frozen prompt says otherwise.
-/// `None`: nothing changed, or no prompt is frozen yet.
+/// The new content of blocks with [`WhenChanged::Remind`] that differ from the
+/// frozen prompt. `None`: nothing changed, or no prompt is frozen yet.
 pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Option<String>> {
     let Some((_, frozen)) = find(memory.db, scope)? else {
         return Ok(None);
@@ -178,7 +178,7 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
     for block in read_blocks(memory, &reminding).await? {
         let section = section_of(&block);
         let was = frozen.get(&block.label.to_lowercase());
-        // A home that is away has changed nothing.
+        // An unavailable home doesn't mean that the block changed.
         if block.unavailable.is_some() || was == Some(&hash(&section)) {
             continue;
         }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum BlockKind {
-    /// The model reads it and can't change it.
+    /// A text that the model reads and can't change.
     Readonly,
     /// A scratchpad that the model keeps, always in the prompt.
     Writable,
@@ -37,7 +37,7 @@ impl BlockKind {
         .find(|kind| kind.name() == name)
     }
 
-    /// Whether it holds one text, which stands in the prompt.
+    /// Whether a block of this kind holds one text, which the prompt contains.
     pub fn has_content(self) -> bool {
         matches!(self, BlockKind::Readonly | BlockKind::Writable)
     }

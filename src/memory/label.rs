@@ -1,5 +1,5 @@
-//! A block's label: what people, models and homes call it. It stands in headers,
-//! attributes and enums, so nothing in it can be mistaken for their syntax.
+//! A block's label: the name that people, models and homes use. Headers, attributes
+//! and enums contain labels, so a label can't contain their syntax.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 const MAX_LABEL_CHARS: usize = 64;
 
 /// 1 to 64 letters, digits, `_`, `-`, `.` and inner spaces. Two labels that
-/// differ in case alone are the same block's.
+/// differ only in case name the same block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[cfg_attr(test, schemars(transparent))]
@@ -35,14 +35,14 @@ impl Label {
         &self.0
     }
 
-    /// What rows are found by.
+    /// The label in lower case, by which rows are found.
     pub fn key(&self) -> String {
         self.0.to_lowercase()
     }
 }
 
-/// Whether rows may be found by this: a label in lower case. It need not be a
-/// label itself: `İ` becomes two characters, the second of which is no letter.
+/// Whether this text can be a row's key, which is a label in lower case. A key need
+/// not be a label: `İ` becomes two characters, and the second is not a letter.
 pub fn is_key(text: &str) -> bool {
     let is_plain = |c: char| Label::is_plain(c) || c == '\u{307}';
     let is_bounded = !text.is_empty() && text.chars().count() <= MAX_LABEL_CHARS * 2;

@@ -1,11 +1,11 @@
-//! Context memory: labelled blocks that become the system prompt. A block is
-//! what its definition says; its content lives in one of four homes (this
-//! object, the bucket, another agent, a service), and whoever reads or writes
-//! it need not know which.
+//! Context memory: labelled blocks that become the system prompt. A definition
+//! describes each block. The block's content lives in one of four homes: this
+//! object, the bucket, another agent or a service. Code that reads or writes a
+//! block need not know its home.
 //!
-//! The rule it protects: a home that is away costs its block's content in the
-//! prompt, never the prompt; and what a model or a stranger writes can't become
-//! more of the prompt than its block.
+//! Two rules hold. When a home is unavailable, the prompt lacks that block's
+//! content, but the prompt is still made. What a model or a stranger writes into
+//! a block stays inside that block's section of the prompt.
 
 pub mod block;
 pub mod budget;
@@ -34,7 +34,7 @@ use crate::base::ids::Id;
 use crate::base::outbound::Outbound;
 use crate::log::sessions::session_exists;
 
-/// An agent's memory, and what it takes to reach all of it.
+/// An agent's memory, and what is needed to reach every home.
 #[derive(Clone, Copy)]
 pub struct Memory<'a> {
     /// The agent's name.
@@ -42,12 +42,12 @@ pub struct Memory<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
     pub outbound: &'a dyn Outbound,
-    /// The agents that this request came through, the first first: a block of
-    /// theirs lives here.
+    /// The agents that this request came through, in order. Each has a block that
+    /// the next agent keeps.
     pub via: &'a [String],
 }
 
-/// Whose a block is.
+/// What a block belongs to: the agent or one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BlockScope<'a> {
     Agent,
@@ -55,7 +55,7 @@ pub enum BlockScope<'a> {
 }
 
 impl<'a> BlockScope<'a> {
-    /// The session's, which must exist; the agent's where none is named.
+    /// The scope of this session, which must exist. `None`: the agent's scope.
     pub fn get(db: &dyn Database, session_id: Option<&'a Id>) -> Result<Self> {
         match session_id {
             None => Ok(BlockScope::Agent),
@@ -64,7 +64,7 @@ impl<'a> BlockScope<'a> {
         }
     }
 
-    /// As it stands in a row.
+    /// The scope as rows store it.
     pub fn column(self) -> &'a str {
         match self {
             BlockScope::Agent => "",
@@ -73,12 +73,12 @@ impl<'a> BlockScope<'a> {
     }
 }
 
-/// On whose account something is written.
+/// Who writes to the memory, and in which session and turn.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MemoryWriter<'a> {
-    /// A model wrote it, through a tool.
+    /// Whether a model writes, through a tool.
     pub is_tool: bool,
-    /// In which session.
+    /// The session in which the write happens.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
 }

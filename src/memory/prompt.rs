@@ -1,18 +1,18 @@
-//! From blocks to the text of the system prompt. Pure.
+//! Renders blocks as the text of the system prompt. Pure.
 //!
-//! The rule it protects: a section is what a block's definition made, and no
-//! content can begin another or end its own.
+//! Only a block's definition begins a section: no content can begin another section
+//! or end its own.
 
 use super::block::Block;
 use crate::memory::kind::BlockKind;
 
-/// Bytes of a prompt: with room for the rest, a row's.
+/// The most bytes of a prompt, so that its row stays below the limit of a row.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;
 
-/// Above and below a header.
+/// The line above and below a section's header.
 const RULE: &str = "══════════════════════════════════════════════";
 
-/// So many of the rule's characters in a row could be taken for one.
+/// This many of the rule's characters in a row could be mistaken for a rule.
 const FORGED: &str = "═══";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -24,8 +24,8 @@ pub enum PromptFormat {
     Xml,
 }
 
-/// The prompt of these blocks, in their order. What doesn't fit any more is
-/// left out, and said to be.
+/// The prompt of these blocks, in their order. The section of a block that doesn't
+/// fit says so instead of showing the content.
 pub fn render(blocks: &[Block], format: PromptFormat) -> String {
     let mut prompt = String::new();
     for block in blocks {
@@ -49,7 +49,7 @@ pub fn render(blocks: &[Block], format: PromptFormat) -> String {
     prompt
 }
 
-/// `None`: an empty read-only block says nothing.
+/// One block's section; `None` for an empty read-only block.
 pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
     if block.kind == BlockKind::Readonly && block.content.is_empty() && block.unavailable.is_none()
     {
@@ -85,8 +85,8 @@ fn header(block: &Block) -> String {
     without_rules(&header)
 }
 
-/// The text with its double lines drawn otherwise, wherever they are long enough
-/// to be taken for a section's rule.
+/// The text without double lines, if it contains any that are long enough to be
+/// mistaken for a section's rule.
 pub fn without_rules(text: &str) -> String {
     if text.contains(FORGED) {
         text.replace('═', "=")

@@ -1,5 +1,5 @@
-//! Where a block's content lives, when not in this object. Parsed at the door:
-//! a key or a name that has got past here climbs out of nothing.
+//! Where a block's content lives when it is not in this object. Keys and names are
+//! checked here, so that no key can escape its prefix.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,39 +8,39 @@ use crate::base::error::{Error, Result};
 use crate::base::settings::{Setting, is_own_binding};
 use crate::memory::kind::BlockKind;
 
-/// Bytes of an object's key in the bucket: half of what R2 takes, so that a
-/// prefix and a key together fit.
+/// The most bytes of an object's key in the bucket: half of R2's limit, so that a
+/// prefix and a key fit together.
 pub const MAX_KEY_BYTES: usize = 512;
 
 const MAX_BINDING_CHARS: usize = 64;
 
-/// A home outside this object, as it is written: one of `r2`, `r2Prefix`,
-/// `agent` and `service`.
+/// Where a block's content lives outside this agent: exactly one of `r2`,
+/// `r2Prefix`, `agent` and `service`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockSource {
-    /// An object of the bucket.
+    /// The key of an object in the bucket.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2: Option<String>,
-    /// Documents of the bucket, each named by what follows the prefix.
+    /// The prefix of documents in the bucket. The rest of a key names the document.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2_prefix: Option<String>,
-    /// Another agent, by its name.
+    /// The name of another agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
-    /// With `agent`: the block there. Left out: the one of this label.
+    /// With `agent`: the label of the block there. Default: this block's label.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<Label>,
-    /// A service binding.
+    /// The name of a service binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<String>,
 }
 
-/// A [`BlockSource`] that was understood.
+/// A [`BlockSource`], parsed.
 ///
-/// Homes are told apart by a `match` that names each of them, so that the compiler
-/// names every place that a new home concerns. Hence no `PartialEq` here.
+/// Code distinguishes homes by a `match` that names every variant, so that the
+/// compiler reports each `match` that a new home affects. Hence no `PartialEq`.
 #[derive(Clone, Copy, Debug)]
 pub enum BlockHome<'a> {
     Object,
@@ -60,7 +60,7 @@ pub enum BlockHome<'a> {
 }
 
 impl BlockSource {
-    /// Whether it is one home, and one that a block of this kind can have.
+    /// Checks that exactly one home is named, and that this kind of block can have it.
     pub fn check(&self, kind: BlockKind, own_name: &str) -> Result<()> {
         let Self {
             r2,
@@ -130,7 +130,7 @@ impl BlockSource {
 }
 
 impl BlockHome<'_> {
-    /// Whether what the block holds is in this object's tables.
+    /// Whether this object's tables hold the block's content.
     pub fn is_this_object(&self) -> bool {
         match self {
             BlockHome::Object => true,
@@ -141,7 +141,7 @@ impl BlockHome<'_> {
         }
     }
 
-    /// The binding that it needs.
+    /// The binding that this home needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
             BlockHome::Object | BlockHome::Agent { .. } => None,
@@ -168,8 +168,8 @@ fn is_binding(name: &str) -> bool {
         && !is_own_binding(name)
 }
 
-/// Whether a key stays where it is put: what it must not do, as the end of a
-/// sentence.
+/// Checks that a key stays under its prefix. The error is the end of a sentence
+/// that says what is wrong.
 pub fn check_key(key: &str) -> Result<(), &'static str> {
     if key.is_empty() {
         Err("is empty")

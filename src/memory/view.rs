@@ -1,8 +1,7 @@
-//! What one session sees of its agent's memory: the agent's blocks, then its
-//! own. A block of its own hides the agent's of the same label.
+//! The blocks that one session sees: the agent's blocks, then the session's own. A
+//! session's block hides the agent's block of the same label.
 //!
-//! The rule it protects: reading many blocks takes bounded time, however many
-//! of their homes are away.
+//! Reading many blocks takes bounded time, however many homes are unavailable.
 
 use super::block::{Block, BlockContent, read_or_omit};
 use super::definition::Definition;
@@ -13,7 +12,7 @@ use super::{BlockScope, Memory};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 
-/// How long all homes of many blocks together are waited for.
+/// How long a read of many blocks waits for all homes together.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
 
 pub fn load_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Definition>> {
@@ -40,13 +39,13 @@ pub fn get_in_view(
     get_definition(memory, BlockScope::Agent, label)
 }
 
-/// What a scope sees, read from every home. What is more than one answer holds is
-/// left out, and said to be.
+/// The blocks that a scope sees, read from every home. A block that doesn't fit in
+/// the answer has no content, and says why.
 pub async fn read_view(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Vec<Block>> {
     read_blocks(memory, &load_view(memory, scope)?).await
 }
 
-/// The blocks, if one answer holds them.
+/// The blocks. An error if one answer can't hold them all.
 pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let read = read_blocks(memory, blocks).await?;
     if read.iter().any(is_left_out) {
@@ -61,14 +60,14 @@ pub async fn read_whole_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Re
     Ok(read)
 }
 
-/// What stands for the content of a block that there was no room for.
+/// Why a block has no content when the answer is full.
 const LEFT_OUT: &str = "the blocks before it are all that can be read at once";
 
 fn is_left_out(block: &Block) -> bool {
     block.unavailable.as_deref() == Some(LEFT_OUT)
 }
 
-/// The blocks, read from their homes. One that is away is left out and said to be.
+/// Reads blocks from their homes. If a home is unavailable, its block says so.
 pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<Vec<Block>> {
     let begun_ms = memory.host.now_ms();
     let mut read = Vec::with_capacity(blocks.len());

@@ -1,6 +1,6 @@
-//! Writing a block's text: who may, within which budget, knowing which version.
-//! In this object a write is one transaction; elsewhere the home decides, and
-//! what was written is recorded here afterwards.
+//! Writes a block's text, after checking permission, budget and expected version.
+//! In this object a write is one transaction. Elsewhere the home accepts or refuses
+//! the write, and this object records the version afterwards.
 
 use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::memory::budget::{check_budget, check_content};
 use crate::memory::kind::BlockKind;
 
-/// A text on its way into a block.
+/// A text to write into a block.
 #[derive(Clone, Copy)]
 pub struct NewContent<'a> {
     pub content: &'a str,
@@ -33,11 +33,11 @@ pub struct NewContent<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Placement {
-    /// In place of what is there.
+    /// Replaces the block's text.
     Whole,
-    /// Right after it.
+    /// Follows the block's text directly.
     Appended,
-    /// After it, on a line of its own.
+    /// Follows the block's text on a new line.
     AppendedLine,
 }
 
@@ -75,7 +75,7 @@ fn check_writable(block: &Definition) -> Result<()> {
     }
 }
 
-/// Writes a text. One that changes nothing writes no row.
+/// Writes a text. A text that changes nothing writes no row.
 pub async fn write(
     memory: &Memory<'_>,
     block: &Definition,
@@ -112,8 +112,9 @@ fn write_here(
     })
 }
 
-/// Others write there too, this agent's other requests among them: a text goes
-/// only where what it was made from still stands, else it is made anew.
+/// Other writers use the same object, among them this agent's other requests. So
+/// the write succeeds only if the object is unchanged since it was read. Otherwise
+/// the new text is computed again from the changed object.
 async fn write_in_bucket(
     memory: &Memory<'_>,
     block: &Definition,
@@ -129,7 +130,7 @@ async fn write_in_bucket(
         };
         let after = prepare(memory, block, text, before)?;
         let etag = stored.as_ref().map(|stored| stored.etag.as_str());
-        // Who described it meant the object, not this text of it.
+        // The description belongs to the object and outlives its texts.
         let description = stored
             .as_ref()
             .and_then(|stored| stored.description.as_deref());
@@ -140,7 +141,7 @@ async fn write_in_bucket(
     Err(overtaken(block))
 }
 
-/// As in the bucket, where the service gives its texts versions.
+/// Like [`write_in_bucket`], if the service gives versions to its texts.
 async fn write_in_service(
     memory: &Memory<'_>,
     block: &Definition,
@@ -162,7 +163,7 @@ async fn write_in_service(
     Err(overtaken(block))
 }
 
-/// What the block would hold, if it may.
+/// The block's text after the write. An error if the write isn't allowed.
 fn prepare(
     memory: &Memory<'_>,
     block: &Definition,
@@ -180,7 +181,7 @@ fn prepare(
     Ok(after)
 }
 
-/// Keeps a version of what was written outside.
+/// Records the version of a text that was written outside this object.
 fn record(
     memory: &Memory<'_>,
     block: &Definition,
@@ -229,7 +230,7 @@ async fn write_elsewhere(
         Placement::Appended => ("appendToBlock", text.content.to_owned()),
         Placement::AppendedLine => {
             let before = read(memory, block).await?.content;
-            // What stands there may be another's by now: only the line's break hangs on it.
+            // The text may change before the append. Only the line break depends on it.
             let after = text.after(&before);
             let added = after.get(before.len()..).unwrap_or(text.content);
             ("appendToBlock", added.to_owned())
@@ -252,7 +253,7 @@ async fn write_elsewhere(
     })
 }
 
-/// The versions of a block.
+/// Versions of a block's text.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Versions {
@@ -280,7 +281,7 @@ pub async fn read_versions(
     }
 }
 
-/// Writes an old version's text anew; 0 is the default content.
+/// Writes an old version's text as a new version. Version 0 is the default content.
 pub async fn revert(
     memory: &Memory<'_>,
     block: &Definition,
@@ -330,9 +331,9 @@ pub async fn revert(
     write(memory, block, &text).await
 }
 
-/// Puts the writable blocks that live here back to their default content; gives
-/// how many were something else. What other agents, services and the bucket
-/// keep is not this agent's alone, and stays.
+/// Resets the writable blocks that live in this object to their default content.
+/// Returns how many blocks changed. Blocks in other agents, services and the bucket
+/// keep their content, because this agent may share it.
 pub fn clear(memory: &Memory<'_>, scope: BlockScope<'_>, writer: MemoryWriter<'_>) -> Result<i64> {
     atomically(memory.db, || {
         let mut cleared = 0;

@@ -1,5 +1,5 @@
-//! Appending a message: one event, its text as the content, the message itself
-//! beside it.
+//! Appending a message: one event, with the message's text as `content` and the
+//! message itself beside it.
 
 use super::parse::NewMessage;
 use super::view::{Message, MessageGatherer};
@@ -13,7 +13,7 @@ use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
 
-/// Whether it was written, and the message as it stands.
+/// Whether the message was written, and the message as it now is.
 pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
@@ -40,10 +40,10 @@ pub fn append_message(
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));
     };
-    // It is in the message, too: a long text is not to be there once more.
+    // The row's message contains the text, so a long `content` is not kept twice.
     event.content = None;
     let row = if appended.inserted {
-        // As it was just written: nothing need be read.
+        // The row was just written, so its values are known without a read.
         let text = event.message;
         EventRow {
             seq: appended.seq,

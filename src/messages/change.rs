@@ -1,5 +1,5 @@
-//! Changing messages. What a message's run of events said is replaced as a whole;
-//! the feed learns of it.
+//! Changing messages. An update replaces all events of a message's run, and records
+//! the change in the feed.
 
 use super::delete::{tell_begun_below, tell_deleted, tell_updated};
 use super::parse::NewMessage;
@@ -19,8 +19,8 @@ use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies, rewrite_note};
 use crate::messages::tree::delete::delete_seqs;
 
-/// Replaces a message; `None`: there is none of its id. One that says the same
-/// as before writes nothing.
+/// Replaces a message; `None`: there is no message with this id. A message equal to
+/// the stored message writes nothing.
 pub fn update_message(
     db: &dyn Database,
     host: &dyn Host,
@@ -42,8 +42,8 @@ pub fn update_message(
         let first = get_event_row(db, session_id, first_seq)?;
         let (parent_seq, stored_at) = (first.parent_seq, first.created_at);
         let (is_run, media) = (first.is_run_member(), first.media.clone());
-        // What no answer holds, nothing that was read can say again. What is the
-        // same is given; what isn't is not held beside what takes its place.
+        // Nobody has read a message longer than an answer, so no caller sends it back
+        // unchanged. An unequal message is dropped before its replacement is written.
         if !run.is_too_long() {
             let stored = message_from(db, session_id, first)?;
             if says_the_same(&stored, message)? {
@@ -83,7 +83,7 @@ pub fn update_message(
         if is_run {
             tell_begun_below(db, host, session_id, &tip, first_seq, &taken)?;
         }
-        // As it was just written: nothing need be read.
+        // The row was just written, so its values are known without a read.
         let row = EventRow {
             seq: first_seq,
             parent_seq,
@@ -106,7 +106,7 @@ pub fn update_message(
     })
 }
 
-/// Compared as values, a date of ours aside: a client sends back what it read.
+/// Compares values, without a date that we added: clients send back what they read.
 fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     let said = |json: &str| {
         MessageDigest::read(json).ok_or_else(|| Error::corrupt_row(&stored.id, "message"))
@@ -124,8 +124,8 @@ fn says_the_same(stored: &Message, message: &NewMessage) -> Result<bool> {
     Ok(same_date && before.is_same(&after))
 }
 
-/// Gives an event of a message another note, which the message shows. Part of a
-/// transaction.
+/// Replaces the note of a message's event. The message shows the note, so the feed
+/// records an update. Part of a transaction.
 pub fn change_note(
     db: &dyn Database,
     host: &dyn Host,

@@ -1,8 +1,8 @@
-//! Deleting events and messages, and telling the feed of everything that reads
-//! otherwise afterwards: each event that is gone, each message whose run lost
-//! events or was joined by others, and each overlay whose edges moved.
+//! Deleting events and messages. The feed records everything that reads differently
+//! afterwards: each deleted event, each message whose run lost events or was joined
+//! by others, and each overlay whose edges moved.
 //!
-//! What a surviving event hangs on is not told: that follows from the deletes.
+//! The feed omits the new parents of surviving events: they follow from the deletes.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -23,7 +23,7 @@ use crate::messages::tree::delete::{DeletionOutcome, delete_seqs};
 use crate::messages::tree::path::surviving;
 use crate::store::changes::{self, ChangeType};
 
-/// Deletes those of `ids` that are in the session; gives their number.
+/// Deletes those of `ids` that the session has; returns how many.
 pub fn delete_events(
     db: &dyn Database,
     host: &dyn Host,
@@ -41,7 +41,7 @@ pub fn delete_events(
     })
 }
 
-/// Deletes whole messages; gives the number that were there.
+/// Deletes whole messages; returns how many existed.
 pub fn delete_messages(
     db: &dyn Database,
     host: &dyn Host,
@@ -79,7 +79,7 @@ pub fn tell_updated(
     changes::record(db, host, session_id, last_seq, ChangeType::Update, &ids)
 }
 
-/// Tells the feed what a deletion did. Part of its transaction.
+/// Records a deletion in the feed, in the deletion's transaction.
 pub fn tell_deleted(
     db: &dyn Database,
     host: &dyn Host,
@@ -103,8 +103,8 @@ pub fn tell_deleted(
     )
 }
 
-/// An event of a run became a message by itself: branches of the run right below
-/// it begin messages of their own now. Those that a deletion moved there are told.
+/// After a run's event became a message by itself: records that the run members right
+/// below it now begin messages. Children that a deletion moved are already recorded.
 pub fn tell_begun_below(
     db: &dyn Database,
     host: &dyn Host,
@@ -132,9 +132,9 @@ pub fn tell_begun_below(
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
 }
 
-/// The messages that read otherwise now, by the `seq` of the event whose id they
-/// have: runs that lost events or were joined by others, and events that a run
-/// begins with now, or began with before.
+/// The messages that read differently now, by the `seq` of the event that gives them
+/// their id: runs that lost events, runs that others joined, and events that a run
+/// now begins with or began with before.
 fn find_changed(
     db: &dyn Database,
     session_id: &Id,

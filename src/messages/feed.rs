@@ -1,9 +1,9 @@
-//! The change feed as a client follows it. Appends are read off the log, the rest
-//! has rows (`changes.rs`).
+//! The change feed as a client reads it. Appends come from the log; all other changes
+//! have rows (`changes.rs`).
 //!
-//! An append that joins a run changes the message that the run is read as. That
-//! costs no row: it is told here, by the message's id, right before the last of
-//! the neighbouring appends that join it.
+//! An append that joins a run changes the run's message. Such an update has no row.
+//! The feed adds an update with the message's id before the last of the neighbouring
+//! appends that join the run.
 
 use std::borrow::Cow;
 
@@ -16,8 +16,8 @@ use crate::base::numbers::CURSORS_A_SEQ;
 use crate::log::row::EventLink;
 use crate::store::changes::{FeedChange, find_life, find_position, load_recorded};
 
-/// Rows that a page reads at most to find where runs begin, about: it ends early
-/// then, and the next goes on.
+/// About how many rows a page reads to find where runs begin. After that many rows,
+/// the page ends early, and the next page continues.
 const MAX_READ: usize = 10_000;
 
 /// Up to `limit` changes after the cursor `since`, oldest first, as JSON.
@@ -43,15 +43,15 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
     Ok(format!(r#"{{"changes":{changes},"cursor":{cursor}}}"#))
 }
 
-/// The appends after `position`, and the messages that they join; and up to where
-/// they are told.
+/// The appends after `position`, the updates of the messages that they join, and the
+/// cursor up to which these changes are complete.
 fn load_appended(
     db: &dyn Database,
     session_id: &Id,
     position: i64,
     limit: i64,
 ) -> Result<(Vec<FeedChange>, i64)> {
-    // One more, to see whether the last is followed by one that goes on with it.
+    // Load one more append, to see whether it continues the run of the last append.
     let appends = load_appends(db, session_id, position, limit + 1)?;
     let shown = usize::try_from(limit).unwrap_or(0);
     let mut runs = RunCache::of(db, session_id);

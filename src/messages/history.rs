@@ -1,6 +1,6 @@
-//! Pages of a path as messages: the newest that fit, in root→leaf order, and
-//! where the page above begins. Bounded in messages and in bytes, whatever the
-//! path's length.
+//! Pages of a path as messages: the newest messages that fit, in root→leaf order, and
+//! the cursor of the page above. A page is bounded in messages and in bytes, whatever
+//! the path's length.
 
 use super::read::read_path_row;
 use super::run::find_run_event;
@@ -14,18 +14,18 @@ use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 
-/// Bytes of a page when nothing else is asked for.
+/// Bytes of a page if the request has no other limit.
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
 pub struct MessagePage {
     /// Oldest first.
     pub messages: Vec<Message>,
-    /// Where the page above begins; `None`: this one begins with the root.
+    /// Where the page above begins; `None`: this page begins with the root.
     pub cursor: Option<HistoryCursor>,
 }
 
-/// The oldest event of a page and the one that it follows. Either may be
-/// deleted before the next page is asked for; the other still leads on.
+/// The oldest event of a page, and that event's parent. If either is deleted before
+/// the next request, the other still leads to the next page.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct HistoryCursor {
     first_seq: i64,
@@ -53,7 +53,7 @@ impl HistoryCursor {
         })
     }
 
-    /// The event that the page above ends with; 0: nothing is above any more.
+    /// The last event of the page above; 0: there is no page above.
     pub fn resolve(self, db: &dyn Database, session_id: &Id) -> Result<i64> {
         if find_run_event(db, session_id, self.parent_seq)?.is_some() {
             return Ok(self.parent_seq);
@@ -97,22 +97,22 @@ impl MessagePage {
     }
 }
 
-/// What a reader of a path comes by.
+/// What a walk up a path finds.
 pub enum PathItem {
     Event(EventRow),
-    /// In place of the events that it covers.
+    /// A summary in place of the events that its overlay covers.
     Summary(Overlay),
 }
 
 /// Where a walk up a path begins.
 pub enum WalkStart {
     At(i64),
-    /// Above an overlay, which is the first item.
+    /// At an overlay, the first item. The walk continues above the overlay.
     With(Overlay),
 }
 
 impl WalkStart {
-    /// At an event of the path that ends at `leaf_seq`, or at the overlay that hides it.
+    /// Starts at `seq`, or at the overlay that hides `seq` on the path to `leaf_seq`.
     pub fn within(
         db: &dyn Database,
         session_id: &Id,
@@ -148,7 +148,7 @@ pub fn walk_items(
     };
     let columns = ShortRow::columns();
     let mut overlays = Overlays::below(db, session_id, from_seq)?;
-    // What lies below an overlay is not worth reading.
+    // The first batch need not read the events that the next overlay covers.
     let before_overlay = from_seq - overlays.next_to_seq() + 1;
     let expected = expected.min(before_overlay);
     walk_path(
@@ -170,8 +170,8 @@ pub fn walk_items(
     )
 }
 
-/// The page whose newest message ends where `start` says. Whatever `max_bytes`
-/// allows, it is no longer than an answer may be.
+/// The page whose newest message ends at `start`. `max_bytes` can't make the page
+/// longer than an answer may be.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
@@ -213,8 +213,8 @@ pub fn load_page(
     Ok(MessagePage { messages, cursor })
 }
 
-/// A page that takes messages, newest first, while they fit. It always takes
-/// the first: a message that is longer than a page is still to be read.
+/// Takes messages, newest first, while they fit a page. The first message always fits,
+/// so that a message longer than a page can still be read.
 struct PageBuilder {
     messages: Vec<Message>,
     bytes: usize,
@@ -236,7 +236,7 @@ impl PageBuilder {
     }
 }
 
-/// How many messages a path has. `segments` are the path's.
+/// How many messages a path has. `segments` are the path's segments.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
         "SELECT count(*)

@@ -1,6 +1,6 @@
-//! The message view: the same log seen the AI SDK's way. A message that was
-//! appended as one is one event and reads back as it was sent; a run of
-//! assistant and tool events reads as one assistant message.
+//! The message view: the log as AI SDK messages. A message that was appended as a
+//! message is one event and reads back as it was sent. A run of assistant and tool
+//! events reads as one assistant message.
 
 pub mod append;
 pub mod change;

@@ -1,5 +1,5 @@
-//! A `UIMessage` at the door: what the log needs of it is looked at, the rest
-//! stays the text that was sent.
+//! Parses an incoming `UIMessage`: checks the fields that the log needs, and keeps the
+//! rest as the text that was sent.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::base::json::{JsonObject, MAX_INTEGER, check_values};
 use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
-/// Who sent a message. A client may not write what only a server knows.
+/// Who sent a message. A `client` may not set the fields that only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema), schemars(rename = "MessageSource"))]
 #[serde(rename_all = "lowercase")]
@@ -24,7 +24,7 @@ pub enum MessageSource {
     Server,
 }
 
-/// What a provider says of its own doing, in a part or a call of it.
+/// Fields of a part in which a provider describes its own work.
 const PROVIDER_KEYS: &[&str] = &[
     "providerMetadata",
     "callProviderMetadata",
@@ -35,16 +35,16 @@ const PROVIDER_KEYS: &[&str] = &[
 pub struct NewMessage {
     pub id: Option<Id>,
     pub action: Action,
-    /// Its text parts, a line each.
+    /// The message's text parts, a line per part.
     pub content: String,
     pub created_at: Option<i64>,
     pub text: MessageText,
 }
 
-/// Fields of a message: the AI SDK's are five, and an application's own a few more.
+/// Fields of a message. The AI SDK has five; an application may add a few.
 const MAX_FIELDS: usize = 1_000;
 
-/// A message's fields in their order, their values as text.
+/// A message's fields in their order, with values as JSON text.
 struct MessageFields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
@@ -70,7 +70,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
     }
 }
 
-/// Reads a message; an error names `message.…`.
+/// Parses a message. Errors name the field as `message.…`.
 pub fn parse_message(
     message: &JsonObject,
     source: MessageSource,
@@ -113,12 +113,12 @@ pub fn parse_message(
     let created_at = find("createdAt")?.and_then(whole_number);
     let content = match (find("parts")?, find("content")?) {
         (Some(parts), _) => text_of(parts)?,
-        // The shape from before there were parts.
+        // Older messages have `content` instead of `parts`.
         (None, Some(content)) => serde_json::from_str(content).unwrap_or_default(),
         (None, None) => return Err(wrong("parts", "is missing")),
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
-    // Written in place: a long message is not to be there once more.
+    // Write the kept fields straight into the text, so that no field is copied twice.
     let mut kept = String::with_capacity(message.as_str().len());
     for (key, value) in &fields {
         if key == "id" || (key == "createdAt" && !is_dated) {
@@ -171,7 +171,7 @@ fn text_of(parts: &str) -> Result<String> {
     })
 }
 
-/// Metadata as a client may write it: without the keys that a server alone sets.
+/// Metadata without the keys that only a server may set.
 pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[String]) -> Option<JsonObject> {
     let text: &RawValue = serde_json::from_str(metadata.as_str()).ok()?;
     let mut kept = String::new();
@@ -181,7 +181,7 @@ pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[String]) -> Opti
     serde_json::from_str(&kept).ok()
 }
 
-/// An object without some of its fields; what is no object stays as it is.
+/// Writes an object without some of its fields. Writes any other value unchanged.
 fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool) {
     struct Writer<'a> {
         out: &'a mut String,

@@ -1,4 +1,4 @@
-//! Single messages, by their id or by their place.
+//! Reads single messages, by their id or by their place.
 
 use super::run::{find_run, find_run_event, load_run_from};
 use super::view::{Message, MessageGatherer};
@@ -12,7 +12,7 @@ use crate::messages::tree::children::load_children;
 use crate::messages::tree::leaf::message_not_found;
 use crate::messages::tree::path::{WalkStep, walk_path};
 
-/// The message of this id. An event in the middle of a run is no message's.
+/// The message with this id. An event inside a run has no message of its own.
 pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
     let found = find_seqs(db, session_id, std::iter::once(id))?;
     let Some(seq) = found.get(id.as_str()) else {
@@ -28,8 +28,8 @@ pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Optio
     message_from(db, session_id, row).map(Some)
 }
 
-/// The message that starts with `row`: itself, or the run that it begins. One that
-/// is more than an answer holds is refused.
+/// The message that starts with `row`: a single event or a run. Refuses a message
+/// longer than an answer.
 pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result<Message> {
     let mut rows = vec![row];
     if let Some(first) = rows.first().filter(|first| first.is_run_member())
@@ -54,8 +54,8 @@ pub fn message_from(db: &dyn Database, session_id: &Id, row: EventRow) -> Result
         .ok_or_else(|| Error::storage("a message without rows"))
 }
 
-/// The messages that follow a message directly; refused where they are more than
-/// one answer holds.
+/// The messages that directly follow a message. Refuses branches that are longer
+/// together than one answer.
 pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Result<Vec<Message>> {
     let run = find_run(db, session_id, message_id)?
         .ok_or_else(|| message_not_found("messageId", message_id))?;
@@ -72,7 +72,7 @@ pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Res
     Ok(messages)
 }
 
-/// `some`: as many as were read.
+/// `some`: the branches that were read before the limit.
 fn too_many_branches(some: &[Message], bytes: usize) -> Error {
     let what = format!(
         "Of the messages that follow this one the first {}",
@@ -89,12 +89,12 @@ fn too_many_branches(some: &[Message], bytes: usize) -> Error {
     }
 }
 
-/// The event of a row of [`ShortRow::columns`], contents included.
+/// The event of a row with the columns [`ShortRow::columns`], bodies included.
 pub fn read_path_row(db: &dyn Database, session_id: &Id, row: &Row) -> Result<EventRow> {
     row.read::<ShortRow>()?.get(db, session_id)
 }
 
-/// The message that a path ends with.
+/// The last message of a path.
 pub fn message_at_leaf(
     db: &dyn Database,
     session_id: &Id,

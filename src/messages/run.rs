@@ -1,6 +1,6 @@
-//! The events that are read together as one message, without their contents: their
-//! numbers, how long they are, and what became of their calls. A run of a thousand
-//! long results is followed in a few small reads.
+//! The events that form one message, without their contents: their numbers, their
+//! lengths and the states of their calls. A few small reads load a run of a thousand
+//! long results.
 
 use serde_json::Value as Json;
 
@@ -18,10 +18,10 @@ use crate::log::row::ROW_BYTES;
 use crate::log::row::get_event_text;
 use crate::messages::tree::children::load_children;
 
-/// Rows that one statement reads.
+/// Rows that one statement reads at most.
 const BATCH: i64 = 64;
 
-/// Bytes of the notes of one run that are kept at once. Honest notes name a few
+/// Bytes of notes that are kept at once per run. The notes of a real run name a few
 /// dozen calls, in some kilobytes.
 const MAX_NOTES_BYTES: usize = 4 << 20;
 
@@ -32,27 +32,27 @@ pub struct RunEvent {
     pub parent_seq: i64,
     pub id: String,
     pub action: StoredAction,
-    /// Whether it is read together with its neighbours of the same kind.
+    /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
-    /// Of all that it holds.
+    /// Bytes of everything that the event holds.
     pub bytes: usize,
-    /// The call whose result it is.
+    /// The call that this event answers, if the event is a result.
     pub answered: Option<String>,
-    /// Without what the model thought and without arguments.
+    /// The event's note as JSON, without reasoning and arguments.
     note: Option<String>,
 }
 
-/// An event of a message as its row has it.
+/// A run event as its row holds it.
 struct RunRow {
     event: RunEvent,
     is_branch: bool,
-    /// Whether the call that it answers has to be read from the whole event.
+    /// Whether only the whole event says which call it answers.
     hides_call: bool,
 }
 
 impl RunRow {
-    /// Of an event `e`. A result's call is read from its row; where that is in slices
-    /// or no JSON, the last column says so.
+    /// The columns of an event `e`. The row names the call that a result answers. If that
+    /// name is in slices or no JSON, the last column is 1.
     fn columns() -> String {
         format!(
             "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
@@ -98,7 +98,7 @@ impl FromRow<'_> for RunRow {
 }
 
 impl RunEvent {
-    /// What a turn noted of its calls.
+    /// The turn's note on this event's calls.
     pub fn note(&self) -> Result<Note> {
         Note::parse(self.note.as_deref()).ok_or_else(|| Error::corrupt_row(&self.id, "note"))
     }
@@ -126,12 +126,12 @@ impl Run {
         self.events.last().map_or(0, |event| event.seq)
     }
 
-    /// Whether it is more than one answer holds. A single event always is one.
+    /// Whether the message is longer than an answer. A single event always fits an answer.
     pub fn is_too_long(&self) -> bool {
         self.events.len() > 1 && self.bytes() > MAX_ANSWER_BYTES
     }
 
-    /// Says how else it is read.
+    /// The error for a message that is too long; names another way to read it.
     pub fn too_long(&self) -> Error {
         let (first, last) = (self.events.first(), self.last_seq());
         let after_seq = first.map_or(0, |first| first.seq - 1);
@@ -172,7 +172,7 @@ pub fn get_run_event(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Run
         .ok_or_else(|| Error::storage(format!("event {seq} is missing")))
 }
 
-/// The message of this id. An event in the middle of a run is no message's.
+/// The run of the message with this id. An event inside a run has no message of its own.
 pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Run>> {
     let found = find_seqs(db, session_id, std::iter::once(id))?;
     let Some(seq) = found.get(id.as_str()) else {
@@ -188,7 +188,7 @@ pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Ru
     load_run_from(db, session_id, first).map(Some)
 }
 
-/// The event, and those that go on with its run.
+/// The event, and the events below it that continue its run.
 pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Result<Run> {
     let goes_on = first.is_run_member;
     let mut run = RunBuilder::default();
@@ -197,7 +197,7 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
         let last_seq = run.events.last().map_or(0, |last| last.seq);
         let more = load_after(db, session_id, last_seq)?;
         if more.is_empty() {
-            // Something else stands right after it: a run that goes on does so as a branch.
+            // The next row is no continuation. A branch may still continue the run.
             match find_branch(db, session_id, last_seq)? {
                 Some(event) => run.add(event)?,
                 None => break,
@@ -211,8 +211,8 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
     Ok(Run { events: run.events })
 }
 
-/// The message that the event at `seq` belongs to: those above it on its own path,
-/// and those that go on with it.
+/// The run of the event at `seq`: the run members above it on its own path, and the
+/// events below it that continue the run.
 pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Run> {
     let event = get_run_event(db, session_id, seq)?;
     let mut above = RunBuilder::default();
@@ -233,7 +233,7 @@ pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<R
     })
 }
 
-/// Events as they are found, their notes within [`MAX_NOTES_BYTES`].
+/// Collects a run's events and keeps their notes within [`MAX_NOTES_BYTES`].
 #[derive(Default)]
 struct RunBuilder {
     events: Vec<RunEvent>,
@@ -256,7 +256,7 @@ impl RunBuilder {
     }
 }
 
-/// The events right after `seq` that go on with its run, at most a batch.
+/// The rows right after `seq` that continue its run, at most [`BATCH`] rows.
 fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEvent>> {
     let sql = format!(
         "SELECT {}
@@ -281,8 +281,8 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     Ok(run)
 }
 
-/// The newest child of a run's event that goes on with the run, where it is not
-/// the row right after it.
+/// The newest child that continues the run of the event at `seq`, if that child is not
+/// the next row.
 fn find_branch(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
     for child in load_children(db, session_id, seq)?.into_iter().rev() {
         let event = get_run_event(db, session_id, child)?;

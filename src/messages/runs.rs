@@ -1,5 +1,5 @@
-//! Which message an event belongs to, without reading what either says: the run
-//! of assistant and tool events that it is in, by the run's first event.
+//! Finds the message of an event without reading any content: the run of assistant
+//! and tool events around the event, named by the run's first event.
 
 use std::collections::HashMap;
 
@@ -10,14 +10,14 @@ use crate::base::ids::Id;
 use crate::log::row::EventLink;
 use crate::messages::tree::path::{WalkStep, walk_path};
 
-/// Where an event stands among runs.
+/// An event's position relative to runs.
 #[derive(Clone, Debug, PartialEq)]
 pub enum RunPosition {
-    /// It is a message by itself.
+    /// The event is a message by itself.
     Alone,
-    /// In the run that begins with this event, which the message's id is of.
+    /// The event is in the run that begins with `RunStart`, whose id is the message's id.
     Run(RunStart),
-    /// Further from its run's beginning than a message reaches.
+    /// The event is further from its run's start than a message reaches.
     BeyondItsMessage,
 }
 
@@ -25,16 +25,16 @@ pub enum RunPosition {
 pub struct RunStart {
     pub seq: i64,
     pub id: String,
-    /// The event's place in the run, from 1.
+    /// The event's position in the run, from 1.
     depth: usize,
 }
 
-/// What was found out of a session's runs so far, so that none is walked twice.
+/// The positions found so far in a session, so that no run is walked twice.
 pub struct RunCache<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
     known: HashMap<i64, RunPosition>,
-    /// Rows that were read.
+    /// How many rows the cache has read.
     pub read: usize,
 }
 
@@ -48,7 +48,7 @@ impl<'a> RunCache<'a> {
         }
     }
 
-    /// The place of an event that is read already; `parent_seq` 0: it is a root.
+    /// The position of an event that is already read. `parent_seq` 0: the event is a root.
     pub fn place(
         &mut self,
         seq: i64,
@@ -64,7 +64,7 @@ impl<'a> RunCache<'a> {
         Ok(place)
     }
 
-    /// The place of the event at `seq`; 0 stands for what is above a root.
+    /// The position of the event at `seq`. `seq` 0 stands for the parent of a root.
     pub fn find(&mut self, seq: i64) -> Result<RunPosition> {
         if seq == 0 {
             return Ok(RunPosition::Alone);
@@ -72,7 +72,7 @@ impl<'a> RunCache<'a> {
         if let Some(place) = self.known.get(&seq) {
             return Ok(place.clone());
         }
-        // Up to the first event whose place is known, newest first.
+        // The events from `seq` up to the first known position, newest first.
         let mut walked: Vec<(i64, String)> = Vec::new();
         let mut above = RunPosition::Alone;
         let columns = EventLink::columns();
@@ -107,7 +107,7 @@ impl<'a> RunCache<'a> {
 }
 
 impl RunPosition {
-    /// The place of a run's event right below one of this place.
+    /// The position of a run member whose parent has the position `self`.
     fn below(self, seq: i64, id: &str) -> Self {
         match self {
             RunPosition::Alone => RunPosition::Run(RunStart {

@@ -1,6 +1,6 @@
-//! Whether two messages say the same: compared as values, since a client sends
-//! back what it read, its names in another order and its numbers spelt anew.
-//! Neither is built as a tree of values, which takes many times its text.
+//! Compares two messages as values: a client may send back what it read with its names
+//! in another order and its numbers written differently. A digest avoids building trees
+//! of values, which take many times the text's memory.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -8,20 +8,20 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde::de::{self, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-/// A message as its fields: what they are, whatever their order.
+/// A digest of a message's fields that doesn't depend on their order.
 pub struct MessageDigest {
-    /// All but the `id` and the `createdAt`.
+    /// All fields except `id` and `createdAt`.
     fields: u64,
     created_at: Option<(u64, Option<i64>)>,
 }
 
 impl MessageDigest {
-    /// `json` is an object; `None`: it is none.
+    /// `None`: `json` is no object.
     pub fn read(json: &str) -> Option<Self> {
         serde_json::from_str(json).ok()
     }
 
-    /// Its date, where that is a number.
+    /// The message's date, if the date is a number.
     pub fn date(&self) -> Option<i64> {
         self.created_at.and_then(|(_, date)| date)
     }
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for MessageDigest {
     }
 }
 
-/// Any value, as a number that equal values share.
+/// The digest of any value. Equal values have equal digests.
 struct ValueDigest {
     digest: u64,
     integer: Option<i64>,

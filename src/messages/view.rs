@@ -1,9 +1,9 @@
-//! From rows to messages. Pure: it is handed rows of a path, newest first, and
-//! gives back messages.
+//! Turns rows into messages. Pure: takes the rows of a path, newest first, and returns
+//! messages.
 //!
-//! A row that was appended as a message is one. A user's or the system's event
-//! is one. Assistant and tool events that follow one another are one together:
-//! the calls become `tool-<name>` parts, the results go into them.
+//! A row that was appended as a message is a message. So is each event of a user or the
+//! system. Neighbouring assistant and tool events form one message: their calls become
+//! `tool-<name>` parts, and the results go into these parts.
 
 use crate::log::row::EventRow;
 use crate::log::tool::RenderedTool;
@@ -17,26 +17,26 @@ use crate::base::json::JsonObject;
 use crate::log::note::{Approval, Note};
 use crate::messages::tree::overlays::Overlay;
 
-/// Events that one message is made from, at most: a longer run is cut, as is one
-/// of more bytes than an answer holds, so that reading one is bounded.
+/// Events of one message, at most. A longer run is split, and so is a run of more bytes
+/// than an answer holds. Reading a message is therefore bounded.
 pub const MAX_RUN_EVENTS: usize = 1000;
 
-/// A message ready to be sent, and where it stands.
+/// A message as JSON, and its place in the log.
 #[derive(Debug)]
 pub struct Message {
     pub id: String,
     pub json: String,
-    /// Its first event.
+    /// The message's first event.
     pub first_seq: i64,
-    /// The event that the first one follows; 0: none.
+    /// The event that the first event follows; 0: none.
     pub parent_seq: i64,
 }
 
-/// Before the id of a message that stands for an overlay, as the stock SDK has it.
+/// Prefix of a message id that stands for an overlay, as in the stock SDK.
 const COMPACTION_PREFIX: &str = "compaction_";
 
 impl Message {
-    /// The message that a reader is shown in place of what an overlay covers.
+    /// The message that readers see in place of the events that an overlay covers.
     pub fn from_overlay(overlay: &Overlay) -> Self {
         let id = format!("{COMPACTION_PREFIX}{}", overlay.id);
         let json = format!(
@@ -54,7 +54,7 @@ impl Message {
     }
 }
 
-/// Gathers a path's rows, newest first, into messages, newest first.
+/// Builds messages, newest first, from a path's rows, newest first.
 #[derive(Default)]
 pub struct MessageGatherer {
     run: Vec<EventRow>,
@@ -62,8 +62,8 @@ pub struct MessageGatherer {
 }
 
 impl MessageGatherer {
-    /// Takes the next row up the path; gives the messages that it completes, in
-    /// order: the run below it, then itself.
+    /// Takes the next row up the path. Returns the messages that the row completes, in
+    /// order: the run below the row, then the row's own message.
     pub fn take(&mut self, row: EventRow) -> Result<[Option<Message>; 2]> {
         if row.is_run_member() {
             self.run_bytes += row.body_bytes();
@@ -81,7 +81,7 @@ impl MessageGatherer {
         Ok([run, Some(single(&row)?)])
     }
 
-    /// The run that is still open, where the path or the reader's wish ends.
+    /// Completes the open run, where the path ends or the reader stops.
     pub fn finish(&mut self) -> Result<Option<Message>> {
         self.run_bytes = 0;
         let mut run = std::mem::take(&mut self.run);
@@ -98,7 +98,7 @@ impl MessageGatherer {
     }
 }
 
-/// A row that is a message by itself.
+/// A message made from a single row.
 fn single(row: &EventRow) -> Result<Message> {
     let json = match &row.message {
         Some(fields) => {
@@ -107,7 +107,7 @@ fn single(row: &EventRow) -> Result<Message> {
             } else {
                 format!(r#","createdAt":{}"#, row.created_at)
             };
-            // In one piece: what grows by doubling is three times its length meanwhile.
+            // Join the pieces at once: growing by doubling takes three times the length.
             let json = [r#"{"id":"#, &quoted(&row.id), ",", fields, &date, "}"].concat();
             serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|_| row.damaged())?;
             json
@@ -165,7 +165,7 @@ struct ToolPart<'a> {
     tool_call_id: String,
     state: &'static str,
     input: Box<RawValue>,
-    /// What the model sent in place of an object.
+    /// The arguments as the model sent them, if they are no JSON object.
     #[serde(skip_serializing_if = "Option::is_none")]
     raw_input: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -183,7 +183,7 @@ enum RenderedOutput<'a> {
     Json(Box<RawValue>),
 }
 
-/// Asked, or asked and decided.
+/// The state of an approval: asked, or asked and decided.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum PartApproval {
@@ -256,8 +256,8 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
     decided.or_else(|| asked.map(|id| PartApproval::Asked { id }))
 }
 
-/// Puts a result into the part of its call; one whose call is not in the run
-/// stands by itself.
+/// Puts a result into the part of its call. If the run doesn't have the call, the
+/// result becomes a part by itself.
 fn add_result<'a>(
     parts: &mut Vec<RenderedPart<'a>>,
     row: &'a EventRow,

@@ -1,14 +1,14 @@
-//! An answer as it grows: what any provider says, brought into one order.
-//! Calls are begun when their name is known and completed once; usage is said
-//! before the end, the end once, and nothing after it.
+//! Builds an answer from what any provider sends, as parts in one order. A call begins
+//! when its name is known and is completed once. Usage comes before the end, the end
+//! comes once, and nothing follows it.
 
 use super::call_ids::CallIds;
 use super::{AnswerPart, FinishReason, TokenUsage};
 
-/// Calls of one answer. A model that goes on calling is stuck.
+/// The most calls of one answer. A model that makes more is stuck.
 pub const MAX_CALLS: usize = 128;
 
-/// Bytes of one call's arguments.
+/// The most bytes of one call's arguments.
 pub const MAX_ARGUMENT_BYTES: usize = 1 << 20;
 
 #[derive(Default)]
@@ -25,9 +25,9 @@ pub struct AnswerBuilder {
 }
 
 struct PartialCall {
-    /// What the provider counts it by, where it does.
+    /// The provider's number for the call, if it gives one.
     key: Option<i64>,
-    /// As the provider gave it; empty: not at all.
+    /// The provider's id for the call. Empty: it gave none.
     offered_id: String,
     id: String,
     /// Empty: not known yet.
@@ -36,7 +36,7 @@ struct PartialCall {
     is_complete: bool,
 }
 
-/// Some of a call. What is not known is empty.
+/// A piece of a call. Unknown fields are empty.
 #[derive(Default)]
 pub struct CallPiece<'a> {
     pub key: Option<i64>,
@@ -65,7 +65,7 @@ impl AnswerBuilder {
         self.is_overload
     }
 
-    /// Whether there was a word, a call, or a reason for there being none.
+    /// Whether the answer has any part, or a reason for its end.
     pub fn has_said_anything(&self) -> bool {
         self.has_said_anything || self.has_finish()
     }
@@ -113,7 +113,7 @@ impl AnswerBuilder {
         }
         call.arguments.push_str(piece.arguments);
         let (id, name) = (call.id.clone(), call.name.clone());
-        // What came before the name is said with it.
+        // Arguments that came before the name are sent with it.
         let text = match is_named_now {
             true => call.arguments.clone(),
             false => piece.arguments.to_owned(),
@@ -127,10 +127,10 @@ impl AnswerBuilder {
         }
     }
 
-    /// The call that a piece belongs to, begun if it is a new one's.
+    /// The index of the call that a piece belongs to. Adds the call if it is new.
     fn place(&mut self, piece: &CallPiece<'_>) -> Option<usize> {
         let says_nothing = piece.id.is_empty() && piece.name.is_empty();
-        // Workers AI closes a call with a piece of nothing at all.
+        // Workers AI ends a call with an empty piece.
         if says_nothing && piece.arguments.is_empty() {
             return None;
         }
@@ -144,7 +144,7 @@ impl AnswerBuilder {
             None => self.calls.len().checked_sub(1),
         };
         let is_another = |call: &PartialCall| {
-            // Several calls under one number: only their ids tell them apart.
+            // Several calls may come under one number: only their ids differ.
             !piece.id.is_empty() && !call.offered_id.is_empty() && call.offered_id != piece.id
         };
         let found = found.filter(|index| {
@@ -171,7 +171,7 @@ impl AnswerBuilder {
         Some(self.calls.len() - 1)
     }
 
-    /// The call with this key has all its arguments.
+    /// Completes the call with this key: all its arguments have arrived.
     pub fn complete_call(&mut self, key: i64) {
         let index = self.calls.iter().rposition(|call| call.key == Some(key));
         if let Some(index) = index {
@@ -207,7 +207,7 @@ impl AnswerBuilder {
         });
     }
 
-    /// The newest numbers hold: providers count up.
+    /// Replaces the usage: providers send running totals.
     pub fn set_usage(&mut self, usage: TokenUsage) {
         self.usage = Some(usage);
     }
@@ -222,21 +222,21 @@ impl AnswerBuilder {
         self.finish = Some(reason);
     }
 
-    /// Nothing more comes, and that is as it should be.
+    /// Ends the answer normally.
     pub fn close(&mut self) {
         self.complete_calls();
         let said = self.finish.unwrap_or(FinishReason::Stop);
-        // Several servers say `stop` when they call.
+        // Several servers send `stop` when the model calls tools.
         let reason = match said {
             FinishReason::Stop if !self.calls.is_empty() => FinishReason::ToolCalls,
-            // Waiting for results of calls that aren't there would be forever.
+            // Without calls, there are no results to wait for.
             FinishReason::ToolCalls if self.calls.is_empty() => FinishReason::Stop,
             reason => reason,
         };
         self.end_with(AnswerPart::Finish(reason));
     }
 
-    /// `sentence` is for a person: no payload of anyone's in it.
+    /// `sentence` is for a person and must hold nobody's payload.
     pub fn fail(&mut self, sentence: String) {
         self.end_with(AnswerPart::Failed(sentence));
     }

@@ -13,8 +13,8 @@ const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
 
 const VERSION: &str = "2023-06-01";
 
-/// Tokens of an answer when nothing else is said; the provider wants a number,
-/// and every model in service can say this much.
+/// The most tokens of an answer if the request sets no limit. The provider requires a
+/// number, and every model in service can write this many.
 pub const DEFAULT_MAX_TOKENS: i64 = 8192;
 
 #[derive(Serialize)]
@@ -47,7 +47,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     })
 }
 
-/// What is said, without by whom and how it is to be answered.
+/// The body without the model and the field of streaming.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
@@ -110,7 +110,7 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
             read_stop(value.get("delta"), answer);
         }
         Some("message_stop") => answer.close(),
-        // `ping`, and what may come: events may be added at any time.
+        // `ping`, and unknown events: the provider may add events at any time.
         _ => {}
     }
 }
@@ -130,7 +130,8 @@ fn read_block(index: Option<i64>, block: &Value, answer: &mut AnswerBuilder) {
         "text" => answer.add_text(find_text(block, "text")),
         "thinking" => answer.add_reasoning(find_text(block, "thinking")),
         "tool_use" => {
-            // Whole in a whole answer; a stream begins with `{}` and sends pieces.
+            // A whole answer holds the input. A stream begins with `{}` and sends the
+            // input in pieces.
             let input = block.get("input").and_then(Value::as_object);
             let input = input.filter(|input| !input.is_empty());
             let arguments = input.map(to_json).unwrap_or_default();
@@ -149,7 +150,7 @@ fn read_delta(index: Option<i64>, delta: &Value, answer: &mut AnswerBuilder) {
     match find_text(delta, "type") {
         "text_delta" => answer.add_text(find_text(delta, "text")),
         "thinking_delta" => answer.add_reasoning(find_text(delta, "thinking")),
-        // Tools that the provider runs itself are begun as another kind of block.
+        // Tools that the provider runs itself begin with another kind of block.
         "input_json_delta" if answer.has_call(index) => answer.add_call(&CallPiece {
             key: index,
             arguments: find_text(delta, "partial_json"),
@@ -165,7 +166,7 @@ fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     };
     let count = |name: &str| usage.get(name).and_then(Value::as_i64);
     let so_far = answer.usage();
-    // What was written to a cache or read from it was said, too.
+    // Tokens written to a cache or read from it are input, too.
     let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"]
         .iter()
         .filter_map(|name| count(name))

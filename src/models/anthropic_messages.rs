@@ -1,6 +1,6 @@
-//! A conversation in Anthropic's shape, which is strict: the two speakers take
-//! turns, the user begins, results come first in the message after their calls,
-//! no block of text is empty, and ids are of few letters.
+//! A conversation in Anthropic's shape, which is strict: user and assistant take turns,
+//! the user begins, results come first in the message after their calls, no block of text
+//! is empty, and ids use few characters.
 
 use std::borrow::Cow;
 
@@ -11,10 +11,10 @@ use super::attachment::{ImageSource, ShownAttachment, show};
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
 
-/// What the user is taken to have said where the window begins with the answer.
+/// The user's message that is put first if the conversation begins with an answer.
 const EARLIER: &str = "(The conversation began earlier.)";
 
-/// A failure must say something.
+/// The text of a failed result that has none of its own.
 const FAILED: &str = "The tool failed without a message.";
 
 #[derive(Serialize)]
@@ -57,8 +57,8 @@ enum ContentSource<'a> {
     },
 }
 
-/// What the system says: the prompt, and whatever it said on the way, for which
-/// the conversation itself has no place. Empty: nothing.
+/// The system text: the prompt, then the system messages, for which the conversation
+/// itself has no place. May be empty.
 pub fn system(prompt: &[String], messages: &[ContextMessage]) -> String {
     let later = messages
         .iter()
@@ -116,7 +116,7 @@ fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
             },
         },
     });
-    // Images before the text about them: so the provider asks for it.
+    // Images come before the text about them, as the provider asks.
     files.chain(text(&message.content)).collect()
 }
 
@@ -144,8 +144,9 @@ fn result(message: &ContextMessage) -> ContentBlock<'_> {
     }
 }
 
-/// An id or a name in Anthropic's letters. Others' ids have dots and colons
-/// (`functions.search:0`); written as numbers, two that differ still do.
+/// An id or a name in the characters that Anthropic allows. Other providers' ids have
+/// dots and colons (`functions.search:0`). These are written as numbers, so that
+/// different ids stay different.
 fn plain(text: &str) -> Cow<'_, str> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,8 +1,8 @@
-//! What a model is shown of a file: the image, where it is one that providers
-//! take; the text, where it is one; else that there is a file, by its name.
+//! What a model is shown of a file: an image, if providers take its type; the text of a
+//! text file; else a label with the file's name.
 //!
-//! Knows no provider. Nothing is fetched: an `https:` image's address is handed
-//! on, and whether it is followed is the provider's affair.
+//! Knows no provider and fetches nothing: an `https:` image's address is passed on, and
+//! the provider decides whether to fetch it.
 
 use base64::Engine;
 use base64::alphabet::STANDARD;
@@ -10,10 +10,10 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
 use crate::models::file::{File, MAX_INLINED_BYTES};
 
-/// The images that every provider with eyes takes.
+/// The image types that every provider with vision takes.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Characters of an address that are repeated in a text.
+/// The longest address that a label repeats, in characters.
 const MAX_SHOWN_URL_CHARS: usize = 2_000;
 
 #[derive(Debug, PartialEq)]
@@ -55,7 +55,7 @@ pub fn show(file: &File) -> ShownAttachment<'_> {
 
 /// `[Attachment: report.pdf, application/pdf]`
 fn label(file: &File, kind: &str) -> String {
-    // A name is a stranger's: it stays on its line and in its brackets.
+    // A stranger chose the name: it must stay on its line and in its brackets.
     let clean = |text: &str| -> String {
         text.chars()
             .map(|c| match c {
@@ -95,14 +95,14 @@ impl<'a> DataUrl<'a> {
         })
     }
 
-    /// Whether the payload can be handed on as it is.
+    /// Whether the payload can be passed on as it is.
     fn is_image_data(&self) -> bool {
         let is_digit =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         self.is_base64 && !self.payload.is_empty() && self.payload.bytes().all(is_digit)
     }
 
-    /// As much of it as is said, and whether that is less than all.
+    /// The text up to the limit, and whether it was cut.
     fn text(&self) -> (String, bool) {
         let mut bytes = match self.is_base64 {
             true => self.decode_base64(),
@@ -112,7 +112,7 @@ impl<'a> DataUrl<'a> {
         bytes.truncate(MAX_INLINED_BYTES);
         let mut text = String::from_utf8_lossy(&bytes).into_owned();
         if is_cut {
-            // Half a character at the cut says nothing.
+            // Drops half a character at the cut.
             text.truncate(text.trim_end_matches('\u{fffd}').len());
         }
         (text, is_cut)
@@ -122,7 +122,7 @@ impl<'a> DataUrl<'a> {
         let lenient = GeneralPurposeConfig::new()
             .with_decode_padding_mode(DecodePaddingMode::Indifferent)
             .with_decode_allow_trailing_bits(true);
-        // One group more than is said tells whether there is more.
+        // Decodes one group beyond the limit, to see whether there is more.
         let longest = (MAX_INLINED_BYTES / 3 + 1) * 4;
         let payload = self.payload.get(..longest).unwrap_or(self.payload);
         GeneralPurpose::new(&STANDARD, lenient)
@@ -143,7 +143,7 @@ impl<'a> DataUrl<'a> {
     }
 }
 
-/// `%41` as its byte; where it isn't one, nothing more is read.
+/// Reads an escape such as `%41` as its byte. If it is no escape, reads nothing more.
 fn read_escape(bytes: &mut std::str::Bytes<'_>, first: u8) -> Option<u8> {
     if first != b'%' {
         return None;

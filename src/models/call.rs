@@ -1,10 +1,8 @@
-//! Asking a model: the one place where a request goes out and an answer comes
-//! back in parts.
+//! Calls a model: the one place that sends a request and returns its answer in parts.
 //!
-//! A model that has too much to do is asked again as long as nothing was heard
-//! of it; an answer that has begun is never begun again. A model that fails is
-//! an error. Only where nobody named a model, and a local run can't serve the
-//! default, the demo answers.
+//! An overloaded model is asked again as long as no part of its answer has arrived. An
+//! answer that has begun is never begun again. A model that fails is an error. The demo
+//! stands in only if nobody named a model and a local run can't serve the default.
 
 use std::collections::VecDeque;
 
@@ -19,10 +17,10 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::outbound::{ByteChunks, Outbound};
 use crate::base::settings::Setting;
 
-/// An answer that is coming.
+/// An answer that is arriving.
 pub struct ModelStream<'a> {
     ready: VecDeque<AnswerPart>,
-    /// `None`: all that there is is ready.
+    /// `None`: every part is in `ready`.
     rest: Option<UnreadAnswer<'a>>,
 }
 
@@ -42,7 +40,7 @@ pub fn choose_model(outbound: &dyn Outbound, agent_model: Option<&str>) -> Resul
     )
 }
 
-/// Asks; returns when the first part is there.
+/// Sends the request. Returns when the first part has arrived.
 pub async fn open<'a>(
     outbound: &'a dyn Outbound,
     choice: &'a ModelChoice,
@@ -92,15 +90,15 @@ pub async fn open<'a>(
     }
 }
 
-/// The whole text of an answer. `usage` is what it cost, if the provider said so,
-/// also where it failed.
+/// The whole text of an answer. Sets `usage` to the tokens that the provider reports,
+/// even if the answer fails.
 pub async fn complete(
     outbound: &dyn Outbound,
     choice: &ModelChoice,
     request: &ModelRequest<'_>,
     usage: &mut TokenUsage,
 ) -> Result<String> {
-    // Streamed all the same: a long answer that comes whole looks like silence.
+    // Streams here, too: a long answer that comes whole looks like silence.
     let mut stream = open(outbound, choice, request, true).await?;
     let mut text = String::new();
     while let Some(part) = stream.next().await? {
@@ -122,8 +120,9 @@ impl<'a> ModelStream<'a> {
         }
     }
 
-    /// The next part; `None` after the last, which is [`AnswerPart::Finish`] or
-    /// [`AnswerPart::Failed`]. An error: the connection failed, and nothing follows.
+    /// The next part. `None` follows the last part, which is [`AnswerPart::Finish`] or
+    /// [`AnswerPart::Failed`]. An error means that the connection failed; nothing follows
+    /// it.
     pub async fn next(&mut self) -> Result<Option<AnswerPart>> {
         while self.ready.is_empty() && self.rest.is_some() {
             self.receive().await?;
@@ -131,8 +130,8 @@ impl<'a> ModelStream<'a> {
         Ok(self.ready.pop_front())
     }
 
-    /// Waits for the first part; whether there is none but that the provider
-    /// has too much to do.
+    /// Waits for the first part. Returns whether the provider reported an overload
+    /// instead.
     async fn begin(&mut self) -> Result<bool> {
         loop {
             let is_overload = self.receive().await?;
@@ -147,7 +146,7 @@ impl<'a> ModelStream<'a> {
         }
     }
 
-    /// Takes in the next bytes; whether they said that there is too much to do.
+    /// Reads the next bytes. Returns whether the provider has reported an overload.
     async fn receive(&mut self) -> Result<bool> {
         let Some(rest) = &mut self.rest else {
             return Ok(false);

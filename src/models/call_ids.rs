@@ -1,9 +1,9 @@
-//! The ids of tool calls. Some models give none, some give every call the same
-//! one; but a log, a provider and a browser each find a call's result by its
-//! id alone. So each call gets one that nothing else it is sent with has.
+//! The ids of tool calls. Some models give none, and some give every call the same id.
+//! But a log, a provider and a browser each find a call's result by its id alone. So each
+//! call gets an id that no other call in its request or answer has.
 //!
-//! Minted ids go by number and not by chance: the same request and the same
-//! answer give the same ids.
+//! New ids are numbered, not random: the same request and the same answer give the same
+//! ids.
 
 use std::collections::HashSet;
 
@@ -15,12 +15,12 @@ const PREFIX: &str = "call_";
 #[derive(Default)]
 pub struct CallIds {
     taken: HashSet<String>,
-    /// The number of the next minted id.
+    /// The number of the next new id.
     next: usize,
 }
 
 impl CallIds {
-    /// Knows the calls that the request already holds.
+    /// Takes the ids of the calls that the request already holds.
     pub fn after(messages: &[ContextMessage]) -> Self {
         let mut ids = Self::default();
         for call in messages.iter().flat_map(ContextMessage::calls) {
@@ -29,7 +29,7 @@ impl CallIds {
         ids
     }
 
-    /// The offered id where it will do, else a minted one.
+    /// The offered id if it is usable, else a new id.
     pub fn give(&mut self, offered: &str) -> String {
         let is_new = !offered.is_empty()
             && offered.chars().take(MAX_ID_CHARS + 1).count() <= MAX_ID_CHARS

@@ -1,6 +1,6 @@
-//! Answers in the shape of OpenAI's chat, `choices` with a `delta` or a
-//! `message`, as a dozen servers speak it: each reads the rules a little
-//! differently, and all of them are understood here.
+//! Reads answers in the shape of OpenAI's chat: `choices` with a `delta` or a `message`.
+//! A dozen servers use this shape, each a little differently; all of them are understood
+//! here.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use super::{FinishReason, TokenUsage};
 /// A chunk of a stream, or the whole answer: they differ in one word.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
     let choices = value.get("choices").and_then(Value::as_array);
-    // Only one answer was asked for; the chunk with the usage has none.
+    // Only one answer was asked for. The chunk with the usage has no choice.
     if let Some(choice) = choices.and_then(|choices| choices.first()) {
         let said = choice.get("delta").or_else(|| choice.get("message"));
         if let Some(said) = said {
@@ -27,7 +27,7 @@ fn read_said(said: &Value, answer: &mut AnswerBuilder) {
     for name in ["reasoning_content", "reasoning"] {
         if let Some(text) = find_text(said, name).filter(|text| !text.is_empty()) {
             answer.add_reasoning(text);
-            // OpenRouter says it under both names.
+            // OpenRouter sends the same text under both names.
             break;
         }
     }

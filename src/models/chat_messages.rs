@@ -1,5 +1,5 @@
-//! Messages and tools in the shape of OpenAI's chat, which Workers AI takes too,
-//! each with a habit of its own.
+//! Messages and tools in the shape of OpenAI's chat. Workers AI takes the same shape,
+//! with small differences.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -9,7 +9,7 @@ use super::{ModelRequest, ToolDefinition};
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
 
-/// Where the two differ.
+/// The dialects of the shape.
 #[derive(Clone, Copy, PartialEq)]
 pub enum CompletionDialect {
     OpenAi,
@@ -60,7 +60,7 @@ struct ChatCall<'a> {
 #[derive(Serialize)]
 struct CalledFunction<'a> {
     name: &'a str,
-    /// The object as text, in a string.
+    /// The JSON object, as a string.
     arguments: &'a str,
 }
 
@@ -78,8 +78,8 @@ struct DefinedFunction<'a> {
     parameters: &'a RawValue,
 }
 
-/// The system prompt as one message, which every server takes (the templates of
-/// many models refuse a second), then the conversation.
+/// The system prompt as one message, then the conversation. The templates of many models
+/// refuse a second system message.
 pub fn messages<'a>(
     request: &ModelRequest<'a>,
     habit: CompletionDialect,
@@ -108,7 +108,7 @@ fn plain<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
     }
 }
 
-/// Nothing for a message of nothing, which some servers refuse.
+/// `None` for an empty message, which some servers refuse.
 fn text_of(message: &ContextMessage) -> Option<Content> {
     let is_empty = message.content.trim().is_empty();
     (!is_empty).then(|| Content::Text(message.content.clone()))
@@ -141,7 +141,7 @@ fn user(message: &ContextMessage) -> Option<Content> {
             ContentPart::ImageUrl { .. } => None,
         })
         .collect();
-    // Models without eyes take a text and no list.
+    // Models without vision take a string and no list.
     if texts.len() == blocks.len() {
         return Some(Content::Text(texts.join("\n\n")));
     }
@@ -171,7 +171,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
 }
 
 fn result(message: &ContextMessage, habit: CompletionDialect) -> CompletionMessage<'_> {
-    // The shape has no word for a failure, so the text says it.
+    // The shape has no field for a failure, so the text reports it.
     let content = match message.is_error {
         Some(true) => format!("Error: {}", message.content),
         _ => message.content.clone(),

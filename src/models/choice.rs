@@ -1,6 +1,6 @@
-//! Which model answers: the agent's own, else the Worker's `MODEL`, else
-//! Workers AI where it is bound, else the built-in demo. A model that was named
-//! and fails is an error; only one that nobody named gives way to the demo.
+//! Which model answers: the agent's own, else the Worker's `MODEL`, else Workers AI if it
+//! is bound, else the built-in demo. A named model that fails is an error; only a model
+//! that nobody named gives way to the demo.
 
 use std::fmt;
 
@@ -9,17 +9,17 @@ use serde::Deserialize;
 use crate::base::error::{Error, Result};
 use crate::base::settings::Setting;
 
-/// What answers where `AI` is bound and nobody named a model: it calls tools,
-/// takes long contexts and is among the cheapest that do both.
+/// The model that answers if `AI` is bound and nobody named a model. It calls tools,
+/// takes long contexts and is among the cheapest models that do both.
 pub const DEFAULT_WORKERS_AI_MODEL: &str = "@cf/zai-org/glm-4.7-flash";
 
-/// Characters of a model's name after the provider's.
+/// The most characters of a model's name, after the provider's.
 pub const MAX_MODEL_CHARS: usize = 200;
 
 /// A model, by who serves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ModelName {
-    /// By what they call it.
+    /// A provider, and its name for the model.
     Served(Provider, String),
     /// The built-in demo, which nobody serves.
     Demo,
@@ -27,14 +27,14 @@ pub enum ModelName {
 
 // Providers are told apart by a `match` that names each of them, so that the compiler
 // names every place that a new provider concerns.
-/// Who serves a model, and so how it is spoken to.
+/// The provider that serves a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
     #[serde(rename = "workers-ai")]
     WorkersAi,
-    /// Everyone who speaks its language, too.
+    /// OpenAI, or any server with a compatible API.
     OpenAi,
     Anthropic,
 }
@@ -43,7 +43,7 @@ pub enum Provider {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelChoice {
     pub name: ModelName,
-    /// Nobody named it: where a local run can't serve it, the demo answers.
+    /// Nobody named the model, so the demo answers if a local run can't serve it.
     pub is_default: bool,
 }
 
@@ -65,7 +65,8 @@ impl ModelName {
         Ok(Self::Served(*provider, model.to_owned()))
     }
 
-    /// Who serves it, and what they call it; `None` for the demo, which nobody does.
+    /// The provider, and its name for the model. `None` for the demo, which nobody
+    /// serves.
     pub fn served(&self) -> Option<(Provider, &str)> {
         match self {
             Self::Served(provider, model) => Some((*provider, model)),
@@ -78,7 +79,7 @@ impl Provider {
     /// All of them. A test compares them with the variants.
     pub const ALL: [Self; 3] = [Self::WorkersAi, Self::OpenAi, Self::Anthropic];
 
-    /// As an error's sentence begins.
+    /// The provider's name at the start of an error's sentence.
     pub fn title(self) -> &'static str {
         match self {
             Self::WorkersAi => "Workers AI",
@@ -87,7 +88,7 @@ impl Provider {
         }
     }
 
-    /// As names and details have it.
+    /// The provider's name in models' names and in errors' details.
     pub fn name(self) -> &'static str {
         match self {
             Self::WorkersAi => "workers-ai",
@@ -97,7 +98,7 @@ impl Provider {
     }
 }
 
-/// The model's part of a name.
+/// Checks the model's part of a name.
 pub fn check_model(field: &str, model: &str) -> Result<()> {
     let is_printable = |c: char| !c.is_whitespace() && !c.is_control();
     let chars = model.chars().take(MAX_MODEL_CHARS + 1).count();

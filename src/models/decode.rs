@@ -1,8 +1,8 @@
-//! From the bytes of an answer to [`AnswerPart`]s, whoever sends them and however
-//! they are cut: an event stream, or one JSON value, also where a stream was
-//! asked for. Which of the two it is shows in the first byte that isn't blank.
+//! Decodes the bytes of an answer into [`AnswerPart`]s, for every provider and wherever
+//! the bytes are cut. A body is an event stream or one JSON value, even if a stream was
+//! asked for. The first byte that isn't blank shows which.
 //!
-//! An answer that breaks off is [`AnswerPart::Failed`], never a quiet end.
+//! An answer that breaks off ends in [`AnswerPart::Failed`], never silently.
 
 use serde_json::Value;
 
@@ -13,8 +13,8 @@ use super::http_error::find_problem;
 use super::mend::mend;
 use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
-/// Bytes of an answer, events and all: a long answer of 32,000 tokens at some
-/// 300 bytes an event, and half as much again.
+/// The most bytes of an answer with its events: a long answer of 32,000 tokens at some
+/// 300 bytes per event, and half as much again.
 pub const MAX_ANSWER_BYTES: usize = 16 << 20;
 
 pub struct Decoder {
@@ -39,7 +39,7 @@ impl Decoder {
         }
     }
 
-    /// What these bytes say.
+    /// The parts that these bytes complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<AnswerPart> {
         let mut bytes = bytes;
         if matches!(self.body, BodyFormat::Unknown) {
@@ -69,7 +69,7 @@ impl Decoder {
         self.answer.take_parts()
     }
 
-    /// What is left to say when no bytes are.
+    /// Ends the body and returns the last parts.
     pub fn end(&mut self) -> Vec<AnswerPart> {
         match std::mem::replace(&mut self.body, BodyFormat::Unknown) {
             BodyFormat::Unknown => self.fail("sent an empty answer"),
@@ -85,8 +85,8 @@ impl Decoder {
             },
             BodyFormat::Stream(mut parser) => {
                 let last = parser.end().ok().flatten();
-                // A last event that is cut off says nothing; that it was cut
-                // off is said below.
+                // A last event that is cut off is dropped; the failure below reports the
+                // cut.
                 let last =
                     last.filter(|event| event.data.trim() == DONE || parse(&event.data).is_some());
                 if let Some(event) = last {
@@ -101,12 +101,12 @@ impl Decoder {
         self.answer.take_parts()
     }
 
-    /// Nothing more of the body matters.
+    /// Whether the rest of the body can be ignored.
     pub fn is_over(&self) -> bool {
         self.answer.is_over()
     }
 
-    /// It failed, and only because there is too much to do.
+    /// Whether the answer failed because the provider is overloaded.
     pub fn is_overload(&self) -> bool {
         self.answer.is_overload()
     }
@@ -121,7 +121,7 @@ impl Decoder {
         }
         match parse(data) {
             Some(value) => self.take_value(&value),
-            // Some keep a connection alive with an empty event.
+            // Some servers keep a connection alive with an empty event.
             None if data.trim().is_empty() => {}
             None => self.fail("sent an event that is not valid JSON"),
         }

@@ -1,5 +1,5 @@
-//! Texts as vectors, by whichever model `EMBEDDING_MODEL` names: so many texts
-//! a request, and each answer held against what was asked.
+//! Turns texts into vectors, by the model that `EMBEDDING_MODEL` names: a limited number
+//! of texts per request. Each answer is checked against its request.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -13,14 +13,14 @@ use crate::base::settings::Setting;
 
 const SETTING: &str = Setting::EmbeddingModel.name();
 
-/// Texts of one request: Workers AI takes 100.
+/// The most texts of one request: Workers AI takes 100.
 pub const MAX_BATCH_TEXTS: usize = 100;
 
-/// Characters of a text that are sent. Models read from 512 to 8,192 tokens;
-/// the first drop the rest themselves, OpenAI's refuse a text that is longer.
+/// Characters of a text that are sent. Models read from 512 to 8,192 tokens. Those with
+/// the least drop the rest of a longer text themselves; OpenAI's refuse it.
 pub const MAX_TEXT_CHARS: usize = 8_000;
 
-/// Numbers of a vector; the longest in use have 4,096.
+/// The most numbers of a vector; the longest vectors in use have 4,096.
 const MAX_DIMENSIONS: usize = 4_096;
 
 /// A model that makes vectors of texts.
@@ -31,7 +31,7 @@ pub enum EmbeddingModel {
 }
 
 impl EmbeddingModel {
-    /// The Worker's; `None` where it has none.
+    /// The Worker's embedding model. `None`: it has none.
     pub fn find(outbound: &dyn Outbound) -> Result<Option<Self>> {
         let setting = outbound.find_setting(Setting::EmbeddingModel);
         let Some(text) = setting.filter(|text| !text.is_empty()) else {
@@ -49,7 +49,7 @@ impl EmbeddingModel {
         }))
     }
 
-    /// As the setting names it.
+    /// The model's name, as the setting gives it.
     pub fn name(&self) -> String {
         let (Self::WorkersAi(model) | Self::OpenAi(model)) = self;
         format!("{}:{model}", self.provider().name())
@@ -63,7 +63,7 @@ impl EmbeddingModel {
     }
 }
 
-/// A vector a text, in order, all of one length.
+/// Returns one vector per text, in order, all of one length.
 pub async fn embed(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
@@ -117,7 +117,7 @@ fn encode(model: &EmbeddingModel, texts: &[String]) -> String {
     })
 }
 
-/// Nothing at all is refused; a blank is not, and means as little.
+/// Models refuse an empty text, so it becomes a blank, which means as little.
 fn shorten(text: &str) -> &str {
     let end = text.char_indices().nth(MAX_TEXT_CHARS);
     match end.and_then(|(end, _)| text.get(..end)).unwrap_or(text) {
@@ -126,7 +126,7 @@ fn shorten(text: &str) -> &str {
     }
 }
 
-/// Both shapes at once: `data` holds vectors, or objects that hold one each.
+/// Reads both shapes: `data` holds vectors, or objects that hold one vector each.
 fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
     #[derive(Deserialize)]
     struct Placed {

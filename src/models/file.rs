@@ -1,13 +1,12 @@
-//! A file that a user's message carries: where its bytes are, and what they are.
-//! Providers differ in what they can be shown; that is decided where a request
-//! is encoded.
+//! A file in a user's message: where its bytes are, and what they are. Providers accept
+//! different files; the code that encodes a request decides what a model is shown.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 
-/// Files of one message that a model is sent; a message may hold more.
+/// The most files of one message that a model is sent; a message may hold more.
 pub const MAX_FILES: usize = 20;
 
 /// Characters of a media type, and of a file's name.
@@ -16,11 +15,11 @@ const MAX_NAME_CHARS: usize = 200;
 /// What an image of middling size costs a model, roughly.
 const IMAGE_TOKENS: i64 = 1000;
 
-/// Bytes of a text file that are said: some ten pages. A multiple of three, so
+/// Bytes of a text file that a model is sent: some ten pages. A multiple of three, so
 /// that a cut of base64 falls between groups.
 pub const MAX_INLINED_BYTES: usize = 30_000;
 
-/// Texts that don't say so.
+/// Media types of texts that don't begin with `text/`.
 const TEXT_TYPES: &[&str] = &[
     "application/json",
     "application/xml",
@@ -36,15 +35,15 @@ const TEXT_TYPES: &[&str] = &[
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {
     pub media_type: String,
-    /// `data:` or `https:`.
+    /// A `data:` or an `https:` URL.
     pub url: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
 }
 
 impl File {
-    /// From a `file` part of a stored message; `None` for one that no model
-    /// could be shown.
+    /// Reads a `file` part of a stored message. `None` if no model could be shown the
+    /// file.
     fn from_part(part: &Value) -> Option<Self> {
         let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
         if part.get("type").and_then(Value::as_str) != Some("file") {
@@ -64,7 +63,7 @@ impl File {
         head.trim().to_lowercase()
     }
 
-    /// A text, whose words can stand for it.
+    /// Whether the file is a text, which can be shown to a model as words.
     pub fn is_text(&self) -> bool {
         let kind = self.kind();
         kind.starts_with("text/")
@@ -73,16 +72,16 @@ impl File {
             || TEXT_TYPES.contains(&kind.as_str())
     }
 
-    /// What it costs a model, roughly.
+    /// Roughly how many tokens the file costs.
     pub fn tokens(&self) -> i64 {
         match self.is_text() {
-            // Four bytes a token, as Latin text has it.
+            // Four bytes per token, as in Latin text.
             true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
             false => IMAGE_TOKENS,
         }
     }
 
-    /// What is wrong with it, as the end of a sentence that begins with a field.
+    /// The wrong field, and the end of a sentence that begins with its name.
     fn problem(&self) -> Option<(&'static str, &'static str)> {
         let is_short = |text: &str| text.chars().take(MAX_NAME_CHARS + 1).count() <= MAX_NAME_CHARS;
         if self.media_type.is_empty() || !is_short(&self.media_type) {
@@ -111,7 +110,7 @@ pub fn files_of_parts(parts: &[Value]) -> Vec<File> {
         .collect()
 }
 
-/// Holds files that a caller sends against the limits.
+/// Checks a caller's files against the limits.
 pub fn check_files(field: &str, files: &[File]) -> Result<()> {
     let field = format!("{field}.files");
     for (index, file) in files.iter().enumerate() {

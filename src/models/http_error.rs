@@ -1,23 +1,23 @@
-//! What a provider's failure is to a caller: `model_overloaded` where trying
-//! again may help, `model_failed` where it won't.
+//! Turns a provider's failure into our error: `model_overloaded` if trying again may
+//! help, `model_failed` if not.
 //!
-//! Of what a provider says only its short name for the failure goes on: its
-//! sentences quote keys, prompts and addresses.
+//! Only the provider's short name for the failure is passed on: its sentences quote keys,
+//! prompts and addresses.
 
 use serde_json::Value;
 
 use super::choice::Provider;
 use crate::base::error::{Code, Error};
 
-/// Bytes of a failure's body that are looked at.
+/// Bytes of a failure's body that are read.
 pub const MAX_BODY_BYTES: usize = 64 << 10;
 
 const MAX_KIND_CHARS: usize = 64;
 
-/// A failure, as far as its words tell.
+/// What a provider says about a failure.
 #[derive(Debug, Default, PartialEq)]
 pub struct ProviderError {
-    /// The provider's name for it: `rate_limit_exceeded`, `3040`.
+    /// The provider's name for the failure: `rate_limit_exceeded`, `3040`.
     pub kind: Option<String>,
     pub is_overload: bool,
     /// An allowance is used up: waiting for seconds won't help.
@@ -31,7 +31,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
     let first = |name: &str| value.get(name).and_then(Value::as_array)?.first();
     let error = match value.get("error") {
         None | Some(Value::Null) => first("errors")?,
-        // As Cloudflare's gateway has it.
+        // Cloudflare's gateway sends a list of errors.
         Some(Value::Array(_)) => first("error")?,
         Some(error) => error,
     };
@@ -40,7 +40,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
         Some(Value::Number(number)) => Some(number.to_string()),
         _ => None,
     };
-    // A code is the narrower word, but a bare number says less than a type.
+    // A code says more than a type, unless the code is a bare number.
     let (code, kind) = (word("code"), word("type").or_else(|| word("status")));
     let is_number = |text: &String| text.bytes().all(|byte| byte.is_ascii_digit());
     let words: Vec<&String> = code.iter().chain(&kind).collect();
@@ -57,7 +57,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
     })
 }
 
-/// Workers AI throws: `InferenceUpstreamError: 3040: Capacity temporarily
+/// Reads an exception of Workers AI: `InferenceUpstreamError: 3040: Capacity temporarily
 /// exceeded, please try again.`
 fn problem_of_text(text: &str) -> ProviderError {
     let name = text.split_once(':').map(|(name, _)| name.trim());
@@ -100,14 +100,14 @@ fn is_exhausted_word(word: &str) -> bool {
     word == "3036" || word.eq_ignore_ascii_case("insufficient_quota")
 }
 
-/// A word that is a name and no sentence.
+/// The text, if it is a name and no sentence.
 fn clean(text: &str) -> Option<String> {
     let is_letter = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !text.is_empty() && text.len() <= MAX_KIND_CHARS && text.chars().all(is_letter);
     is_name.then(|| text.to_owned())
 }
 
-/// What an answer with this status and body is.
+/// Reads the failure from an answer's status and body.
 pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
     let text = String::from_utf8_lossy(body);
     let json = serde_json::from_str::<Value>(&text).ok();
@@ -119,7 +119,7 @@ pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
     problem
 }
 
-/// The error that a caller is told.
+/// The error that the caller receives.
 pub fn to_error(
     provider: Provider,
     status: u16,

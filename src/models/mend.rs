@@ -1,6 +1,6 @@
-//! JSON with half characters. A proxy that cuts JavaScript's strings where it
-//! likes sends one half of an emoji as `\ud83d`, which is valid JSON by the
-//! letter and no text. One bad letter is better than a lost answer.
+//! Repairs JSON with half characters. A proxy that cuts JavaScript's strings anywhere
+//! sends one half of an emoji as `\ud83d`: valid JSON by the letter, but no text. One bad
+//! letter is better than a lost answer.
 
 /// The same JSON with each lone half as the replacement character.
 pub fn mend(json: &str) -> String {
@@ -12,7 +12,7 @@ pub fn mend(json: &str) -> String {
         let (kept, length) = match (unit(escape), unit(escape.get(6..).unwrap_or_default())) {
             (Some(0xD800..=0xDBFF), Some(0xDC00..=0xDFFF)) => (escape.get(..12), 12),
             (Some(0xD800..=0xDFFF), _) => (Some("\\ufffd"), 6),
-            // What is escaped may be a backslash: both are passed over.
+            // The escaped character may be a backslash, so both are skipped.
             _ => {
                 let length = escape.chars().take(2).map(char::len_utf8).sum();
                 (escape.get(..length), length)

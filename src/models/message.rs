@@ -11,7 +11,7 @@ use crate::models::file::{File, MAX_FILES, check_files};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// A message as models take them.
+/// A message as a model receives it.
 #[derive(Debug, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -19,7 +19,7 @@ pub struct ContextMessage {
     pub role: Role,
     #[serde(default)]
     pub content: String,
-    /// With `assistant` alone.
+    /// Only with role `assistant`.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -27,15 +27,15 @@ pub struct ContextMessage {
     )]
     #[cfg_attr(test, schemars(length(max = MAX_CALLS)))]
     pub tool_calls: Option<Vec<ToolCall>>,
-    /// With `tool` alone: the call that it answers.
+    /// Only with role `tool`: the id of the call that the message answers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<Id>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<Id>,
-    /// With `tool` alone: the tool failed.
+    /// Only with role `tool`: whether the tool failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_error: Option<bool>,
-    /// With `user` alone.
+    /// Only with role `user`.
     #[serde(
         default,
         skip_serializing_if = "Vec::is_empty",
@@ -71,8 +71,8 @@ impl ContextMessage {
         self.content.len() + calls.chain(files).sum::<usize>()
     }
 
-    /// The event that records it. `field` names it in the request; `calls` are
-    /// those of the messages before it, by which a result may find its tool's name.
+    /// The event that records the message. `field` is the message's place in the request,
+    /// for errors. `names` finds a tool's name by the id of its call.
     pub fn into_event(self, field: &str, names: &dyn Fn(&Id) -> Option<Id>) -> Result<NewEvent> {
         let has_calls = !self.calls().is_empty();
         let action = match self.role {
@@ -107,7 +107,7 @@ impl ContextMessage {
         Ok(event)
     }
 
-    /// An event has no place for files; the message beside it does.
+    /// An event has no field for files; the message that is stored beside it has.
     fn message_text(&self) -> Option<MessageText> {
         if self.files.is_empty() {
             return None;

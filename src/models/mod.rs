@@ -1,10 +1,11 @@
-//! Models, one provider a file: what is sent to it and what its answer says.
+//! Models, one file per provider: how a request is written and how its answer is read.
 //! The providers' files are pure: values become JSON, bytes become [`AnswerPart`]s.
-//! [`call`] and [`embedding`] ask, by way of `send`, through [`crate::base::outside`].
+//! [`call`] and [`embedding`] send requests with `send`, through
+//! [`crate::base::outbound`].
 //!
-//! Whoever answers, the parts keep an order: a call is begun before its pieces
-//! and complete after them, usage comes before the end, and the end, which is
-//! [`AnswerPart::Finish`] or [`Part::Failed`], comes once.
+//! The parts of every answer keep an order: a call begins before its pieces and is
+//! complete after them, usage comes before the end, and the end, which is
+//! [`AnswerPart::Finish`] or [`AnswerPart::Failed`], comes once.
 
 mod answer;
 mod anthropic;
@@ -36,13 +37,13 @@ use serde_json::value::RawValue;
 use crate::models::message::ContextMessage;
 use choice::Provider;
 
-/// How a request for a summary begins, so that the demo model, which understands
-/// nothing, can tell one from a conversation.
+/// How a request for a summary begins. The demo model, which understands nothing,
+/// recognises such a request by this beginning.
 pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
 
-/// One step of a turn, as a model is asked for it.
+/// The request for one step of a turn.
 pub struct ModelRequest<'a> {
-    /// The system prompt, in the order it is said.
+    /// The pieces of the system prompt, in order.
     pub system: &'a [String],
     pub messages: &'a [ContextMessage],
     pub tools: &'a [ToolDefinition],
@@ -58,7 +59,7 @@ pub struct ToolDefinition {
     pub parameters: Box<RawValue>,
 }
 
-/// What a model says, piece by piece, in order.
+/// A part of an answer. The parts come in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AnswerPart {
     Text(String),
@@ -94,7 +95,7 @@ pub struct TokenUsage {
     pub output_tokens: i64,
 }
 
-/// The words of the AI SDK's protocol.
+/// Why an answer ended, in the words of the AI SDK's protocol.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FinishReason {
@@ -107,8 +108,8 @@ pub enum FinishReason {
     Other,
 }
 
-/// The input of a model in its provider's shape, as text: without the model's
-/// name and without how it is to be answered.
+/// A model's input in its provider's shape, as text, without the model's name and the
+/// fields of streaming.
 pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     match provider {
         Provider::WorkersAi => workers_ai::encode_input(request),
@@ -117,7 +118,7 @@ pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
     }
 }
 
-/// Of our own types, which always are JSON; nothing that fails is a request.
+/// Only for our own types, which always serialise to JSON.
 fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }

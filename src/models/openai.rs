@@ -36,7 +36,7 @@ struct StreamOptions {
 
 /// The body of a request.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
-    // OpenAI's reasoning models refuse the old name; other servers know no other.
+    // OpenAI's reasoning models refuse `max_tokens`; other servers know only that name.
     let takes_new_name = ["o1", "o3", "o4", "gpt-5"]
         .iter()
         .any(|family| model.starts_with(family));
@@ -53,7 +53,7 @@ pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     })
 }
 
-/// What is said, without by whom and how it is to be answered.
+/// The body without the model and the fields of streaming.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
@@ -70,7 +70,7 @@ fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
     }
 }
 
-/// Where a request of this path goes.
+/// The URL of this path.
 pub fn endpoint(base_url: Option<&str>, path: &str) -> String {
     let base = base_url.unwrap_or(DEFAULT_BASE_URL).trim_end_matches('/');
     format!("{base}/{path}")

@@ -1,5 +1,5 @@
-//! One request to a provider, and when it is sent again: only where the
-//! provider has too much to do, so many times, and only so long from now.
+//! Sends a request to a provider. Sends it again only if the provider is overloaded, a
+//! limited number of times and after limited pauses.
 
 use super::choice::Provider;
 use super::decode::MAX_ANSWER_BYTES;
@@ -16,7 +16,7 @@ use crate::base::settings::Setting;
 /// begin a long prompt's answer.
 const SILENCE_MS: i64 = 60_000;
 
-/// How long a request waits until it may leave.
+/// How long a request may wait in line before it is sent.
 const WAIT_MS: i64 = 5 * 60_000;
 
 const LIMITS: CallLimits = CallLimits {
@@ -32,12 +32,12 @@ const MAX_TRIES: u32 = 3;
 /// The pause before the second try; it doubles with each: 0.5 s, 1 s.
 const FIRST_PAUSE_MS: i64 = 500;
 
-/// The longest that a provider may ask to wait. A person is waiting, too.
+/// The longest pause that a provider may ask for: a person is waiting, too.
 const MAX_PAUSE_MS: i64 = 10_000;
 
 /// Where a request goes.
 pub enum ModelEndpoint<'a> {
-    /// The binding, and the model on it.
+    /// The binding `AI`, with the model's name.
     Ai(&'a str),
     Http {
         url: String,
@@ -50,11 +50,11 @@ pub struct Refusal {
     pub error: Error,
     /// Waiting may help.
     pub is_overload: bool,
-    /// The binding is there, and a local run can't serve it.
+    /// The binding exists, but a local run can't serve it.
     pub is_remote_only: bool,
 }
 
-/// The endpoint of OpenAI or of whoever stands in for it.
+/// The endpoint of OpenAI or of a compatible server.
 pub fn openai_endpoint<'a>(outbound: &dyn Outbound, path: &str) -> Result<ModelEndpoint<'a>> {
     let base_url = outbound.find_setting(Setting::OpenAiBaseUrl);
     let key = outbound.find_setting(Setting::OpenAiApiKey);
@@ -88,7 +88,7 @@ fn missing_setting(setting: Setting, sentence: &str) -> Error {
     Error::new(Code::NotConfigured, sentence).with("binding", setting.name())
 }
 
-/// Sends it once. What comes back has a good status.
+/// Sends the request once. The returned answer has a status from 200 to 299.
 pub async fn attempt<'a>(
     outbound: &'a dyn Outbound,
     provider: Provider,
@@ -120,7 +120,7 @@ pub async fn attempt<'a>(
     })
 }
 
-/// No answer, or no more of it.
+/// The refusal for an answer that did not come or broke off.
 pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
     let is_remote_only = matches!(failure, CallFailure::RemoteOnly { .. });
     let error = match failure {
@@ -153,7 +153,7 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
     }
 }
 
-/// The refusal of an answer that began well and then said so.
+/// The refusal for an answer with a good status whose body reports an overload.
 pub fn overloaded(provider: Provider) -> Refusal {
     let problem = ProviderError {
         is_overload: true,
@@ -179,14 +179,14 @@ async fn read_head(body: &mut dyn ByteChunks) -> Vec<u8> {
     bytes
 }
 
-/// How often it was tried.
+/// Counts how often a request was tried.
 #[derive(Default)]
 pub struct Backoff {
     tries: u32,
 }
 
 impl Backoff {
-    /// Waits, if another try may help; else gives the error back.
+    /// Waits if another try may help; else returns the error.
     pub async fn wait(&mut self, outbound: &dyn Outbound, refusal: Refusal) -> Result<()> {
         self.tries += 1;
         let asked = refusal.error.details.get("retryAfter");
@@ -200,7 +200,7 @@ impl Backoff {
     }
 }
 
-/// Sends it until there is an answer or no use in trying.
+/// Sends the request until there is an answer or another try can't help.
 pub async fn send<'a>(
     outbound: &'a dyn Outbound,
     provider: Provider,

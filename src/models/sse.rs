@@ -1,29 +1,29 @@
-//! Server-sent events, out of bytes that arrive cut anywhere: within a
-//! character, between CR and LF, in the middle of a field. The same events come
-//! out wherever the cuts are.
+//! Parses server-sent events from bytes that may be cut anywhere: within a character,
+//! between CR and LF, in the middle of a field. The events are the same wherever the cuts
+//! are.
 //!
-//! Knows nothing of what the events say. An event that the stream ends in is
-//! given too, though the standard would drop it: servers forget the last blank
-//! line, and whether an answer is whole is decided where it is understood.
+//! The parser doesn't know what the events mean. It also returns an event that the end of
+//! the stream cuts off, which the standard would drop: servers forget the last blank
+//! line, and the decoder decides whether an answer is whole.
 
-/// Bytes of one line. The longest that a provider sends is a tool call's
+/// The most bytes of one line. The longest line that a provider sends is a tool call's
 /// arguments in one piece.
 pub const MAX_LINE_BYTES: usize = 1 << 20;
 
-/// Bytes of one event's lines of data together.
+/// The most bytes of one event's `data` lines together.
 pub const MAX_EVENT_BYTES: usize = 2 << 20;
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 #[derive(Debug, PartialEq)]
 pub struct SseEvent {
-    /// Empty when the stream doesn't say.
+    /// Empty if the stream gives no name.
     pub name: String,
     /// Its `data` lines, joined by line feeds.
     pub data: String,
 }
 
-/// A line or an event is longer than anything a provider means to say.
+/// A line or an event is longer than its limit.
 #[derive(Debug, PartialEq)]
 pub struct TooLong;
 
@@ -56,9 +56,9 @@ impl Parser {
         Ok(events)
     }
 
-    /// What the stream ended in the middle of.
+    /// The event that the end of the stream cuts off, if any.
     pub fn end(&mut self) -> Result<Option<SseEvent>, TooLong> {
-        // A line that breaks off is taken as far as it goes.
+        // A last line without a line end counts as a line.
         let last = self.end_line()?;
         Ok(last.or_else(|| self.take_event()))
     }
@@ -78,8 +78,8 @@ impl Parser {
         match field {
             "data" => self.add_data(value)?,
             "event" => value.clone_into(&mut self.name),
-            // Comments keep a connection alive; `id` and `retry` are for
-            // clients that come back, which this one doesn't.
+            // Comments keep a connection alive; `id` and `retry` are for clients that
+            // reconnect, which this one doesn't.
             _ => {}
         }
         Ok(None)

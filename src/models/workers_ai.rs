@@ -1,5 +1,5 @@
-//! Workers AI, which answers in one of two shapes by model: its own (`response`
-//! beside `tool_calls`) or OpenAI's (`choices`).
+//! Workers AI. Its answers have one of two shapes, by model: its own (`response` beside
+//! `tool_calls`) or OpenAI's (`choices`).
 
 use serde::Serialize;
 use serde_json::Value;
@@ -9,8 +9,8 @@ use super::chat_answer::{self, finish_reason, read_calls, read_usage};
 use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
 use super::{ModelRequest, to_json};
 
-/// Tokens of an answer when nothing else is said: the platform's own default of
-/// 256 cuts most answers short.
+/// The most tokens of an answer if the request sets no limit: the platform's own default
+/// of 256 cuts most answers short.
 pub const DEFAULT_MAX_TOKENS: i64 = 4096;
 
 #[derive(Serialize)]
@@ -23,7 +23,7 @@ struct WorkersAiRequest<'a> {
     stream: Option<bool>,
 }
 
-/// The input of a run; the model is named beside it.
+/// The input of a run. The model's name is passed separately.
 pub fn encode(request: &ModelRequest<'_>, stream: bool) -> String {
     to_json(&WorkersAiRequest {
         stream: Some(stream),
@@ -31,7 +31,7 @@ pub fn encode(request: &ModelRequest<'_>, stream: bool) -> String {
     })
 }
 
-/// What is said, without how it is to be answered.
+/// The input without the field of streaming.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
     to_json(&body(request))
 }
@@ -47,21 +47,21 @@ fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
 
 /// A chunk of a stream, or a whole answer.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
-    // The REST API puts an envelope around what the binding gives bare.
+    // The REST API wraps in `result` what the binding returns directly.
     let value = value
         .get("result")
         .filter(|it| it.is_object())
         .unwrap_or(value);
     let choices = value.get("choices").and_then(Value::as_array);
     if choices.is_some_and(|choices| !choices.is_empty()) {
-        // Some models say all of it in both shapes at once; one is enough.
+        // Some models answer in both shapes at once; one is enough.
         chat_answer::read(value, answer);
         return;
     }
     match value.get("response") {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => answer.add_text(text),
-        // An answer, or a piece of one, that happens to be JSON comes parsed.
+        // An answer, or a piece of an answer, that happens to be JSON comes parsed.
         Some(parsed) => answer.add_text(&parsed.to_string()),
     }
     read_calls(value, answer);

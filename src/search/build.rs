@@ -1,6 +1,6 @@
-//! Building the index: backwards from the newest event, so that what was said last
-//! is found first, in bites that each are one short transaction. Where it goes on is
-//! stored with every batch (`progress.rs`).
+//! Builds the index backwards from the newest event, so that searches find the newest
+//! events first. Each batch is one short transaction, which also stores where the next
+//! batch begins (`progress.rs`).
 
 use super::index::IndexWriter;
 use super::progress::{
@@ -12,44 +12,46 @@ use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 
-/// What a batch indexes at most, and one event more where that is longer: some tens
-/// of milliseconds. A session that it looks at counts as an event.
+/// The most that a batch indexes: some tens of milliseconds of work. Only the last event
+/// may exceed the bytes. Each session that a batch looks at counts as an event.
 const BATCH_EVENTS: i64 = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
-/// Bites that a search waits for: 8,000 events, or 8 MiB.
+/// Batches that a search waits for: 8,000 events, or 8 MiB.
 const BITES_A_SEARCH: usize = 8;
 
-/// Bites that go on by themselves in one go, others' requests between them; then
-/// there is a pause, and a new allowance of the platform's.
+/// Batches that run in a row after a search, with other requests between them. Then
+/// follows a pause, after which the platform grants a new allowance.
 pub const BATCHES_PER_WAKE: usize = 50;
 
-/// Events that one statement reads, and how long one may be to come with them: 1 MiB.
+/// The most events that one statement reads, and the most bytes of an event that is read
+/// with the others: 1 MiB together.
 const PAGE: i64 = 64;
 const INLINE_BYTES: i64 = 16 << 10;
 
-/// Slices of 1 MB that are read of an event: as much as is indexed of one.
+/// Slices of 1 MB that are read of each body: as much as is indexed of an event.
 const MAX_SLICES: i64 = 9;
 
-/// For whom a search builds.
+/// The sessions that the searching caller may see.
 #[derive(Clone, Copy)]
 pub enum BuildScope<'a> {
-    /// One who may see every session, and looks in this one alone, if any.
+    /// The caller may see every session. `Some` names the one session that is searched.
     Anyone(Option<&'a str>),
-    /// One who may see this session alone: no other is touched for its sake.
+    /// The caller may see this session alone, so no other session is indexed.
     Only(&'a str),
 }
 
-/// How a search found the index.
+/// What is still to be indexed when a search begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct BuildProgress {
-    /// Some of what it looks in is not in the index yet.
+    /// Some events that the search covers are not indexed yet.
     pub is_pending: bool,
-    /// There is more to be built, here or elsewhere: [`build_batch`] goes on with it.
+    /// Some events are not indexed yet, in the searched session or in others.
+    /// [`build_batch`] continues.
     pub goes_on: bool,
 }
 
-/// Builds some of the index before a search looks into it.
+/// Builds some of the index before a search reads it.
 pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress> {
     let (session_id, is_narrowed) = match asker {
         BuildScope::Anyone(session_id) => (session_id, false),
@@ -83,7 +85,7 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     })
 }
 
-/// One more batch of what searches have asked for; whether there is more.
+/// Builds one more batch of what searches have asked for. Returns whether more remains.
 pub fn build_batch(db: &dyn Database) -> Result<bool> {
     match find_state(db)? {
         None | Some(StoredProgress::Whole(_)) => Ok(false),
@@ -98,7 +100,7 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
     }
 }
 
-/// The state to go on from; `None`: there is nothing to do.
+/// The state to continue from. `None`: there is nothing to do.
 fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<StoredProgress>> {
     let state = match (find_state(db)?, is_narrowed) {
         (Some(StoredProgress::Whole(_)), _) => return Ok(None),
@@ -117,15 +119,15 @@ fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<StoredProgress>>
     Ok(Some(state))
 }
 
-/// A session on its way in.
+/// A session that is being indexed.
 struct SessionBuild {
     number: i64,
     id: String,
-    /// Its events from this `seq` on are in.
+    /// The session's events from this `seq` on are indexed.
     from: i64,
 }
 
-/// A batch of one session, whatever the rest; whether there is more of it.
+/// Builds one batch of one session. Returns whether more of the session remains.
 fn build_batch_of(db: &dyn Database, session_id: &str) -> Result<bool> {
     atomically(db, || {
         let Some(state) = find_state(db)? else {
@@ -144,7 +146,7 @@ fn build_batch_of(db: &dyn Database, session_id: &str) -> Result<bool> {
     })
 }
 
-/// A batch of everything, newest first.
+/// Builds one batch across all sessions, newest first.
 fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
     atomically(db, || {
         let mut cursor = match find_state(db)? {
@@ -154,7 +156,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
         };
         let mut batch = IndexBatch::new(db);
         while batch.has_room() {
-            // New sessions that were too long to go in at once.
+            // A session above the cursor is new and was too long for one batch.
             if let Some(session) = find_begun(db, cursor.number)? {
                 let from = batch.take(&session.id, session.number, session.from)?;
                 StoredProgress::Building(cursor).keep(db, session.number, from)?;
@@ -180,7 +182,7 @@ fn build_batch_of_all(db: &dyn Database) -> Result<StoredProgress> {
     })
 }
 
-/// The newest session above `number` that is on its way in by itself.
+/// The newest incomplete session above `number` that has its own progress row.
 fn find_begun(db: &dyn Database, number: i64) -> Result<Option<SessionBuild>> {
     let sql = "SELECT s.number, s.id, p.indexed_from
                  FROM cf_agents_search_progress AS p
@@ -199,7 +201,7 @@ fn find_begun(db: &dyn Database, number: i64) -> Result<Option<SessionBuild>> {
     )
 }
 
-/// The session at the cursor, or the next below.
+/// The session at the cursor, or the next one below.
 fn find_next(db: &dyn Database, cursor: IndexCursor) -> Result<Option<SessionBuild>> {
     let sql = "SELECT number, id
                  FROM cf_agents_sessions
@@ -217,7 +219,7 @@ fn find_next(db: &dyn Database, cursor: IndexCursor) -> Result<Option<SessionBui
     }))
 }
 
-/// What one transaction puts in.
+/// What one transaction may still index.
 struct IndexBatch<'a> {
     db: &'a dyn Database,
     events_left: i64,
@@ -237,7 +239,8 @@ impl<'a> IndexBatch<'a> {
         self.events_left > 0 && self.bytes_left > 0
     }
 
-    /// Puts in what fits of a session's events below `from`; where it is in from then.
+    /// Indexes as many of the session's events below `from` as fit. Returns the `seq`
+    /// from which the session is then indexed.
     fn take(&mut self, session_id: &str, number: i64, mut from: i64) -> Result<i64> {
         self.events_left -= 1;
         let mut writer = IndexWriter::new(self.db);
@@ -267,9 +270,9 @@ impl<'a> IndexBatch<'a> {
     }
 }
 
-/// Puts a new session's events in, as one that is copied or imported has at once: as
-/// many as are a batch; the next searches put in the others. Part of the transaction
-/// that makes the session.
+/// Indexes one batch of a new session's events: a copied or imported session has events
+/// at once. The next searches index the others. Must run in the transaction that creates
+/// the session.
 pub fn add_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let state = match find_state(db)? {
         None | Some(StoredProgress::Asked { .. }) => return Ok(()),

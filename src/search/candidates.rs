@@ -1,10 +1,10 @@
-//! What the index offers for a query: the places of the most likely events, and how
-//! rare each of the query's words is among what is searched.
+//! What the index offers for a query: the places of the likeliest events, and how rare
+//! each of the query's words is among the searched events.
 //!
-//! Within one session nothing counts but that session: neither the engine's own
-//! score nor its counts of words, which are of the whole agent, so that what other
-//! sessions say changes no answer. A session's rows are one range of numbers, in
-//! which its words are counted.
+//! A search within one session uses that session's rows alone. The engine's own score and
+//! word counts are not used there: they cover the whole agent, and what other sessions
+//! say must not change an answer. A session's rows are one range of numbers, in which its
+//! words are counted.
 
 use std::collections::HashMap;
 
@@ -20,34 +20,34 @@ use crate::base::error::{Error, Result};
 use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, SearchRequest};
 
-/// Candidates whose texts are looked at.
+/// The most candidates whose texts are read.
 const MAX_CANDIDATES: i64 = 300;
 
-/// Candidates that filters are held against, before that.
+/// The most candidates that the filters check, before [`MAX_CANDIDATES`] applies.
 const MAX_FILTERED: i64 = 5_000;
 
-/// Further parts of long texts that are looked at, of 700 kB each: 7 GB of text.
+/// The most further parts of long texts that match: 7 GB of text, at 700 kB each.
 const MAX_PARTS: i64 = 10_000;
 
-/// Rows of a session in which a word is counted and looked for, newest first: 48
-/// words are half a million steps of the engine at most. Who talks on is found by
-/// the rarer of the words.
+/// The most rows of a session in which a word is counted and looked for, newest first. 48
+/// words take half a million steps of the engine at most. In a longer session, older
+/// events are found by the rarer words.
 const MAX_COUNTED: i64 = 10_000;
 
 /// An event that the index offers.
 pub struct IndexMatch {
-    /// Its session's number, and its own.
+    /// The number of the event's session, and the event's `seq`.
     pub place: (i64, i64),
     pub score: f64,
 }
 
-/// Best first, with the query's words and how rare they are.
+/// The events, best first, and the query's words with their rarity.
 pub struct IndexMatches {
     pub events: Vec<IndexMatch>,
     pub terms: Vec<QueryTerm>,
 }
 
-/// `number`: only in this session.
+/// With `number`, only this session is searched.
 pub fn load_candidates(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -63,8 +63,7 @@ pub fn load_candidates(
     }
 }
 
-/// By the engine's score. The parts of a long text are one event, which takes one
-/// place of those that there are.
+/// Ranks events by the engine's score. The parts of a long text count as one event.
 fn of_agent(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -101,7 +100,8 @@ fn of_agent(
     filtered(db, search, &found, vec![query.to_fts().into()], Vec::new())
 }
 
-/// By the rarity of the words that each holds, the later first among equals.
+/// Ranks events by the rarity of the words that each holds; among equals the later is
+/// first.
 fn of_session(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -165,8 +165,8 @@ fn of_session(
     Ok(IndexMatches { events, terms })
 }
 
-/// About how many events a session has, by its first and its last: two seeks, whatever
-/// its length.
+/// About how many events a session has, from its first and last `seq`. Two seeks, however
+/// long the session is.
 fn count_events(db: &dyn Database, number: i64) -> Result<i64> {
     let end = |order: &str| {
         format!(
@@ -187,8 +187,8 @@ fn count_events(db: &dyn Database, number: i64) -> Result<i64> {
     find_value(db, &sql, &[number.into()])?.ok_or_else(|| Error::storage("a session is missing"))
 }
 
-/// In how many rows of a range each stands, counted from the newest to a bound, and
-/// the number of the oldest that was counted.
+/// For each word, how many rows of a range hold it, and the number of the oldest counted
+/// row. Counts from the newest row, up to [`MAX_COUNTED`] rows.
 fn count_in(
     db: &dyn Database,
     wanted: &[String],
@@ -210,14 +210,15 @@ fn count_in(
             let params = [word.as_str().into(), first.into(), last.into()];
             let (count, least) =
                 find(db, &sql, &params)?.ok_or_else(|| Error::storage("a count is missing"))?;
-            // All were counted: what comes later is older than none of them.
+            // If every row was counted, the whole range may be searched.
             Ok((count, if count < MAX_COUNTED { first } else { least }))
         })
         .collect()
 }
 
-/// Those of what was found that the filters let through. `found` gives number, seq
-/// and score; ?1 is its own, ?2 to ?4 are the filters', ?5 the limit, then `more`.
+/// The found events that the filters let through. `found` is SQL that gives number, seq
+/// and score. ?1 is its own value, ?2 to ?4 are the filters', ?5 is the limit, then comes
+/// `more`.
 fn filtered(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -226,7 +227,7 @@ fn filtered(
     more: Vec<SqlValue>,
 ) -> Result<Vec<IndexMatch>> {
     let is_filtered = search.is_filtered();
-    // An event's row is read only where a filter asks.
+    // An event's row is read only if there is a filter.
     let filters = if is_filtered {
         format!(
             "CROSS JOIN cf_agents_sessions AS s

@@ -1,5 +1,5 @@
-//! What of an event is searched: its text, who spoke, and when. The one place
-//! that says so; the index, the ranking and the snippets all read it here.
+//! Decides which parts of an event are searched: its text, who spoke, and when. The
+//! index, the ranking and the snippets all read these parts through this file.
 
 use std::borrow::Cow;
 
@@ -9,17 +9,17 @@ use super::words::words;
 use crate::base::action::Role;
 use crate::base::data_url::find_payload;
 
-/// Bytes of one event's text that are searched, and of each of its bodies that are
-/// read for it: as many as the longest message may have, more than a million words.
+/// The most bytes of an event's text that are searched, and of each body that is read for
+/// the text. The longest message may have as many: more than a million words.
 pub const MAX_TEXT_BYTES: usize = 8 << 20;
 
-/// A string in the metadata that is longer says no name.
+/// A longer string in the metadata is not taken for a name.
 const MAX_NAME_CHARS: usize = 80;
 
-/// Names taken from one event's metadata.
+/// The most names taken from one event's metadata.
 const MAX_NAMES: usize = 10;
 
-/// In every document, so that their number can be asked for like a word's.
+/// A word that every document holds. The number of documents is counted like any word.
 pub const EVERY_DOCUMENT: &str = "\u{E000}";
 
 /// An event as it is stored, whole.
@@ -33,19 +33,19 @@ pub struct EventText<'a> {
     /// The inside of a stored message's JSON.
     pub message: Option<&'a str>,
     pub created_at: i64,
-    /// For the ranking alone: it may change, and the index would be behind.
+    /// Only for the ranking: the name may change, and the index would keep the old name.
     pub session_name: Option<&'a str>,
 }
 
-/// The text that a reader would see: what was said, what a tool was given, and
-/// what it gave. So many bytes of it, at most.
+/// The text that a reader would see: what was said, what a tool was given, and what the
+/// tool returned. At most `max_bytes` of it.
 pub fn text_of(event: &EventText<'_>, max_bytes: usize) -> String {
     let mut text = String::new();
     read_text(event, max_bytes, &mut |piece| text.push_str(piece));
     text
 }
 
-/// The same, piece by piece, without a copy of it.
+/// Like [`text_of`], but passes the text on in pieces, without copying it.
 pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&str)) {
     let mut teller = LineCollector {
         tell,
@@ -53,7 +53,8 @@ pub fn read_text(event: &EventText<'_>, max_bytes: usize, tell: &mut dyn FnMut(&
         has_told: false,
     };
     match event.message.map(bounded) {
-        // Its text is the event's content, which a long message's row has no room for.
+        // The message's text is also the event's content, but the row of a long message
+        // has no room for the content.
         Some(message) => teller.tell_message(message),
         None => teller.tell_line(&mut |teller| teller.piece(bounded(event.content))),
     }
@@ -75,7 +76,7 @@ fn bounded(body: &str) -> &str {
         .unwrap_or(body)
 }
 
-/// Tells a text in lines, until there is enough of it.
+/// Passes a text on as lines, until `left` bytes are used up.
 struct LineCollector<'a> {
     tell: &'a mut dyn FnMut(&str),
     left: usize,
@@ -110,7 +111,7 @@ impl LineCollector<'_> {
         }
     }
 
-    /// In the order of the names.
+    /// Passes on the values of the named fields, in the order of `names`.
     fn tell_fields(&mut self, object: &str, names: &[&str]) {
         for name in names {
             let named = fields(object).find(|(field, _)| field == name);
@@ -120,10 +121,10 @@ impl LineCollector<'_> {
         }
     }
 
-    /// Every string and number in a JSON value, a line each.
+    /// Passes on every string and number of a JSON value, one per line.
     fn tell_scalars(&mut self, json: &str) {
         scalars(json, &mut |scalar, is_string| {
-            // Media says no words.
+            // Media holds no words.
             if self.left > 0 && find_payload(scalar).is_none() {
                 self.tell_line(&mut |teller| match is_string {
                     true => decode(scalar, &mut |piece| teller.piece(piece)),
@@ -146,7 +147,7 @@ impl LineCollector<'_> {
         let told = text
             .get(..text.floor_char_boundary(self.left))
             .unwrap_or_default();
-        // What is cut off ends the text, also where a shorter piece would still fit.
+        // A cut ends the text, even if a later, shorter piece would still fit.
         self.left = match told.len() == text.len() {
             true => self.left - told.len(),
             false => 0,
@@ -163,7 +164,8 @@ fn kind_of(part: &str) -> Option<Cow<'_, str>> {
     text(kind)
 }
 
-/// Who spoke, in which session, and when: words of the event too.
+/// The words for who spoke, in which session and when. A search finds the event by them,
+/// too.
 pub fn about(event: &EventText<'_>) -> Vec<String> {
     let mut about = vec![event.role.name().to_owned()];
     let names = metadata_of(event.metadata, event.message)
@@ -178,7 +180,7 @@ pub fn about(event: &EventText<'_>) -> Vec<String> {
     about
 }
 
-/// The `name` that an event's metadata gives whoever spoke.
+/// The speaker's `name` from an event's metadata.
 pub fn find_speaker(metadata: Option<&str>, message: Option<&str>) -> Option<String> {
     metadata_of(metadata, message)
         .filter(|(name, _)| name == "name")
@@ -187,7 +189,7 @@ pub fn find_speaker(metadata: Option<&str>, message: Option<&str>) -> Option<Str
         .map(Cow::into_owned)
 }
 
-/// The fields of an event's own metadata, then of its message's.
+/// The fields of the event's metadata, then those of its message's metadata.
 fn metadata_of<'a>(
     metadata: Option<&'a str>,
     message: Option<&'a str>,
@@ -203,8 +205,7 @@ fn metadata_of<'a>(
         .flat_map(fields)
 }
 
-/// The column of the index that says who, where and when, stemmed as a query's words
-/// are.
+/// The index column for who, where and when. Its words are stemmed like a query's words.
 pub fn about_column(event: &EventText<'_>) -> String {
     let about: Vec<String> = about(event).iter().map(|word| stem(word)).collect();
     format!("{EVERY_DOCUMENT} {}", about.join(" "))
@@ -249,8 +250,9 @@ fn date_words(ms: i64) -> Vec<String> {
     words
 }
 
-/// Days since the epoch as year, month and day, in the proleptic Gregorian
-/// calendar: counted from a 1 March, so that the leap day is a year's last.
+/// Turns days since the epoch into year, month and day of the proleptic Gregorian
+/// calendar. Years are counted from 1 March, so that the leap day is the last day of a
+/// year.
 fn civil(days: i64) -> (i64, usize, i64) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);

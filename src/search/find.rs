@@ -1,4 +1,4 @@
-//! Finding: the index gives candidates, their texts decide the order.
+//! Runs a search. The index gives candidates; their texts decide the order.
 
 use crate::search::request::{FILTERS, SearchRequest};
 use std::collections::{HashMap, HashSet};
@@ -22,24 +22,25 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// Questions among the best whose answers are looked at too.
+/// The most questions, best first, whose next turn becomes a candidate too.
 const MAX_ANSWERED: usize = 10;
 
-/// Events whose texts are at hand at a time: 50 times 32 KiB of the usual script.
+/// Events whose texts are in memory at once: 50 × 32 KiB, if a character takes one byte.
 const PAGE: usize = 50;
 
-/// Slices of 1 MB of each body that a snippet is cut from.
+/// Slices of 1 MB that are read of each body to cut a snippet.
 const SNIPPET_SLICES: i64 = 1;
 
 /// What the ranking reads of an event.
 struct CandidateRow<'r> {
-    /// Its session's number, and its own.
+    /// The number of the event's session, and the event's `seq`.
     place: (i64, i64),
     event: EventText<'r>,
 }
 
 impl CandidateRow<'_> {
-    /// Of an event `e` in a session `s`, at most 8 KiB of each body.
+    /// Columns of an event `e` in a session `s`: 8,192 characters of its content, and
+    /// each other body if it has at most 8 KiB.
     const COLUMNS: &'static str = "s.number, e.seq, e.action, e.created_at, s.name,
                 substr(e.content, 1, 8192),
                 iif(octet_length(e.tool) <= 8192, e.tool, NULL),
@@ -64,16 +65,16 @@ impl<'r> FromRow<'r> for CandidateRow<'r> {
     }
 }
 
-/// What a hit says beside the event's own.
+/// What a hit says about its event's session.
 struct HitRow {
-    /// Its session's number, and its own.
+    /// The number of the event's session, and the event's `seq`.
     place: (i64, i64),
     session_id: String,
     session_name: Option<String>,
 }
 
 impl HitRow {
-    /// Of an event `e` in a session `s`.
+    /// Columns of an event `e` in a session `s`.
     const COLUMNS: &str = "s.number, e.seq, s.id, s.name";
 }
 
@@ -100,17 +101,17 @@ pub struct Hit {
     pub action: String,
     pub seq: i64,
     pub created_at: i64,
-    /// About 240 characters of its text, as they stand there.
+    /// About 240 characters of the event's text, unchanged except for `…` at a cut.
     pub snippet: String,
-    /// Where in the snippet the words stand that were found: start and end of each,
-    /// in UTF-16 units, as JavaScript counts.
+    /// Where the found words are in the snippet: the start and end of each word, in
+    /// UTF-16 units, as JavaScript counts.
     pub highlights: Vec<Highlight>,
-    /// To compare results of one search by, and nothing else.
+    /// Compares the results of one search. Scores of different searches cannot be
+    /// compared.
     pub score: f64,
 }
 
-/// What words find, and the events that lie nearest by meaning: one ranking of
-/// both.
+/// Ranks the events that words find together with the events that are nearest by meaning.
 pub fn find(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -133,7 +134,8 @@ pub fn find(
         candidates: Vec::new(),
     };
     reader.read(&offer.events)?;
-    // An answer need not repeat its question's words: it has another chance.
+    // An answer may not repeat its question's words, so the turn after a question becomes
+    // a candidate too.
     if query.phrases.is_empty() {
         let answers = reader.find_answers();
         reader.read(&answers)?;
@@ -152,8 +154,8 @@ pub fn find(
     to_hits(db, search, &query, &ranked)
 }
 
-/// Reads candidates' texts, some at a time: what stays is what of the query stands
-/// in each.
+/// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
+/// query.
 struct CandidateReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
@@ -163,7 +165,7 @@ struct CandidateReader<'a> {
 }
 
 impl CandidateReader<'_> {
-    /// An event that is gone, or is not asked for, is passed over.
+    /// Skips events that are gone or that the filters exclude.
     fn read(&mut self, events: &[IndexMatch]) -> Result<()> {
         for page in events.chunks(PAGE) {
             let places: Vec<(i64, i64)> = page.iter().map(|offered| offered.place).collect();
@@ -181,7 +183,7 @@ impl CandidateReader<'_> {
         Ok(())
     }
 
-    /// The turns right after the best questions, where they are not candidates.
+    /// The turns right after the best questions, unless they are candidates already.
     fn find_answers(&self) -> Vec<IndexMatch> {
         let scores = scores(&self.candidates, self.terms);
         let mut questions: Vec<(f64, &Candidate)> = scores
@@ -205,7 +207,7 @@ impl CandidateReader<'_> {
     }
 }
 
-/// The best that a search may give, as many as it asks for.
+/// Turns the best ranked events into hits, up to the search's limit.
 fn to_hits(
     db: &dyn Database,
     search: &SearchRequest<'_>,
@@ -233,7 +235,7 @@ fn to_hits(
     Ok(hits)
 }
 
-/// These columns of the events at these places that a search may give.
+/// Reads `columns` of the `wanted` events that the search may return.
 fn load_places(
     db: &dyn Database,
     search: &SearchRequest<'_>,

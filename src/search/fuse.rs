@@ -1,33 +1,33 @@
-//! Two rankings made one: what words found, and what meanings found. Pure.
+//! Fuses two rankings into one: by words and by meaning. Pure.
 //!
-//! A score says nothing by itself: words' grow with the query, meanings' lie as
-//! close together as their model puts them. So each is counted in deviations from
-//! the average of everything that was compared: a text that alone holds a rare word
-//! stands out by many, one of a hundred that hold a common word hardly at all.
-//! What words did not find scores nothing; what has no vector yet is neither near
-//! nor far.
+//! Raw scores cannot be compared: word scores grow with the query, and similarities lie
+//! as close together as their model puts them. So each score is counted in deviations
+//! from the average of everything that was compared. A text that alone holds a rare word
+//! is many deviations above the average; one of a hundred texts that hold a common word
+//! is hardly above it. A text that words did not find has a word score of 0. A text that
+//! has no vector yet counts as average by meaning.
 //!
-//! Held to two sets, turns of a talk and long letters (bench/vectors.md). There the
-//! best of 0.2 to 0.6 is 0.35 to 0.4 on both. Tried too: the share of the best score
-//! that there could be, where meanings always won over short turns; and deviations
-//! without a bend, where in thousands of texts words always won.
+//! The weight was measured on two data sets, turns of a talk and long letters
+//! (bench/vectors.md). On both, 0.35 to 0.4 is the best of 0.2 to 0.6. Two alternatives
+//! were worse. With scores as a share of the best possible score, meanings always won
+//! over short turns. With deviations without a bend, words always won in thousands of
+//! texts.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-/// What words count for, against meanings.
+/// The weight of words; meanings have the rest.
 const WORDS_SHARE: f64 = 0.375;
 
-/// Where a ranking stands out by more deviations than these, more of them count
-/// less and less: in ten thousand texts the only hit stands out by a hundred, and
-/// is not that much likelier what was meant.
+/// Beyond this many deviations, further deviations count less and less. In ten thousand
+/// texts the only hit is a hundred deviations above the average, but not that much
+/// likelier to be what was meant.
 const BEND: f64 = 8.0;
 
-/// The nearest by meaning that words may not have found.
+/// How many of the nearest by meaning are ranked even if words did not find them.
 pub const MAX_NEAREST: usize = 100;
 
-/// How near each of the things that were compared is to the query, by meaning:
-/// nearest first.
+/// The compared items and how near each is to the query by meaning, nearest first.
 #[derive(Clone, Debug)]
 pub struct Nearest<T> {
     pub items: Vec<(T, f64)>,
@@ -39,8 +39,8 @@ impl<T> Default for Nearest<T> {
     }
 }
 
-/// Both rankings as one with its scores, between 0 and 1, best first: what words
-/// found, and the nearest.
+/// One ranking of what words found and of the nearest items, best first. Scores are
+/// between 0 and 1.
 pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) -> Vec<(T, f64)> {
     let nearness: HashMap<T, f64> = nearest.items.iter().copied().collect();
     let found: HashMap<T, f64> = by_words.iter().copied().collect();
@@ -84,7 +84,7 @@ struct ScoreSpread {
 }
 
 impl ScoreSpread {
-    /// Of `all` things, those beyond `scores` score nothing.
+    /// The items of `all` that have no score in `scores` count as 0.
     fn of(scores: impl Iterator<Item = f64>, all: usize) -> Self {
         let (sum, squares) = scores.fold((0.0, 0.0), |(sum, squares), score| {
             (sum + score, squares + score * score)
@@ -97,9 +97,10 @@ impl ScoreSpread {
         }
     }
 
-    /// How many deviations above the average, bent; 0 where all are alike.
+    /// How many deviations a score is above the average, flattened by [`BEND`]; 0 if all
+    /// scores are equal.
     fn standing(&self, score: f64) -> f64 {
-        // What is left of rounding is no deviation.
+        // A smaller deviation comes from rounding.
         if self.deviation < 1e-9 {
             return 0.0;
         }

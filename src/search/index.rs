@@ -1,5 +1,5 @@
-//! The index's rows: putting events in and taking them out, each at a cost that
-//! doesn't grow with the index. Nothing is done for an agent that never searched.
+//! Writes and removes the index's rows. The cost of either doesn't grow with the index.
+//! Nothing is done for an agent that never searched.
 
 use serde::Serialize;
 
@@ -14,23 +14,23 @@ use crate::base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
-/// Bytes of one column of one row of the index. Two columns go as one JSON value,
-/// below the engine's limit for values.
+/// The most bytes of one column in one row of the index. Two columns are sent as one JSON
+/// value, which stays below the engine's limit for values.
 const MAX_COLUMN_BYTES: usize = 700_000;
 
-/// Rows of further parts of long texts are numbered from here.
+/// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
 
-/// How far the index is.
+/// How complete the search index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum IndexState {
-    /// Nobody has searched: there is none.
+    /// Nobody has searched yet, so there is no index.
     None,
-    /// Some of what was said is not in it yet.
+    /// Some events are not in the index yet.
     Building,
-    /// It holds every event.
+    /// The index holds every event.
     Complete,
 }
 
@@ -42,29 +42,30 @@ pub fn find_index_state(db: &dyn Database) -> Result<IndexState> {
     })
 }
 
-/// A session as the index knows it.
+/// How much of a session is in the index.
 #[derive(Clone, Copy)]
 pub struct SessionIndex {
     pub number: i64,
     state: StoredProgress,
-    /// Its events from this `seq` on are in.
+    /// The session's events from this `seq` on are in the index.
     from: i64,
 }
 
 impl SessionIndex {
-    /// Whether the index holds this event: what it doesn't hold yet is read when
-    /// its turn comes, as it says then.
+    /// Whether the index holds this event. An event that is not in the index yet is read
+    /// later, with the text that it has by then.
     pub fn holds(&self, seq: i64) -> bool {
         seq >= self.from
     }
 
-    /// Makes room for new events, the first of them of this `seq`: whether they are
-    /// to be put in. Part of the transaction that does.
+    /// Whether new events, of which `seq` is the first, are to be indexed. If so, stores
+    /// that the session is indexed from `seq` on. Must run in the transaction that
+    /// indexes the events.
     pub fn admit(&self, db: &dyn Database, seq: i64) -> Result<bool> {
         if self.holds(seq) {
             return Ok(true);
         }
-        // Nobody has asked for this session.
+        // No search has asked for this session.
         if self.state == progress::ASKED && self.from == progress::NOTHING {
             return Ok(false);
         }
@@ -88,7 +89,7 @@ pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionI
     }))
 }
 
-/// Events on their way into the index, a statement's worth at a time.
+/// Collects rows for the index and writes them, one statement per full list.
 pub struct IndexWriter<'a> {
     db: &'a dyn Database,
     rows: Vec<serde_json::Value>,
@@ -104,9 +105,9 @@ impl<'a> IndexWriter<'a> {
         }
     }
 
-    /// Puts an event in: a row, and where its text is long, further ones that lead
-    /// to it. Its words are cut and written as they come; of a text of any length
-    /// one row's worth is held.
+    /// Indexes an event: one row, and further rows that lead to the event if its text is
+    /// long. Words are split and written as they come: a text of any length needs one
+    /// row's memory.
     pub fn add(&mut self, number: i64, seq: i64, event: &EventText<'_>) -> Result<()> {
         if !has_place(number, seq) {
             return Ok(());
@@ -187,7 +188,7 @@ impl<'a> IndexWriter<'a> {
     }
 }
 
-/// What goes into a row's columns: words with spaces between them.
+/// The text of a row's columns: words separated by spaces.
 #[derive(Default)]
 struct IndexedWords {
     stems: String,
@@ -195,7 +196,8 @@ struct IndexedWords {
 }
 
 impl IndexedWords {
-    /// Whether another word might not fit: one has 64 characters of 4 bytes, and a space.
+    /// Whether the next word might not fit: it has up to 64 characters of 4 bytes, and
+    /// needs a space.
     fn is_full(&self) -> bool {
         self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
     }
@@ -210,9 +212,9 @@ impl IndexedWords {
     }
 }
 
-/// Takes events of one session out, and their vectors: these are made by searches,
-/// so where there is no index there are none. Part of the transaction that deletes
-/// or changes the events.
+/// Removes events of one session, and their vectors. Only searches make vectors, so
+/// without an index there are none. Must run in the transaction that deletes or changes
+/// the events.
 pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<()> {
     let numbered = seqs.iter().filter(|seq| has_place(place.number, **seq));
     let rowids: Vec<i64> = numbered
@@ -246,7 +248,7 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
     )
 }
 
-/// Takes a whole session out, while its events are still there.
+/// Removes a whole session. Must run while the session's events still exist.
 pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     let Some(place) = find_place(db, session_id)? else {
         return Ok(());
@@ -281,6 +283,6 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
         "DELETE FROM cf_agents_search_parts WHERE number = ?1",
         &[place.number.into()],
     )?;
-    // Its number may be given again.
+    // A later session may get this number.
     progress::forget(db, place.number)
 }

@@ -1,6 +1,6 @@
-//! Search over what was said: words, stemmed by us, in an FTS5 index that is built
-//! from an agent's first search on, and kept exact from then on. The index finds
-//! candidates; which of them is best is decided here, with their texts at hand.
+//! Search over events. We stem the words and store them in an FTS5 index. The index is
+//! built from an agent's first search on, and kept exact from then on. The index finds
+//! candidates; the ranking reads their texts and decides which are best.
 
 pub mod build;
 mod candidates;

@@ -1,13 +1,14 @@
-//! How far the index has come. It is built from the newest event of the newest
-//! session backwards, in bites, each a transaction; between any two of them the
-//! object may die, and everything may be written. So of each session one number
-//! says which of its events are in: those from it on, to its newest.
+//! How far the index has come. The index is built backwards, from the newest event of the
+//! newest session, in batches. Each batch is one transaction. Between two batches the
+//! object may stop, and anything may be written. So one number per session says which of
+//! its events are indexed: those from this `seq` on, up to the newest.
 //!
-//! Three places say that number. The cursor: sessions above its own are whole, its
-//! own is in from so far on, and nothing is in of those below. A row of a session,
-//! before the cursor: of one that is ahead, since it was written to or searched by
-//! itself, or behind, since it is new and long. And the newest writes, which tell
-//! the index themselves.
+//! The number is read from the session's own row, if there is one, else from the cursor.
+//! A session has its own row if it is ahead of the cursor, because it was written to or
+//! searched by itself, or behind it, because it is new and long. By the cursor, sessions
+//! with a higher number are complete, the cursor's own session is indexed from the
+//! cursor's `seq` on, and lower sessions are not indexed. Writes of new events update the
+//! index themselves.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,19 +19,19 @@ use crate::store::stored::{find_stored, write_stored};
 
 const KEY: &str = "search";
 
-/// Above any `seq`: nothing of a session is in.
+/// Above any `seq`: no event of the session is indexed.
 pub const NOTHING: i64 = 1 << 32;
 
-/// What the configuration says under [`KEY`].
+/// The value that is stored under [`KEY`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum StoredProgress {
-    /// `true`: every event is in.
+    /// `true`: every event is indexed.
     Whole(bool),
-    /// Everything is on its way in.
+    /// All sessions are being indexed; the cursor says how far.
     Building(IndexCursor),
-    /// Only sessions that were searched by callers who may see no other: nobody
-    /// has asked for the rest.
+    /// Only sessions are indexed that were searched by callers who may see no other.
+    /// Nobody has searched the rest.
     Asked { asked: bool },
 }
 
@@ -43,7 +44,7 @@ pub struct IndexCursor {
 pub const WHOLE: StoredProgress = StoredProgress::Whole(true);
 pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 
-/// `None`: the agent has never searched, and pays nothing. One row read.
+/// `None`: the agent has never searched. Costs one row read.
 pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
     find_stored(db, KEY)?
         .map(|state| {
@@ -58,7 +59,7 @@ pub fn set_state(db: &dyn Database, state: StoredProgress) -> Result<()> {
 }
 
 impl StoredProgress {
-    /// Where a session without a row of its own is in from.
+    /// The `seq` from which a session without its own row is indexed.
     pub fn usual_from(self, number: i64) -> i64 {
         match self {
             StoredProgress::Whole(_) => 0,
@@ -69,7 +70,7 @@ impl StoredProgress {
         }
     }
 
-    /// From where on a session is in.
+    /// The `seq` from which a session is indexed.
     pub fn find_from(self, db: &dyn Database, number: i64) -> Result<i64> {
         if self == WHOLE {
             return Ok(0);
@@ -78,7 +79,8 @@ impl StoredProgress {
         Ok(own.unwrap_or_else(|| self.usual_from(number)))
     }
 
-    /// Keeps where a session is in from. Part of the transaction that puts it there.
+    /// Stores the `seq` from which a session is indexed. Must run in the transaction that
+    /// indexes the events.
     pub fn keep(self, db: &dyn Database, number: i64, from: i64) -> Result<()> {
         if from == self.usual_from(number) {
             return match self {
@@ -87,7 +89,7 @@ impl StoredProgress {
             };
         }
         if self == WHOLE {
-            // Whole but for this session.
+            // Every session but this one is complete.
             set_state(
                 db,
                 StoredProgress::Building(IndexCursor { number: 0, from: 0 }),
@@ -109,13 +111,13 @@ pub fn find_number(db: &dyn Database, session_id: &str) -> Result<Option<i64>> {
     find_value(db, sql, &[session_id.into()])
 }
 
-/// What a session's own row says.
+/// The `seq` in a session's own row.
 pub fn find_own(db: &dyn Database, number: i64) -> Result<Option<i64>> {
     let sql = "SELECT indexed_from FROM cf_agents_search_progress WHERE number = ?1";
     find_value(db, sql, &[number.into()])
 }
 
-/// Forgets a session's own row.
+/// Deletes a session's own row.
 pub fn forget(db: &dyn Database, number: i64) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_search_progress WHERE number = ?1",

@@ -1,26 +1,26 @@
-//! From what somebody typed to what is asked of the index. Nothing in a query is
-//! an error, and nothing of it reaches FTS5 but letters and digits in quotes.
+//! Turns what somebody typed into a query for the index. No query is an error, and FTS5
+//! receives nothing of a query but letters and digits in quotes.
 
 use super::stem::stem;
 use super::words::{is_stop_word, words};
 
-/// Characters of a query that are read; the rest says nothing more.
+/// Characters of a query that are read; the rest is ignored.
 const MAX_QUERY_CHARS: usize = 2000;
 
-/// Different words that are asked for.
+/// The most different words of a query.
 const MAX_TERMS: usize = 48;
 
-/// Phrases, and words of one.
+/// The most phrases of a query, and the most words of a phrase.
 const MAX_PHRASES: usize = 8;
 const MAX_PHRASE_WORDS: usize = 32;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct WordQuery {
-    /// Stems, any of which may stand in a result.
+    /// Stems. A result may hold any of them.
     pub stems: Vec<String>,
     /// Beginnings of words.
     pub prefixes: Vec<String>,
-    /// Words in a row, each row of which must stand in a result.
+    /// Phrases. A result must hold all of them, each as words in a row.
     pub phrases: Vec<Vec<String>>,
 }
 
@@ -29,7 +29,8 @@ impl WordQuery {
         let text: String = text.chars().take(MAX_QUERY_CHARS).collect();
         let mut query = WordQuery::default();
         let mut loose = Vec::new();
-        // Every other piece stands between quotes; an opening one alone opens nothing.
+        // Every other piece stands between quotes. A quote that is never closed opens no
+        // phrase.
         let pieces: Vec<&str> = text.split(['"', '\u{201C}', '\u{201D}']).collect();
         for (index, piece) in pieces.iter().enumerate() {
             let is_quoted = index % 2 == 1 && index + 1 < pieces.len();
@@ -43,7 +44,7 @@ impl WordQuery {
             }
         }
         let frame_header: Vec<&String> = loose.iter().filter(|word| !is_stop_word(word)).collect();
-        // Where there is nothing else, small words are all there is to go by.
+        // A query of nothing but stop words keeps them.
         let nothing_else =
             frame_header.is_empty() && query.phrases.is_empty() && query.prefixes.is_empty();
         let chosen = if nothing_else {
@@ -78,8 +79,8 @@ impl WordQuery {
         self.stems.is_empty() && self.prefixes.is_empty() && self.phrases.is_empty()
     }
 
-    /// Whether something may be found that holds none of its words: nothing in it
-    /// says what must stand there.
+    /// Whether a result may hold none of the query's words: so it is for plain words,
+    /// without phrases and prefixes.
     pub fn is_open(&self) -> bool {
         !self.stems.is_empty() && self.phrases.is_empty() && self.prefixes.is_empty()
     }
@@ -96,7 +97,7 @@ impl WordQuery {
         terms
     }
 
-    /// As FTS5 reads it. Words hold letters and digits alone; the quotes are ours.
+    /// The query in FTS5's syntax. Words hold only letters and digits; we add the quotes.
     pub fn to_fts(&self) -> String {
         if !self.phrases.is_empty() {
             let phrases: Vec<String> = self
@@ -113,14 +114,14 @@ impl WordQuery {
             .join(" OR ")
     }
 
-    /// The beginnings of words, each as FTS5 reads it.
+    /// Each prefix in FTS5's syntax.
     pub fn prefixes_to_fts(&self) -> impl Iterator<Item = String> {
         let prefixes = self.prefixes.iter();
         prefixes.map(|prefix| format!("words : \"{prefix}\" *"))
     }
 }
 
-/// One word as FTS5 reads it, by its stem: letters and digits alone.
+/// The FTS5 query for one stem, which holds only letters and digits.
 pub fn find_word(stem: &str) -> String {
     format!("{{stems about}} : \"{stem}\"")
 }

@@ -1,9 +1,9 @@
-//! Which of the candidates is best. Pure: it is handed their words.
+//! Ranks the candidates by their words. Pure: the caller passes the words in.
 //!
-//! A word counts by its rarity, a message by how many of the rare ones it holds.
-//! Turns of a dialogue are short, so length is held against them only a little;
-//! an answer stands next to its question, so a strong hit lends its neighbours
-//! some of its score.
+//! A rare word counts more than a common one, and a message scores higher the more rare
+//! words it holds. Turns of a dialogue are short, so length lowers a score only a little.
+//! An answer stands next to its question, so a strong hit adds some of its score to its
+//! neighbours.
 
 use std::collections::HashMap;
 
@@ -11,46 +11,45 @@ use std::collections::HashMap;
 const K1: f64 = 1.2;
 const B: f64 = 0.35;
 
-/// Words of a typical turn, for the length's weight.
+/// Words of a typical turn, to which a text's length is compared.
 const TYPICAL_WORDS: f64 = 30.0;
 
-/// A word found in who, where or when, against one in the text.
+/// The weight of a word found in who, where or when; a word in the text has about 1.
 const ABOUT_WEIGHT: f64 = 0.7;
 
-/// How much of a score stays when only one of many words is found.
+/// The least share of a score that stays when few of the query's words are found.
 const LEAST_COVERAGE: f64 = 0.4;
 
-/// Two of the query's words side by side, in parts of the lesser's rarity.
+/// The bonus for two of the query's words side by side, as a share of the lower rarity.
 const TOGETHER_BONUS: f64 = 0.35;
 
-/// What a neighbour lends, one turn away and two.
+/// The share of its score that a neighbour adds, one turn away and two turns away.
 const NEAR_SHARE: [f64; 2] = [0.25, 0.1];
 
-/// What a question lends to the turn right after it, which answers it.
+/// The share of its score that a question adds to the turn right after it, its answer.
 const ANSWER_SHARE: f64 = 0.5;
 
-/// A turn that only asks is rarely the one that answers.
+/// A turn that ends in a question rarely holds the answer, so its score is lowered.
 const QUESTION_FACTOR: f64 = 0.9;
 
-/// A text that may be what is looked for: what the query's words are in it, and
-/// nothing more of it.
+/// An event that may match, reduced to what its text holds of the query's words.
 #[derive(Debug)]
 pub struct Candidate {
     pub session: i64,
     pub seq: i64,
-    /// How many words it has, and how often each of the query's stands in it.
+    /// How many words the text has, and how often it holds each of the query's words.
     length: usize,
     counts: Vec<usize>,
-    /// Which of the query's words say who, where or when.
+    /// Which of the query's words are found in who, where or when.
     is_about: Vec<bool>,
-    /// After which of the query's words the next stands beside it.
+    /// Which of the query's words stand beside the query's next word.
     is_together: Vec<bool>,
-    /// How many of the query's prefixes and phrases it has.
+    /// How many of the query's prefixes the text holds.
     pub other_hits: usize,
     pub is_question: bool,
     pub created_at: i64,
-    /// What the index makes of it: all there is to go by where the text is
-    /// longer than what was read.
+    /// The index's score. It counts only if the part of the text that was read holds no
+    /// word of the query.
     pub index_score: f64,
 }
 
@@ -61,7 +60,7 @@ pub struct TermCounter<'a> {
     counts: Vec<usize>,
     is_about: Vec<bool>,
     is_together: Vec<bool>,
-    /// Which of the terms the two stems before were.
+    /// The terms that the two previous stems matched.
     before: [Option<usize>; 2],
 }
 
@@ -81,7 +80,7 @@ impl<'a> TermCounter<'a> {
         self.terms.iter().position(|term| term.stem == stem)
     }
 
-    /// The next stem of its text.
+    /// Takes the next stem of the text.
     pub fn take(&mut self, stem: &str) {
         self.length += 1;
         let found = self.find(stem);
@@ -99,7 +98,7 @@ impl<'a> TermCounter<'a> {
         self.before = [found, self.before[0]];
     }
 
-    /// A stem that says who, where or when.
+    /// Takes a stem from who, where or when.
     pub fn take_about(&mut self, stem: &str) {
         if let Some(is_about) = self
             .find(stem)
@@ -137,7 +136,7 @@ pub fn rarity(found: i64, all: i64) -> f64 {
     (1.0 + (all - found + 0.5) / (found + 0.5)).ln()
 }
 
-/// A score a candidate, in their order.
+/// One score per candidate, in the order of `candidates`.
 pub fn scores(candidates: &[Candidate], terms: &[QueryTerm]) -> Vec<f64> {
     let own: Vec<f64> = candidates
         .iter()
@@ -171,7 +170,8 @@ pub fn scores(candidates: &[Candidate], terms: &[QueryTerm]) -> Vec<f64> {
                     lent = lent.max(if answers { ANSWER_SHARE } else { share } * score);
                 }
             }
-            // Among equals the later one: far below any difference that means something.
+            // Among equals the later event wins: this bonus is far below any meaningful
+            // difference.
             let age_days = (newest - candidate.created_at) as f64 / 86_400_000.0;
             score + lent + 1e-6 / (1.0 + age_days)
         })
@@ -211,7 +211,8 @@ fn own_score(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
     }
 }
 
-/// Pairs of the query's words that stand side by side in the text, in its order.
+/// The bonus for pairs of the query's words that stand side by side in the text, in the
+/// query's order.
 fn together(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
     terms
         .windows(2)

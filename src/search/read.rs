@@ -1,5 +1,5 @@
-//! Events as the index and the snippets read them: their bodies, no more of each than
-//! is asked for, whether they stand in their row or in slices.
+//! Reads events for the index and the snippets: their bodies, up to the size that the
+//! caller asks for. A body is in its event's row or in slices.
 
 use std::collections::HashMap;
 
@@ -9,7 +9,7 @@ use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 
-/// An event's bodies.
+/// An event with its bodies.
 pub struct EventBodies {
     pub seq: i64,
     pub id: String,
@@ -34,7 +34,7 @@ impl EventBodies {
         }
     }
 
-    /// About what is read of it.
+    /// Bytes of the bodies that were read.
     pub fn bytes(&self) -> usize {
         let bodies = [&self.content, &self.tool, &self.metadata, &self.message];
         bodies.into_iter().flatten().map(String::len).sum()
@@ -44,12 +44,12 @@ impl EventBodies {
 /// An event's row.
 struct StoredRow {
     event: EventBodies,
-    /// Bytes of its bodies that are in slices.
+    /// Bytes of the event's bodies that are in slices.
     sliced_bytes: i64,
 }
 
 impl StoredRow {
-    /// Of an event `e`. `body` gives the SQL of one of the bodies.
+    /// Columns of an event `e`. `body` gives the SQL for one body.
     fn columns(body: impl Fn(&str) -> String) -> String {
         let bodies = ["content", "tool", "metadata", "message"]
             .map(body)
@@ -57,7 +57,7 @@ impl StoredRow {
         format!("e.seq, e.id, e.action, e.created_at, e.sliced_bytes, {bodies}")
     }
 
-    /// The event, with what `max_slices` of each body hold.
+    /// The event, with the first `max_slices` slices of each sliced body.
     fn complete(self, db: &dyn Database, session_id: &str, max_slices: i64) -> Result<EventBodies> {
         let mut event = self.event;
         if self.sliced_bytes == 0 {
@@ -91,7 +91,7 @@ impl FromRow<'_> for StoredRow {
     }
 }
 
-/// One row of many: an event that is read by itself, if it is long.
+/// A row of a page of events. A long event is read separately.
 struct PageRow {
     row: StoredRow,
     is_short: bool,
@@ -106,7 +106,7 @@ impl FromRow<'_> for PageRow {
     }
 }
 
-/// An event, its bodies cut after so many slices of 1 MB each.
+/// An event, with each body cut after `max_slices` slices of 1 MB.
 pub fn find_event(
     db: &dyn Database,
     session_id: &str,
@@ -125,8 +125,8 @@ pub fn find_event(
         .transpose()
 }
 
-/// The newest events below `below`, newest first; those of more bytes than
-/// `inline_bytes` come as `None` and are found one by one.
+/// The newest events whose `seq` is less than `below`, newest first. An event of more
+/// than `inline_bytes` comes as `None`; [`find_event`] can read it.
 pub fn load_newest_below(
     db: &dyn Database,
     session_id: &str,

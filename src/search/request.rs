@@ -15,7 +15,7 @@ pub struct SearchRequest<'a> {
     pub until_ms: Option<i64>,
 }
 
-/// Over an event `e`; their values are [`Search::filters`].
+/// SQL conditions on an event `e`. [`SearchRequest::filters`] gives their values.
 pub const FILTERS: &str = "(?2 IS NULL OR e.created_at >= ?2)
             AND (?3 IS NULL OR e.created_at <= ?3)
             AND (?4 IS NULL OR e.action IN (SELECT value FROM json_each(?4)))";

@@ -1,10 +1,10 @@
-//! Reading strings off JSON as it is stored, without making a tree of it: a message
-//! of megabytes is passed over where it stands. The text was valid when it was
-//! stored; where it has been cut short, what is there is read.
+//! Reads strings from stored JSON without building a tree: a message of megabytes is
+//! skipped in place. The JSON was valid when it was stored. If it has been cut short, the
+//! part that is left is read.
 
 use std::borrow::Cow;
 
-/// The fields of an object, or of the inside of one, as they are written.
+/// The fields of an object as they are written. The braces may be missing.
 pub fn fields(object: &str) -> impl Iterator<Item = (Cow<'_, str>, &str)> {
     let mut rest = open(object, '{');
     std::iter::from_fn(move || {
@@ -25,8 +25,9 @@ pub fn items(array: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Tells every string and number in a value, names left out, as they are written:
-/// a string without its quotes, its escapes still there.
+/// Passes on every string and number in a value, without field names, as they are
+/// written. A string comes without quotes but with its escapes. The flag is true for a
+/// string.
 pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
     let mut rest = json;
     while let Some(start) = rest.find(|c: char| !is_between(c) && !matches!(c, '{' | '[')) {
@@ -47,7 +48,7 @@ pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
     }
 }
 
-/// Tells a string as it was meant, piece by piece, from between its quotes.
+/// Decodes the text between a string's quotes and passes it on in pieces.
 pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
     let mut rest = string;
     let mut high = None;
@@ -108,7 +109,7 @@ pub fn text(value: &str) -> Option<Cow<'_, str>> {
     Some(Cow::Owned(text))
 }
 
-/// What stands between a string's quotes; the second is missing where it was cut.
+/// The text between a string's quotes. A string that was cut has no closing quote.
 fn inside(value: &str) -> Option<&str> {
     let string = value.strip_prefix('"')?;
     Some(string.strip_suffix('"').unwrap_or(string))
@@ -154,7 +155,7 @@ fn value(json: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Where the string that begins at `start` is over.
+/// The end of the string that begins at `start`.
 fn string_end(bytes: &[u8], start: usize) -> usize {
     let mut at = start + 1;
     while let Some(byte) = bytes.get(at) {

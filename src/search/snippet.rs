@@ -1,28 +1,28 @@
-//! The piece of a text that shows why it was found, and where in it the hits
-//! stand. The piece is plain: a page that shows it marks the hits itself, and
-//! renders nothing that somebody stored as markup.
+//! Cuts the piece of a text that shows why it was found, and says where the hits are in
+//! it. The piece is plain text: a page that shows it marks the hits itself, and renders
+//! nothing that somebody stored as markup.
 
 use super::stem::stem;
 use super::words::words;
 
-/// Characters of a snippet, about.
+/// The approximate length of a snippet, in characters.
 const MAX_CHARS: usize = 240;
 
-/// Bytes of a text that are looked through for its snippet.
+/// Bytes of a text that are scanned for its snippet.
 pub const MAX_SCANNED_BYTES: usize = 256 << 10;
 
-/// A word of the text: where it stands, and whether it is asked for.
+/// A word of the text: its position, and whether the query asks for it.
 struct WordSpan {
     start: usize,
     end: usize,
     is_hit: bool,
 }
 
-/// A piece of a text as it stands there, nothing put in but `…` where it was cut.
+/// A piece of a text, unchanged except for `…` where it was cut.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Snippet {
     pub text: String,
-    /// Where the words that were asked for stand in it.
+    /// Where the query's words are in the snippet.
     pub highlights: Vec<Highlight>,
 }
 

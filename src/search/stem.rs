@@ -46,12 +46,12 @@ const EXCEPTIONS: &[(&str, &str)] = &[
     ("andes", "andes"),
 ];
 
-/// Left as they are once a plural ending is off.
+/// Words that stay unchanged once a plural ending is removed.
 const INVARIANT: &[&str] = &[
     "inning", "outing", "canning", "herring", "earring", "proceed", "exceed", "succeed",
 ];
 
-/// Longer endings stand before the shorter ones that they end with.
+/// A longer ending comes before the shorter endings that it ends with.
 const STEP_2: &[(&str, &str)] = &[
     ("ization", "ize"),
     ("ational", "ate"),
@@ -93,8 +93,8 @@ const STEP_4: &[&str] = &[
     "ive", "ize", "al", "er", "ic",
 ];
 
-/// Letters, a consonant `y` written as `Y`, with the regions that endings are
-/// taken from.
+/// A word's letters, with a consonant `y` written as `Y`, and the starts of the regions
+/// R1 and R2. Most rules remove an ending only within a region.
 struct Word {
     letters: Vec<u8>,
     r1: usize,
@@ -166,7 +166,8 @@ impl Word {
             let short = self.letters.len() <= 4;
             self.replace(3, if short { "ie" } else { "i" });
         } else if self.ends_with("s") && !self.ends_with("us") && !self.ends_with("ss") {
-            // A vowel not right before the `s`: `gas` keeps it, `gaps` doesn't.
+            // The vowel must not be right before the `s`: `gas` keeps its `s`, `gaps`
+            // loses it.
             if self.has_vowel_before(2) {
                 self.replace(1, "");
             }
@@ -206,7 +207,7 @@ impl Word {
         last == self.at_end(2) && b"bdfgmnprt".contains(&last)
     }
 
-    /// Ends in a short syllable, with nothing in the first region.
+    /// Whether the word ends in a short syllable and its first region is empty.
     fn is_short(&self) -> bool {
         self.letters.len() <= self.r1 && self.ends_in_short_syllable()
     }
@@ -280,7 +281,7 @@ impl Word {
     }
 }
 
-/// Where the region after the first consonant that follows a vowel begins.
+/// The start of the region after the first consonant that follows a vowel.
 fn region(letters: &[u8], from: usize) -> usize {
     let tail = letters.get(from..).unwrap_or_default();
     tail.windows(2)

@@ -11,8 +11,8 @@ use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 
-/// A query's terms, each with how rare it is in an index, whose words are counted
-/// in `words_table`: a name of our own, never a caller's.
+/// A query's terms, each with its rarity in an index. `words_table` counts the index's
+/// words; its name is ours, never a caller's.
 pub fn load_terms(
     db: &dyn Database,
     words_table: &'static str,

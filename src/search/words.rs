@@ -1,30 +1,31 @@
-//! From text to words: folded to lower case, marks off letters, cut where no
-//! letter or digit stands. Scripts without spaces are cut into their characters
+//! Splits text into words: in lower case, without accents, cut at every character that is
+//! neither a letter nor a digit. Scripts without spaces are cut into single characters
 //! and pairs of them.
 
-/// Longer runs of letters are no words anybody searches for: keys, base64.
+/// Longer words are cut here: nobody searches for all of a key or of base64.
 const MAX_WORD_CHARS: usize = 64;
 
-/// Every word, in order, as it is written but folded.
+/// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     each_word(text, &mut |word| words.push(word.to_owned()));
     words
 }
 
-/// The same, a word at a time.
+/// Like [`words`], but passes on one word at a time.
 pub fn each_word(text: &str, take: &mut dyn FnMut(&str)) {
     let mut cutter = WordSplitter::default();
     cutter.read(text, take);
     cutter.end(take);
 }
 
-/// Cuts a text that comes in pieces: it holds one word, whatever the text's length.
+/// Splits a text that comes in pieces. Holds one word in memory, however long the text
+/// is.
 #[derive(Default)]
 pub struct WordSplitter {
     word: String,
     length: usize,
-    /// The character before, of a script without spaces.
+    /// The previous character, if its script has no spaces.
     before: Option<char>,
 }
 
@@ -54,14 +55,15 @@ impl WordSplitter {
                 }
                 self.length += 1;
             } else if matches!(c, '\'' | '\u{2019}') && !self.word.is_empty() {
-                // `Anna's` is Anna, `don't` is `dont`: the apostrophe joins.
+                // The apostrophe joins: `don't` becomes `dont`, and `Anna's` has the stem
+                // `anna`.
             } else if !is_mark(c) {
                 self.end_word(take);
             }
         }
     }
 
-    /// The text is over.
+    /// Ends the text: passes on the last word.
     pub fn end(&mut self, take: &mut dyn FnMut(&str)) {
         self.end_word(take);
         self.before = None;
@@ -76,7 +78,7 @@ impl WordSplitter {
     }
 }
 
-/// Combining marks: a letter and its mark written apart are one letter.
+/// Combining marks. A letter and a separate mark count as one letter.
 fn is_mark(c: char) -> bool {
     matches!(c, '\u{0300}'..='\u{036F}')
 }
@@ -109,13 +111,13 @@ fn without_mark(c: char) -> char {
     }
 }
 
-/// Words that say nothing of what is looked for. They are in the index; a query
-/// leaves them out unless it has nothing else.
+/// Whether a word is too common to help a search. The index holds such words; a query
+/// leaves them out unless it has no others.
 pub fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Sorted; apostrophes joined, as [`words`] does.
+/// Sorted, for the binary search. Without apostrophes, as [`words`] gives them.
 const STOP_WORDS: &[&str] = &[
     "a",
     "about",

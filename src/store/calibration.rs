@@ -1,9 +1,9 @@
-//! What tokens really cost, learnt from what providers report: estimates go by
-//! letters and words, and a model's tokenizer, its wrapping of messages and an
-//! agent's language put them off by the same share again and again.
+//! Corrects token estimates by what providers report. An estimate counts letters and
+//! words. A model's tokenizer, its wrapping of messages and the language of an agent
+//! make every estimate wrong by a similar share.
 //!
-//! Running sums of both, newer reports counting more. A report that tells
-//! nothing new writes no row.
+//! The object keeps running sums of estimated and reported tokens; newer reports count
+//! more. A report that hardly moves the factor writes no row.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,19 +11,20 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 use crate::store::stored::{find_stored, write_stored};
 
-/// What older reports count for with each new one. A new one counts for about a
-/// third, so what moves the factor by less than [`MIN_MOVE`] is off by less than 7 %.
+/// Each new report multiplies the weight of the older reports by this number. A new
+/// report weighs about a third, so if a report moves the factor by less than
+/// [`MIN_MOVE`], the report's own ratio is within 7 % of the factor.
 const DECAY: f64 = 0.7;
 
-/// Tokens that stand for "estimates are right" before the first report: a short
-/// prompt, which is mostly wrapping, says little.
+/// Both sums start with so many tokens, as if an estimate had been right. A first
+/// report on a short prompt, which is mostly wrapping, then changes little.
 const PRIOR_TOKENS: f64 = 1_000.0;
 
-/// The factor's bounds. Beyond them a report is of something else than tokens.
+/// The factor's bounds. A report beyond them counts something other than tokens.
 const MIN_FACTOR: f64 = 0.5;
 const MAX_FACTOR: f64 = 3.0;
 
-/// How far the factor has to move to be worth a row.
+/// The factor has to move by this much before a row is written.
 const MIN_MOVE: f64 = 0.02;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -51,7 +52,7 @@ impl Calibration {
         }
     }
 
-    /// An estimate as the agent's provider would count it.
+    /// Converts an estimate into tokens as the agent's provider would count them.
     pub fn correct(self, tokens: i64) -> i64 {
         (tokens as f64 * self.factor()).round() as i64
     }
@@ -68,14 +69,14 @@ const KEY: &str = "calibration";
 
 pub fn load_calibration(db: &dyn Database) -> Result<Calibration> {
     let stored = find_stored(db, KEY)?;
-    // What can't be read is learnt anew.
+    // A stored value that can't be read is dropped; the sums start again.
     Ok(stored
         .and_then(|json| serde_json::from_str(&json).ok())
         .unwrap_or_default())
 }
 
-/// Learns from a call to a model: `estimated` is what was estimated for its input
-/// before any correction, `reported` what the provider counted, cached or not.
+/// Learns from a call to a model. `estimated` is the uncorrected estimate of the call's
+/// input. `reported` is the provider's count of the input, cached tokens included.
 pub fn record(db: &dyn Database, estimated: i64, reported: i64) -> Result<()> {
     if estimated <= 0 || reported <= 0 {
         return Ok(());

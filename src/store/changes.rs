@@ -1,5 +1,6 @@
-//! The change feed: what happened to a session, in order, for a client that
-//! keeps a copy. Appends are read off the log; the rest has rows of its own.
+//! The change feed: what happened to a session, in order, for a client that keeps a
+//! copy. Appends are read from the log. All other changes have rows in
+//! `cf_agents_changes`.
 
 use std::borrow::Cow;
 
@@ -32,12 +33,12 @@ impl ChangeType {
     }
 }
 
-/// Entries that one statement takes.
+/// The most entries that one statement writes.
 const RECORDED_AT_ONCE: usize = 1000;
 
-/// Records changes of one type, in the order of `ids` (`None`: the session as a
-/// whole), in the transaction that makes them. `last_seq` is the highest that
-/// an event of the session ever had.
+/// Records changes of one type, in the order of `ids` (`None`: the whole session), in
+/// the transaction that makes the changes. `last_seq` is the highest `seq` that an
+/// event of the session ever had.
 pub fn record(
     db: &dyn Database,
     host: &dyn Host,
@@ -100,15 +101,15 @@ fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64)>>
     find(db, sql, &[session_id.as_str().into()])
 }
 
-/// The last `seq` whose cursors an entry may use, the one right before an
-/// append's own set aside: it is where `messages/feed.rs` tells of a message that
-/// the append joins.
+/// The last `seq` whose cursors an entry may use. The cursor right before an append's
+/// own cursor stays free: `messages/feed.rs` uses it to report a message that the
+/// append joins.
 fn last_seq_before(cursor: i64) -> i64 {
     (cursor + 1) / CURSORS_A_SEQ
 }
 
-/// About a million changes without an append reach the next append's cursor: its
-/// number is passed over then, so that cursors go on growing.
+/// After about a million changes without an append, the entries reach the cursor of the
+/// next append. The next append then skips that `seq`, so that cursors keep growing.
 fn keep_below_next_append(
     db: &dyn Database,
     session_id: &Id,
@@ -127,18 +128,17 @@ fn keep_below_next_append(
     )
 }
 
-/// Entries between two looks for superfluous ones.
+/// Number of new entries after which superfluous entries are deleted.
 const SWEPT_EVERY: i64 = 1000;
 
-/// A look takes in the newest 1,000 entries, every second one twice as many, and
-/// so on, 16,000 at most: of 250 bytes each, that is 4 MB. So an entry is looked at
-/// five times in its life, and of a message that is updated without end one row
-/// in 16,000 updates stays.
+/// A sweep reads the newest 1,000 entries, every second sweep 2,000, and so on, up to
+/// 16,000 entries of 250 bytes each: 4 MB. So each entry is read about five times in
+/// its life. A message that is updated without end keeps one row per 16,000 updates.
 const MAX_DOUBLINGS: u32 = 4;
 
-/// Forgets entries that a newer one of the same id makes superfluous: whoever
-/// reads the newer one reads what is there then. A delete stays, though, where
-/// only updates follow it: the id was given anew, and stands elsewhere.
+/// Deletes entries that a newer entry of the same id makes superfluous: a reader of the
+/// newer entry reads the present state. A delete stays if only updates follow it: its
+/// id then belongs to a new message, in another position.
 fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     let entries = SWEPT_EVERY << looks.trailing_zeros().min(MAX_DOUBLINGS);
     db.run(
@@ -161,17 +161,17 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
     )
 }
 
-/// The newest change that is no append; 0: there is none. Whoever read the log
-/// before and sees the same now knows that what it read still stands.
+/// The cursor of the newest change that is not an append; 0 if there is none. While
+/// this cursor stays the same, what a caller read from the log is still valid.
 pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let newest = find_newest(db, session_id)?;
     Ok(newest.map_or(0, |(cursor, _)| cursor))
 }
 
-/// What a change may be, by name.
+/// The names of the change types.
 pub const TYPES: &[&str] = &["update", "delete", "clear", "compaction"];
 
-/// Writes entries that were exported: cursor, type, id and time of each.
+/// Writes exported entries: the cursor, type, id and time of each.
 pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>) -> Result<()> {
     if rows.is_empty() {
         return Ok(());
@@ -193,7 +193,7 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
     )
 }
 
-/// Forgets what the newest change, a clear, made irrelevant.
+/// Deletes all entries before the newest one, a clear, which made them irrelevant.
 pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_changes
@@ -205,24 +205,25 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// Where a session's cursors begin, and the newest that it has.
+/// The base of a session's cursors, and the newest stored cursor.
 pub struct CursorRange {
     pub base: i64,
     pub newest: i64,
 }
 
-/// What a caller is told as a cursor is this base more than what is stored. It is
-/// kept so low that with the highest `seq`, of 32 bits, the sum is exact below 2^53.
+/// The highest base. A caller's cursor is the stored cursor plus the session's base.
+/// With the highest `seq`, of 32 bits, the sum stays below 2^53, where JavaScript is
+/// exact.
 const MAX_BASE: i64 = 1 << 51;
 
 const KEY: &str = "feed";
 
-/// Where the cursors of a session that is made now begin, as an expression in SQL.
+/// The cursor base of a session that is created now, as an SQL expression.
 pub const NEXT_BASE: &str = "coalesce((SELECT CAST(value AS INTEGER)
                                          FROM cf_agents_config
                                         WHERE key = 'feed'), 0)";
 
-/// `None`: there is no such session.
+/// `None`: the session does not exist.
 pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<CursorRange>> {
     let sql = format!(
         "SELECT feed_base,
@@ -239,11 +240,12 @@ pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<CursorRang
     Ok(life.map(|(base, newest)| CursorRange { base, newest }))
 }
 
-/// Ends a session's feed, before the session is deleted: later sessions' cursors
-/// begin above all that this feed gave.
+/// Ends a session's feed before the session is deleted. The cursors of later sessions
+/// begin above all cursors of this feed.
 ///
-/// One row for the whole agent, whatever is deleted. Above the highest base it
-/// begins anew: an old cursor could then fit again, 2^31 appends later.
+/// The agent keeps one row for this, however many sessions it deletes. Above the
+/// highest base, the base starts again at 0. An old cursor could then match again, 2^31
+/// appends later.
 pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     let Some(CursorRange { base, newest }) = find_life(db, session_id)? else {
         return Ok(());
@@ -268,7 +270,7 @@ pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// The position that a caller's cursor stands for. 0 is always the beginning.
+/// The stored position of a caller's cursor. 0 always means the beginning.
 pub fn find_position(life: &CursorRange, since: i64) -> Result<i64> {
     if since == 0 {
         return Ok(0);
@@ -283,7 +285,7 @@ pub fn find_position(life: &CursorRange, since: i64) -> Result<i64> {
     ))
 }
 
-/// What happened, and where in the feed.
+/// A change, and its position in the feed.
 #[derive(Clone, Debug, Serialize)]
 pub struct FeedChange {
     pub cursor: i64,
@@ -292,7 +294,7 @@ pub struct FeedChange {
     pub id: Option<String>,
 }
 
-/// Up to `limit` changes that are no appends after `position`, oldest first.
+/// Loads up to `limit` changes after `position` that are not appends, oldest first.
 pub fn load_recorded(
     db: &dyn Database,
     session_id: &Id,

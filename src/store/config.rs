@@ -1,9 +1,9 @@
-//! What belongs to the whole agent: which model, what it is told, how far a
-//! turn may go. Stored as one JSON value; a field that was never set has its
+//! The configuration of the whole agent: its model, its system instructions, the limits
+//! of its turns. It is stored as one JSON value. A field that was never set has its
 //! default.
 //!
-//! A setting of an agent is a field of [`Config`], with its default, and a field of
-//! [`ConfigureAgent`], with what is checked of it.
+//! A new setting needs a field of [`Config`], with its default, and a field of
+//! [`ConfigureAgent`], with the checks on its value.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,29 +13,29 @@ use crate::base::ids::Id;
 use crate::base::json::{Limit, nullable, nullable_list};
 use crate::store::stored::{find_stored, write_stored};
 
-/// Steps of one turn when nothing else is said.
+/// The most steps of a turn, unless the agent's configuration says otherwise.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
 
-/// Texts of one list of system instructions.
+/// The most texts in one list of system instructions.
 pub const MAX_INSTRUCTIONS: usize = 100;
 
-/// Bytes of all system instructions together: they go with every model call.
+/// The most bytes of all system instructions together: every model call carries them.
 pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
-/// Metadata keys that may be reserved.
+/// The most metadata keys that an agent may reserve.
 const MAX_RESERVED_KEYS: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Config {
-    /// `null`: the Worker's `MODEL`.
+    /// The agent's model. `null`: the Worker's `MODEL` setting.
     pub model: Option<String>,
     pub system_instructions: Vec<String>,
     pub max_steps: i64,
     /// Whether the model gets the `session_search` tool.
     pub session_search: bool,
-    /// Whether search also compares meanings.
+    /// Whether search also compares meanings, by vectors.
     pub vectors: bool,
     /// Metadata keys that a client can't set on a message.
     pub reserved_metadata_keys: Vec<String>,
@@ -54,13 +54,14 @@ impl Default for Config {
     }
 }
 
-/// Sets what belongs to the whole agent; what is left out stays, `null` goes
-/// back to the default.
+/// Changes the configuration of the whole agent. A field that is left out keeps its
+/// value; `null` restores the default.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigureAgent {
-    /// `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`; `null`: the Worker's `MODEL`.
+    /// `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the Worker's
+    /// `MODEL` setting.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     pub model: Option<Option<Id>>,
@@ -70,7 +71,7 @@ pub struct ConfigureAgent {
     )]
     #[cfg_attr(test, schemars(with = "Option<Vec<String>>", length(max = MAX_INSTRUCTIONS)))]
     pub system_instructions: Option<Option<Vec<String>>>,
-    /// Steps of one turn.
+    /// The most steps that one turn may take.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Limit<10, 100>>"))]
     pub max_steps: Option<Option<Limit<10, 100>>>,
@@ -120,12 +121,12 @@ impl ConfigureAgent {
     }
 }
 
-/// What is left out stays, `null` goes back to the default.
+/// A field that is left out keeps its value; `null` restores the default.
 fn choose<T>(given: Option<Option<T>>, before: T, default: T) -> T {
     given.map_or(before, |given| given.unwrap_or(default))
 }
 
-/// Holds instructions that a caller sends against what a model is to be told.
+/// Checks the number and the size of the system instructions that a caller sends.
 pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>) -> Result<()> {
     let bytes: usize = instructions.into_iter().map(String::len).sum();
     if bytes > MAX_INSTRUCTIONS_BYTES {
@@ -150,7 +151,7 @@ pub fn load_config(db: &dyn Database) -> Result<Config> {
     }
 }
 
-/// Loads, changes and stores in one transaction.
+/// Loads, changes and stores the configuration in one transaction.
 pub fn change_config(db: &dyn Database, change: impl FnOnce(Config) -> Config) -> Result<Config> {
     atomically(db, || {
         let config = change(load_config(db)?);

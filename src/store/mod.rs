@@ -1,7 +1,8 @@
-//! The tables: their migrations, and the small ones that no other district owns
-//! (the agent's configuration, the change feed, usage, calibration, staged imports).
+//! The tables: their migrations, and the small tables that no other folder of `src/`
+//! owns (the agent's configuration, the change feed, usage, calibration, staged
+//! imports).
 //!
-//! Knows rows, and not what a message or a block of memory is.
+//! This module knows rows. It does not know what a message or a memory block is.
 
 pub mod calibration;
 pub mod changes;

@@ -1,7 +1,8 @@
-//! Rows of a session that isn't there yet. An import writes them piece by piece
-//! under the session's id, and the session's own row last: until then no read
-//! sees them, since every read begins with that row. A note says whose they are,
-//! so that what a dead import left is found and thrown away.
+//! Rows of a session that does not exist yet. An import writes the rows piece by piece
+//! under the session's id, and the session's own row last. No read sees the rows
+//! before, since every read begins with the session's row. A row in `cf_agents_imports`
+//! names the import that owns the rows, so that the rows of a dead import are found and
+//! deleted.
 
 use crate::base::columns::load_values;
 use crate::base::database::{Database, SqlValue, find_row};
@@ -10,15 +11,15 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::store::tables;
 
-/// An import that has written nothing for this long is dead: a client that
-/// still sends is heard of within seconds.
+/// An import that has written nothing for this long is dead: a client that is still
+/// sending writes every few seconds.
 const DEAD_AFTER_MS: i64 = 15 * 60 * 1000;
 
-/// Dead imports that one that begins sweeps away, so that its start is bounded.
+/// The most dead imports that a new import deletes, so that its start is bounded.
 const SWEPT_AT_ONCE: i64 = 4;
 
-/// Notes an import into `session_id`. What an earlier one left there is thrown
-/// away, and so are some that died elsewhere. Part of a transaction.
+/// Starts an import into `session_id`. Deletes what an earlier import left there, and
+/// the rows of a few dead imports into other sessions. Part of a transaction.
 pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     forget(db, session_id)?;
     let now_ms = host.now_ms();
@@ -41,8 +42,8 @@ pub fn begin(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -
     )
 }
 
-/// Makes sure that these rows are still this import's to write. Part of the
-/// transaction that writes more of them.
+/// Fails unless this import still owns the session's rows. Part of the transaction that
+/// writes more rows.
 pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) -> Result<()> {
     let params: [SqlValue; 3] = [
         session_id.as_str().into(),
@@ -68,8 +69,7 @@ pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) ->
     }
 }
 
-/// Ends an import whose session has its row now. Part of the transaction that
-/// writes it.
+/// Ends an import. Part of the transaction that writes the session's own row.
 pub fn end(db: &dyn Database, session_id: &Id) -> Result<()> {
     db.run(
         "DELETE FROM cf_agents_imports WHERE session_id = ?1",
@@ -77,8 +77,8 @@ pub fn end(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// Throws away what an import into `session_id` has written and not ended. Part
-/// of a transaction; for a session that has no row.
+/// Deletes the rows of an unfinished import into `session_id`, which must not have a
+/// row of its own. Part of a transaction.
 pub fn forget(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1";
     match find_row(db, sql, &[session_id.as_str().into()])? {
@@ -87,7 +87,7 @@ pub fn forget(db: &dyn Database, session_id: &Id) -> Result<()> {
     }
 }
 
-/// The same, if it is still the import of this token that writes there.
+/// Does the same, but only if the import of this `token` still owns the rows.
 pub fn abandon(db: &dyn Database, session_id: &Id, token: &str) -> Result<()> {
     let sql = "SELECT 1 FROM cf_agents_imports WHERE session_id = ?1 AND token = ?2";
     match find_row(db, sql, &[session_id.as_str().into(), token.into()])? {

@@ -1,4 +1,4 @@
-//! One agent's small values, each read and set as a whole: `cf_agents_config`.
+//! The agent's small values in `cf_agents_config`. Each is read and set as a whole.
 
 use serde::Serialize;
 
@@ -9,7 +9,7 @@ use crate::base::error::{Error, Result};
 /// The start of the statement that writes a value.
 pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
 
-/// The value's JSON.
+/// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";
     find_value(db, sql, &[key.into()])

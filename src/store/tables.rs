@@ -1,9 +1,9 @@
-//! The list of tables: for each, whose its rows are, and what becomes of them when
-//! a session is cleared, deleted, forked, exported or imported, and when a block is
-//! purged. The code that does these things reads this list.
+//! The list of tables. For each table, it says who owns the rows, and what happens to
+//! the rows when a session is cleared, deleted, forked, exported or imported, and when
+//! a block is purged. The code of these operations reads this list.
 //!
 //! The rule this file protects: no table is forgotten. A test compares the list with
-//! the tables that the migrations create, and other tests do each of these things to
+//! the tables that the migrations create. Other tests run each of these operations on
 //! sessions that have rows in every table (`tests/store/tables.rs`).
 //!
 //! When an agent is emptied, `schema::drop_all` drops every table by its prefix.
@@ -12,77 +12,79 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 
-/// One table, and what becomes of its rows.
+/// One table, and what happens to its rows.
 pub struct SessionTable {
     pub name: &'static str,
     pub owner: Owner,
     pub deletion: Deletion,
-    /// The column that names a block of memory, where the rows are what a block
-    /// holds: `removeBlock` with `purge` deletes them.
+    /// The column that names a memory block, if the rows are a block's content:
+    /// `removeBlock` with `purge` deletes them.
     pub block: Option<&'static str>,
     pub fork: InFork,
     pub file: InFile,
 }
 
-/// Whose the rows are.
+/// Who owns the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Owner {
-    /// The agent's alone, though a column may name a session.
+    /// The agent owns the rows, even if a column names a session.
     Agent,
-    /// A session's: this column holds the session's id. A column `scope` is empty in
-    /// rows of the agent.
+    /// A session owns the row: this column holds the session's id. In a row of the
+    /// agent, a column `scope` is empty.
     Session(&'static str),
-    /// An entry's: this column holds the number of a row of `cf_agents_entries`.
+    /// An entry owns the row: this column holds the number of a row of
+    /// `cf_agents_entries`.
     Entry(&'static str),
-    /// An event's: the rows are found by the number of the session.
-    /// `search/index.rs` deletes them, before the events are deleted.
+    /// An event owns the row, which is found by the number of the session.
+    /// `search/index.rs` deletes these rows before the events are deleted.
     Event,
-    /// A view of the table before it: it has no rows of its own.
+    /// A view of the table before it. A view has no rows of its own.
     View,
 }
 
-/// When the rows of one session are deleted, apart from single rows that an
-/// operation deletes.
+/// When all rows of a session are deleted. Some operations also delete single rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deletion {
-    /// `clearMessages` and `deleteSession` delete them.
+    /// `clearMessages` and `deleteSession` delete the rows.
     WithLog,
-    /// So they do, and `clearMessages` does it also where the log is empty.
+    /// The same two delete the rows; `clearMessages` does so even if the log is empty.
     WithContext,
-    /// `deleteSession` deletes them.
+    /// `deleteSession` alone deletes the rows.
     WithSession,
-    /// No row of a session that can be deleted. The text says why.
+    /// No deleted session has rows in this table. The text says why.
     Never(&'static str),
 }
 
 /// What a fork gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFork {
-    /// A copy of every row, with these columns beside the owner's. The columns that
-    /// are left out number the rows.
+    /// A copy of every row: these columns and the owner's. The columns that are left
+    /// out hold row numbers, which the table assigns.
     Copy { columns: &'static str },
-    /// Rows that this file writes, since they are not the original's unchanged.
+    /// Rows that the file of this name writes, since they differ from the original's
+    /// rows.
     Made(&'static str),
     /// Nothing. The text says why.
     Nothing(&'static str),
 }
 
-/// What the file of an exported session holds, and what an import writes.
+/// What the file of an exported session contains, and what an import writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum InFile {
-    /// What the rows say. Every file holds some of it, and who may export may read it.
+    /// The content of the rows. Every file has some of it, and every caller who may
+    /// export may read it.
     Always,
-    /// What the rows say. Who exports the session must be allowed the operation of
-    /// this name, if the session has such rows.
+    /// The content of the rows. If the session has such rows, the caller who exports it
+    /// must also be allowed the operation of this name.
     ShownBy(&'static str),
-    /// Nothing: the import makes rows of its own while it writes the others. The text
-    /// says from what.
+    /// Nothing: the import makes new rows while it writes the others. The text says
+    /// from what.
     MadeAnew(&'static str),
     /// Nothing, and an import writes no rows. The text says why.
     Nothing(&'static str),
 }
 
-/// The agent's own tables take part in none of this.
+/// A table of the agent: none of these operations touches it.
 const fn of_the_agent(name: &'static str) -> SessionTable {
     SessionTable {
         name,
@@ -94,7 +96,7 @@ const fn of_the_agent(name: &'static str) -> SessionTable {
     }
 }
 
-/// What the index of words keeps of events.
+/// A table of the word index, whose rows belong to events.
 const fn of_the_index(name: &'static str) -> SessionTable {
     SessionTable {
         name,
@@ -116,8 +118,8 @@ const fn view(name: &'static str) -> SessionTable {
     }
 }
 
-/// All tables. Rows are deleted and copied in this order: what is found by another
-/// table's rows stands before that table.
+/// All tables. Rows are deleted and copied in this order: a table whose rows are found
+/// through another table stands before the other table.
 pub const TABLES: &[SessionTable] = &[
     of_the_agent("cf_agents_migrations"),
     of_the_agent("cf_agents_config"),
@@ -306,8 +308,8 @@ pub const TABLES: &[SessionTable] = &[
 ];
 
 impl SessionTable {
-    /// The condition under which a row is of the session `?1`. `None`: no statement on
-    /// this table alone finds the rows.
+    /// The condition for a row of the session `?1`. `None`: a statement on this table
+    /// alone can't find the rows.
     fn condition(&self) -> Option<String> {
         match self.owner {
             Owner::Session(column) => Some(format!("{column} = ?1")),
@@ -320,20 +322,20 @@ impl SessionTable {
 
     /// Whether an import writes rows before the session has its own row.
     fn is_staged(&self) -> bool {
-        // The session's own row is the end of the staging.
+        // The session's own row ends the staging.
         self.name != "cf_agents_sessions" && !matches!(self.file, InFile::Nothing(_))
     }
 }
 
-/// Deletes what a session's log is stored in. Part of a transaction; the index
-/// forgets the events before (`search/index.rs`).
+/// Deletes the session's log. Part of a transaction; `search/index.rs` removes the
+/// events from the index before.
 pub fn delete_log(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| {
         table.deletion == Deletion::WithLog
     })
 }
 
-/// Deletes what stands in a session's context; `false`: nothing did. Part of a
+/// Deletes the session's context; `false`: the context was empty. Part of a
 /// transaction.
 pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
     let mut has_deleted = false;
@@ -346,8 +348,8 @@ pub fn delete_context(db: &dyn Database, session_id: &Id) -> Result<bool> {
     Ok(has_deleted)
 }
 
-/// Deletes the session's row and all rows of the session. Part of a transaction; the
-/// index forgets the events before (`search/index.rs`).
+/// Deletes the session's row and all rows of the session. Part of a transaction;
+/// `search/index.rs` removes the events from the index before.
 pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     delete(db, session_id.as_str(), |table| match table.deletion {
         Deletion::WithLog | Deletion::WithContext | Deletion::WithSession => true,
@@ -355,7 +357,7 @@ pub fn delete_session(db: &dyn Database, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Deletes what an import has written before the session's own row. Part of a
+/// Deletes what an import wrote before it wrote the session's own row. Part of a
 /// transaction.
 pub fn delete_staged(db: &dyn Database, session_id: &str) -> Result<()> {
     delete(db, session_id, SessionTable::is_staged)
@@ -375,7 +377,7 @@ fn delete(
     Ok(())
 }
 
-/// Deletes what a block holds in this object; `false`: it held nothing. Part of a
+/// Deletes a block's content in this object; `false`: the block had none. Part of a
 /// transaction.
 pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<bool> {
     let params: [SqlValue; 2] = [scope.into(), block.into()];
@@ -403,7 +405,7 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
     Ok(has_deleted)
 }
 
-/// Copies the rows that a fork gets unchanged. Part of the fork's transaction.
+/// Copies the rows that a fork takes over unchanged. Part of the fork's transaction.
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     let params: [SqlValue; 2] = [from.as_str().into(), to.as_str().into()];
     for SessionTable {
@@ -413,7 +415,7 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
         let (Owner::Session(owner), InFork::Copy { columns }) = (owner, fork) else {
             continue;
         };
-        // Rows that are numbered keep their order.
+        // Numbered rows keep their order.
         let order = match *name {
             "cf_agents_blocks" | "cf_agents_entries" => " ORDER BY number",
             _ => "",
@@ -427,8 +429,9 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     Ok(())
 }
 
-/// The operations that show what a file of this session would hold, besides those
-/// that every file needs.
+/// The operations that a caller must be allowed before this session is exported,
+/// besides those that every export requires. Each shows something that the file would
+/// contain.
 pub fn find_readers(db: &dyn Database, session_id: &Id) -> Result<Vec<&'static str>> {
     let mut readers = Vec::new();
     for table in TABLES {

@@ -1,5 +1,5 @@
-//! What a session has used of its models. A call that is reported under an id
-//! counts once, however often it is sent.
+//! The tokens and the cost of a session's model calls. A call that is reported under an
+//! id counts once, however often the report is sent.
 
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlValue};
@@ -8,20 +8,21 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::MAX_INTEGER;
 
-/// Ids that a session knows at least: its newest. Twice as many are kept at most,
-/// of 200 characters each: a retry comes within a few calls, not within thousands.
+/// The newest call ids that a session remembers at least; at most twice as many are
+/// stored, of 200 characters each. A retry comes within a few calls, not thousands.
 const KNOWN_CALLS: i64 = 1000;
 
 #[derive(Debug, Default, PartialEq)]
 pub struct UsageIncrease {
     pub input_tokens: i64,
     pub output_tokens: i64,
-    /// Of the input's.
+    /// The part of `input_tokens` that came from the provider's cache.
     pub cached_input_tokens: i64,
     pub cost: f64,
 }
 
-/// Adds up. Part of a transaction. A sum stops at what JavaScript holds exactly.
+/// Adds to the session's sums. Part of a transaction. The sums of tokens stop at the
+/// highest integer that JavaScript holds exactly.
 pub fn count_usage(
     db: &dyn Database,
     host: &dyn Host,
@@ -49,8 +50,8 @@ pub fn count_usage(
     )
 }
 
-/// Whether the session hears of this call for the first time. Part of a
-/// transaction, as is what follows from it.
+/// Notes the id of a call; `true`: the session did not know the id. Part of the
+/// transaction that counts the call.
 pub fn note_call(db: &dyn Database, id: &Id, call_id: &Id) -> Result<bool> {
     let noted: Option<i64> = find_value(
         db,

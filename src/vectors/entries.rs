@@ -1,5 +1,5 @@
-//! Entries of searchable blocks, found by words and by meaning. An entry is
-//! written first; its vector follows, or comes with a later search.
+//! Searches entries of searchable blocks by words and by meaning. An entry is written
+//! first; its vector follows, or a later search makes it.
 
 use serde_json::Value as Json;
 
@@ -22,19 +22,19 @@ use crate::search::query::WordQuery;
 /// How long a write waits for its entry's vector, once the entry is written.
 const WRITE_PATIENCE_MS: i64 = 5_000;
 
-/// What a vector is made of: the title, and the text after it.
+/// What a vector is made of: the title, then the text.
 const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) || e.content), 1,";
 
 /// What a search of a block found.
 pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
-    /// `None`: only words took part, as they should.
+    /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
 }
 
-/// Writes an entry, then its vector. Where the model fails, or whatever becomes
-/// of the vector, the entry is written: a search has the missing ones made.
+/// Writes an entry, then its vector. The entry stays written even if the model or the
+/// vector fails: a search makes missing vectors.
 pub async fn set(
     memory: &Memory<'_>,
     block: &Definition,
@@ -107,7 +107,7 @@ struct Entries<'a> {
 }
 
 impl Entries<'_> {
-    /// The entry of this key, if it has no vector of this model.
+    /// The number of the key's entry, if the entry has no vector of this model.
     fn find_missing(&self, key: &str, model: &str) -> Result<Option<i64>> {
         find_value(
             self.db,
@@ -135,8 +135,8 @@ impl VectorStore for Entries<'_> {
         self.db
     }
 
-    /// In the order of the keys, which their index has at hand: the entries' own
-    /// rows, and their texts, are not read.
+    /// In the order of the keys, straight from their index: the entries' rows, and so
+    /// their texts, are not read.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,

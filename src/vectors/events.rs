@@ -1,6 +1,5 @@
-//! What was said, found by words and by meaning, for an agent that switched it
-//! on. An append knows nothing of vectors: a search makes those that the newest
-//! events lack, and keeps them.
+//! Searches events by words and by meaning, for an agent that switched vectors on. An
+//! append makes no vectors: a search makes and stores those that the newest events lack.
 
 use serde_json::Value as Json;
 
@@ -21,18 +20,18 @@ use crate::search::query::WordQuery;
 use crate::search::request::SearchRequest;
 use crate::store::config::load_config;
 
-/// What people and the agent said has a vector. What tools were given and gave
-/// goes by words: it is names and numbers more than meaning, and most of a log.
+/// Only what people and the agent said gets a vector. What tools were given and returned
+/// is found by words: it is names and numbers more than meaning, and most of a log.
 const ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// What a search found.
 pub struct EventMatches {
     pub hits: Vec<Hit>,
-    /// `None`: only words took part, as they should.
+    /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
 }
 
-/// The index of words must be there.
+/// Needs the index of words.
 pub async fn search(
     db: &dyn Database,
     outbound: &dyn Outbound,
@@ -67,17 +66,17 @@ pub async fn search(
     })
 }
 
-/// The events that a search may give.
+/// The events that a search may return.
 struct Events<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
 }
 
-/// What an event says, to make a vector of.
+/// The text of an event, to make a vector of.
 struct SaidRow(PendingText);
 
 impl SaidRow {
-    /// Of an event `e` in a session `s`.
+    /// Columns of an event `e` in a session `s`.
     fn columns() -> String {
         format!(
             "s.number, e.seq, substr(e.content, 1, {TEXT_CHARS}),
@@ -102,9 +101,9 @@ impl VectorStore for Events<'_> {
         self.db
     }
 
-    /// Backwards, from the newest event of the newest session. A batch is so many
-    /// events, whoever spoke. A message of megabytes, whose text is in no row of
-    /// the log's own, goes by words.
+    /// Goes backwards from the newest event of the newest session. A batch counts every
+    /// event, whoever spoke. A message of megabytes is found by words alone: no row of
+    /// the log holds its text.
     fn load_batch(
         &self,
         wanted: &VectorFilter<'_>,

@@ -1,10 +1,10 @@
-//! Finding by meaning, beside finding by words: where an embedding model is
-//! configured, texts have vectors, and what lies near a query's is found though
-//! it shares no word with it.
+//! Search by meaning, beside search by words. If an embedding model is configured, texts
+//! get vectors. A search then also finds texts whose vectors are near the query's, even
+//! if they share no word with it.
 //!
-//! The rule it protects: words never wait for meanings. A text is written and
-//! found by its words whatever the model does; vectors follow, a bounded number
-//! at a time, and a model that fails costs its share of a search and no more.
+//! The rule it protects: words never wait for meanings. A text is written and found by
+//! its words whatever the model does. Vectors follow, a bounded number at a time. If the
+//! model fails, a search still finds everything that words find.
 
 pub mod entries;
 pub mod events;

@@ -1,9 +1,8 @@
-//! What lies nearest to a query in a store, and giving vectors to what has none.
+//! Finds the texts of a store that are nearest to a query, and makes missing vectors.
 //!
-//! Three steps: ask the model for the query's vector, read every vector of the
-//! store, and have what has none yet embedded, a bounded number a search. No
-//! transaction holds an await; a vector is kept only for the text that it was
-//! made of.
+//! Three steps: ask the model for the query's vector, read every vector of the store, and
+//! make a bounded number of missing vectors. No transaction holds an await. A vector is
+//! kept only for the text that it was made of.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,29 +16,29 @@ use crate::search::fuse::Nearest;
 /// Texts whose vectors one search compares. At 384 numbers each, 4 MB are read.
 pub const MAX_COMPARED: i64 = 10_000;
 
-/// Texts without a vector that one search has embedded.
+/// The most missing vectors that one search makes.
 pub const MAX_EMBEDDED: usize = 64;
 
-/// How long a search waits for its query's vector, and for those of others.
+/// How long a search waits for its query's vector, and for the missing vectors.
 const QUERY_PATIENCE_MS: i64 = 3_000;
 const TEXTS_PATIENCE_MS: i64 = 5_000;
 
-/// Vectors that one statement gives, and the bytes that they may have together.
+/// The most vectors that one statement returns, and their most bytes together.
 const BATCH: usize = 1_000;
 const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 
-/// Characters of a text that its vector is made of. The usual models read 512
-/// tokens, about as many; and in no script do these make more than the 8,191
-/// tokens beyond which OpenAI's refuse a text.
+/// Characters of a text that its vector is made of. The usual models read 512 tokens,
+/// about as much text. In every script 2,000 characters make fewer than 8,191 tokens,
+/// beyond which OpenAI's models refuse a text.
 pub const TEXT_CHARS: i64 = 2_000;
 
-/// How meanings took part in a search.
+/// How vectors took part in a search.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VectorReport {
-    /// Some texts have no vector yet: the next searches make them.
+    /// Some texts have no vector yet. The next searches make the missing vectors.
     pub pending: bool,
-    /// Why meanings took no part, or not their whole.
+    /// Why vectors took no part in the search, or only some of them did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<ReportedError>,
 }
@@ -63,7 +62,7 @@ impl VectorReport {
     }
 }
 
-/// Texts with vectors, each under a number.
+/// A store of texts and their vectors. A number identifies each text.
 pub trait VectorStore {
     fn db(&self) -> &dyn Database;
 
@@ -74,20 +73,20 @@ pub trait VectorStore {
         cursor: Option<&VectorCursor>,
     ) -> Result<VectorBatch>;
 
-    /// The texts of these numbers; of those still there.
+    /// The texts of these numbers that still exist.
     fn load_texts(&self, numbers: &[i64]) -> Result<Vec<PendingText>>;
 
-    /// Keeps a vector, if what is stored still says what it was made of. Part of
-    /// a transaction.
+    /// Stores a vector, if the stored text is still the one that the vector was made of.
+    /// Must run in a transaction.
     fn keep(&self, text: &PendingText, model: &str, vector: &str) -> Result<()>;
 }
 
-/// A text on its way to the model.
+/// A text that needs a vector.
 pub struct PendingText {
     pub number: i64,
-    /// As it is stored: [`TEXT_CHARS`] of it.
+    /// The first [`TEXT_CHARS`] characters of the stored text.
     pub stored: String,
-    /// Who said it, where that is known: a turn of a talk means less without.
+    /// Who said the text, if known: without its speaker, a turn of a talk means less.
     pub speaker: Option<String>,
 }
 
@@ -104,7 +103,7 @@ impl PendingText {
 pub struct VectorFilter<'a> {
     pub model: &'a str,
     pub dimensions: i64,
-    /// Vectors a statement.
+    /// Texts per statement.
     pub batch: i64,
 }
 
@@ -115,20 +114,20 @@ pub enum VectorCursor {
     Key(String),
 }
 
-/// Some of a store: what can be compared, its vectors one after the other, and
-/// what can't yet.
+/// A part of a store: the numbers of texts that have a vector, their vectors as one
+/// string, and the numbers of texts that have none.
 pub struct VectorBatch {
     pub numbers: Vec<i64>,
     pub vectors: String,
     pub missing: Vec<i64>,
-    /// Where the next one begins; `None`: this was the last.
+    /// Where the next batch begins. `None`: this batch is the last.
     pub next: Option<VectorCursor>,
 }
 
 impl VectorBatch {
-    /// From a row that says where the bite ends, how many rows it looked at, the
-    /// numbers of what has a vector, the vectors, and the numbers of what has none.
-    /// `most`: a bite of fewer is the last.
+    /// Reads a row of five columns: where the batch ends, how many texts it covers, the
+    /// numbers of texts with a vector, the vectors, and the numbers of texts without one.
+    /// A batch of fewer than `most` texts is the last.
     pub fn from_row(row: &Row, most: i64) -> Self {
         let numbers = |column| {
             let list = row.find_text(column).unwrap_or_default();
@@ -149,15 +148,15 @@ impl VectorBatch {
     }
 }
 
-/// What was found, by its numbers.
+/// The nearest texts, by their numbers.
 #[derive(Default)]
 pub struct NearestMatches {
     pub nearest: Nearest<i64>,
     pub report: VectorReport,
 }
 
-/// The nearest to `text` in the store. What goes wrong with the model, or with
-/// keeping what it made, is in the report; only reading can fail a search.
+/// Finds the texts nearest to `text` in the store. If the model fails, or its vectors
+/// can't be stored, the report says so. Only a failed read fails the search.
 pub async fn find_nearest(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,
@@ -245,7 +244,7 @@ async fn embed_in_time(
 
 struct ScanResult {
     found: Vec<(f32, i64)>,
-    /// One more than one search has embedded, at most.
+    /// At most [`MAX_EMBEDDED`] + 1 numbers.
     missing: Vec<i64>,
 }
 
@@ -280,7 +279,7 @@ fn scan(store: &dyn VectorStore, model: &str, query: &QueryVector) -> Result<Sca
     Ok(scanned)
 }
 
-/// Has texts embedded and keeps their vectors; gives those that were made.
+/// Asks the model for the texts' vectors, stores them and returns them.
 pub async fn embed_missing(
     outbound: &dyn Outbound,
     model: &EmbeddingModel,

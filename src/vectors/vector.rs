@@ -1,20 +1,20 @@
-//! A vector as it is stored and compared: a printable character a number.
+//! A vector as it is stored and compared: one printable character per number.
 //!
-//! Only directions are compared, so a vector needs no scale: its largest number
-//! becomes 47 steps, the others as many as their share. That costs a cosine
-//! about a thousandth (the test holds it to that), a quarter of a BLOB of floats,
-//! and nothing to decode: the engine hands over thousands of vectors as one
-//! string, whose bytes are multiplied as they stand.
+//! Only directions are compared, so a vector needs no scale: its largest number becomes
+//! 47 steps, and the others are scaled alike. The rounding changes a cosine by about a
+//! thousandth (a test checks this). The text takes a quarter of the bytes of a BLOB of
+//! floats and needs no decoding: the engine returns thousands of vectors as one string,
+//! whose bytes are multiplied directly.
 
-/// The character of zero, and the steps to either side: from ` ` to `~`.
+/// The character for zero, and the steps on either side: from ` ` to `~`.
 const ZERO: u8 = b'O';
 const STEPS: f32 = 47.0;
 
-/// Steps of a query's largest number: 2047 × 176 × 4,096 numbers, whatever byte
-/// a stored text may hold, stays below 2^31.
+/// Steps of a query's largest number. Whatever bytes a stored text holds, the sum of
+/// products stays below 2^31: 2047 × 176 × 4,096 numbers.
 const QUERY_STEPS: f32 = 2047.0;
 
-/// One that points nowhere is all zeros, and near to nothing.
+/// A vector that points nowhere becomes all zeros, and is near to nothing.
 pub fn pack(vector: &[f32]) -> String {
     let largest = largest(vector).unwrap_or(1.0);
     let character = |number: &f32| {
@@ -29,14 +29,14 @@ fn largest(vector: &[f32]) -> Option<f32> {
     (largest > 0.0 && largest.is_finite()).then_some(largest)
 }
 
-/// What stored vectors are held against.
+/// A query's vector, to which stored vectors are compared.
 pub struct QueryVector {
     numbers: Vec<i16>,
     length: f32,
 }
 
 impl QueryVector {
-    /// `None`: it points nowhere.
+    /// `None` if the vector points nowhere.
     pub fn new(vector: &[f32]) -> Option<Self> {
         let largest = largest(vector)?;
         let numbers: Vec<i16> = vector
@@ -64,7 +64,7 @@ impl QueryVector {
     }
 }
 
-/// The products' sum, and that of the stored numbers' squares.
+/// The sum of the products, and the sum of the stored numbers' squares.
 #[cfg(target_arch = "wasm32")]
 fn multiply(query: &[i16], stored: &[u8]) -> (i32, i32) {
     simd::multiply(query, stored)
@@ -85,8 +85,9 @@ fn multiply_singly(query: &[i16], stored: &[u8]) -> (i32, i32) {
         })
 }
 
-/// Sixteen numbers at a time. By hand: a build for size vectorises no loops. No
-/// build flag is needed, the feature is the function's own.
+/// Multiplies sixteen numbers at a time. Written by hand, because a build for size
+/// vectorises no loops. The functions enable the feature themselves, so no build flag is
+/// needed.
 #[cfg(target_arch = "wasm32")]
 mod simd {
     use core::arch::wasm32::{
@@ -107,8 +108,8 @@ mod simd {
         let stores = stored.chunks_exact(LANES);
         let rest = multiply_singly(queries.remainder(), stores.remainder());
         for (q, s) in queries.zip(stores) {
-            // SAFETY: a chunk holds 16 numbers: of two bytes, twice the 16 bytes
-            // that a load reads; of one, once. Loads need no alignment.
+            // SAFETY: a load reads 16 bytes and needs no alignment. A chunk of `q` has 16
+            // numbers of two bytes: two loads. A chunk of `s` has 16 bytes: one load.
             let (low_q, high_q, bytes) = unsafe {
                 let q: *const v128 = q.as_ptr().cast();
                 (

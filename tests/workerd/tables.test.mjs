@@ -99,7 +99,7 @@ test("what_needs_the_secret_is_what_the_api_says", () => {
 
 test("the_table_of_kinds_of_blocks_is_the_apis", () => {
   const names = namesIn(tableUnder("docs/memory.md", "Kinds of blocks"), 0);
-  assert.deepEqual(names.sort(), api.components.schemas.Kind.oneOf.map((kind) => kind.const).sort());
+  assert.deepEqual(names.sort(), api.components.schemas.BlockKind.oneOf.map((kind) => kind.const).sort());
 });
 
 test("each_test_that_the_table_of_clients_names_is_there", () => {

@@ -1,9 +1,9 @@
-//! In tests, every answer is held to openapi.json.
+//! Checks every answer in tests against openapi.json.
 //!
-//! The doors in [`super`] call this module for each answer that a test gets, so no
-//! test can forget it: a field that the document does not name, a field that is
-//! missing or of the wrong type, and an error that is not as documented make the
-//! test fail. `tests/workerd/answers.mjs` holds the Worker's answers in the same way.
+//! The entry points in [`super`] call this module for each answer that a test gets, so
+//! no test can forget the check. A test fails if a field is not in the document, is
+//! missing or has the wrong type, or if an error differs from the document.
+//! `tests/workerd/answers.mjs` checks the Worker's answers in the same way.
 
 mod shape;
 
@@ -18,10 +18,10 @@ use super::operation::Reply;
 use crate::base::error::{Error, Result};
 use shape::{Components, Schema};
 
-/// What openapi.json says of answers.
+/// The part of openapi.json that describes answers.
 struct Document {
     components: Components,
-    /// The answer of each operation, by its `operationId`.
+    /// The answer's schema per `operationId`.
     answers: HashMap<String, Schema>,
 }
 
@@ -64,7 +64,7 @@ thread_local! {
     static DOCUMENT: Document = Document::read();
 }
 
-/// Fails the test where `operation` answers otherwise than openapi.json says.
+/// Fails the test if the answer of `operation` differs from openapi.json.
 pub fn hold(operation: &str, answer: &Result<Reply>) {
     match answer {
         Ok(reply) => hold_json(operation, &reply.body.0),
@@ -72,7 +72,7 @@ pub fn hold(operation: &str, answer: &Result<Reply>) {
     }
 }
 
-/// The same for an answer that is rendered after the door has given it.
+/// As [`hold`], for an answer that is rendered later.
 pub fn hold_output(operation: &str, answer: &Result<impl Serialize>) {
     match answer {
         Ok(output) => hold_json(operation, &serde_json::to_string(output).unwrap()),
@@ -80,21 +80,21 @@ pub fn hold_output(operation: &str, answer: &Result<impl Serialize>) {
     }
 }
 
-/// The same for a door whose answer is a stream: only its refusals are held.
+/// As [`hold`], for an entry point that answers with a stream: checks only refusals.
 pub fn hold_refusal<T>(operation: &str, answer: &Result<T>) {
     if let Err(error) = answer {
         hold_error(operation, error);
     }
 }
 
-/// The same for one message of a frame.
+/// As [`hold`], for one message of a frame.
 pub fn hold_message(json: &str) {
     hold_json("getMessages", &format!("[{json}]"));
 }
 
-/// The same for a successful answer as the text that is sent.
+/// As [`hold`], for the text of a successful answer.
 pub fn hold_json(operation: &str, json: &str) {
-    // The document in the tree is being written anew, from these answers among others.
+    // With `UPDATE`, the document is being generated: the file may be out of date.
     if std::env::var_os("UPDATE").is_some() {
         return;
     }

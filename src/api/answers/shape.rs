@@ -1,10 +1,10 @@
-//! A schema of openapi.json, read so that an answer can be held against it.
+//! Checks JSON against a schema of openapi.json.
 //!
-//! This is not all of JSON Schema. It is the keywords that our document uses, and
-//! two rules that are stricter than the standard: an object has no field that its
-//! schema does not name, unless `additionalProperties` allows such fields, and no
-//! field twice. A keyword that is not listed here is refused when the document is
-//! read, so that no part of a schema is silently ignored.
+//! This module knows the keywords of JSON Schema that our document uses. It refuses any
+//! other keyword when it reads the document, so that no part of a schema is silently
+//! ignored. Two rules are stricter than the standard: an object has no field that its
+//! schema does not name, unless `additionalProperties` allows such fields, and no field
+//! twice.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -22,7 +22,7 @@ const COMPONENTS: &str = "#/components/schemas/";
 #[derive(Debug, Deserialize)]
 #[serde(try_from = "Value")]
 pub enum Schema {
-    /// `true`: any JSON at all. It is not even parsed.
+    /// `true`: any JSON at all. The JSON is not even parsed.
     Anything,
     /// `false`: no JSON at all.
     Nothing,
@@ -41,7 +41,7 @@ impl TryFrom<Value> for Schema {
     }
 }
 
-/// The keywords of one schema. Each of them that stands there must hold.
+/// The keywords of one schema. Each keyword that is present must hold.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Shape {
@@ -63,7 +63,7 @@ pub struct Shape {
     max_items: Option<usize>,
     min_length: Option<usize>,
     max_length: Option<usize>,
-    // For readers of the document alone.
+    // These keywords are only for readers of the document.
     #[serde(rename = "description")]
     _description: IgnoredAny,
     #[serde(rename = "format")]
@@ -91,10 +91,10 @@ enum Type {
     Object,
 }
 
-/// Where in an answer something is wrong, and what was expected there.
+/// The place in an answer that is wrong, and what the schema expects there.
 #[derive(Debug, PartialEq)]
 pub struct Mismatch {
-    /// Such as `.messages[3].createdAt`; nothing for the answer itself.
+    /// Such as `.messages[3].createdAt`; empty for the answer itself.
     pub path: String,
     pub expected: String,
 }
@@ -124,12 +124,12 @@ impl Mismatch {
 type Held = Result<(), Mismatch>;
 
 impl Schema {
-    /// Whether this JSON is what the schema describes.
+    /// Checks that this JSON is what the schema describes.
     pub fn hold(&self, json: &RawValue, components: &Components) -> Held {
         self.hold_beside(json, components, &Schema::Nothing)
     }
 
-    /// `unnamed` is what fields are held to that this schema does not name.
+    /// `unnamed` is the schema for fields that this schema does not name.
     fn hold_beside(&self, json: &RawValue, components: &Components, unnamed: &Schema) -> Held {
         match self {
             Self::Anything => Ok(()),
@@ -195,7 +195,7 @@ impl Shape {
     }
 
     fn hold_choices(&self, json: &RawValue, components: &Components, unnamed: &Schema) -> Held {
-        // Where this schema names the fields itself, a choice says more of some of them.
+        // Where this schema names the fields itself, a choice may describe only some.
         let unnamed = match self.properties.is_empty() {
             true => unnamed,
             false => &Schema::Anything,
@@ -309,7 +309,7 @@ fn expect(holds: bool, expected: impl FnOnce() -> String) -> Held {
     }
 }
 
-/// JSON that was read as text already is well-formed: what is inside can be read too.
+/// A `RawValue` is well-formed JSON, so that its parts can be parsed, too.
 fn parse<'a, T: Deserialize<'a>>(json: &'a RawValue) -> T {
     serde_json::from_str(json.get()).unwrap()
 }
@@ -326,7 +326,7 @@ fn type_of(json: &RawValue) -> Type {
     }
 }
 
-/// The beginning of what was found, for a person.
+/// The beginning of the JSON that was found, for the error message.
 fn shown(json: &RawValue) -> String {
     let text = json.get();
     match text.char_indices().nth(80) {
@@ -335,7 +335,7 @@ fn shown(json: &RawValue) -> String {
     }
 }
 
-/// An object's fields in their order, the ones that stand there twice included.
+/// An object's fields in their order, duplicates included.
 struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Fields<'a> {

@@ -34,7 +34,7 @@ impl RunAtOnce for ConfigureAgent {
     }
 }
 
-/// Shows what belongs to the whole agent.
+/// Shows the configuration of the whole agent.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -54,13 +54,13 @@ impl RunAtOnce for GetConfig {
     }
 }
 
-/// Drops every table and empties the storage. The object works again, empty, on
-/// the next call.
+/// Drops every table and empties the storage. The next call starts with an empty
+/// agent.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {
-    /// The agent's name, so that this is nobody's slip.
+    /// The agent's name, which guards against mistakes.
     confirm: String,
 }
 

@@ -9,7 +9,7 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::chat::recover;
 
-/// Stops the turn that runs in a session; what was said so far is kept.
+/// Stops the turn that runs in a session. The answer so far is kept.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -20,7 +20,7 @@ pub struct CancelTurn {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cancelled {
-    /// Whether there was one to stop.
+    /// Whether a turn was running.
     cancelled: bool,
 }
 

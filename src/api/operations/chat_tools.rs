@@ -16,15 +16,15 @@ use crate::chat::registered::{
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 
-/// Bytes of a tool's description and of its schema: they go with every model call.
+/// Limits for a tool's description and schema: every model call sends both.
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
 /// Registers a tool that this agent's models may call in a chat turn: behind a
 /// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
 ///
-/// It is called with a POST of `{name, arguments, agent, sessionId}`; what it
-/// answers, the model reads. The header `idempotency-key` names the call.
+/// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
+/// reads the answer. The header `idempotency-key` names the call.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -37,7 +37,7 @@ pub struct DefineTool {
     /// The service binding's name. Either this or `url`.
     service: Option<Id>,
     url: Option<String>,
-    /// Whether the user is asked before it is called.
+    /// Whether the user must approve each call.
     #[serde(default)]
     needs_approval: bool,
 }

@@ -29,23 +29,25 @@ use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
 use crate::models::ToolDefinition;
 
-/// Sets when and how far conversations are compacted; what is left out stays.
+/// Sets when and how far conversations are compacted. Fields that are left out stay.
 ///
-/// With `sessionId` for one session, else for all that say nothing of their own.
+/// With `sessionId`, the settings hold for that session; without it, for all sessions
+/// that have no settings of their own.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ConfigureCompaction {
     session_id: Option<Id>,
-    /// Tokens of the whole context, estimated, beyond which it is compacted by itself. `null`: never.
+    /// The context is compacted automatically beyond this many estimated tokens.
+    /// `null`: never.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Count>"))]
     compact_after: Option<Option<Count>>,
-    /// The first messages, which are never summarised; 3, unless set.
+    /// How many of the first messages are never summarised; 3, unless set.
     protect_head: Option<Count>,
-    /// Tokens of the newest messages that stay as they are; 20,000, unless set.
+    /// How many tokens of the newest messages stay as they are; 20,000, unless set.
     tail_token_budget: Option<Count>,
-    /// Newest messages that stay whatever their tokens; 2, unless set.
+    /// How many of the newest messages stay at any length; 2, unless set.
     min_tail_messages: Option<Count>,
 }
 
@@ -79,8 +81,8 @@ impl RunAtOnce for ConfigureCompaction {
     }
 }
 
-/// Summarises the middle of a branch now. The original messages stay in the log,
-/// and are read again when the compaction is deleted.
+/// Summarises the middle of a branch now. The original messages stay in the log, and
+/// return to the context when the compaction is deleted.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -88,7 +90,7 @@ pub struct Compact {
     session_id: Id,
     /// The end of the branch. Left out: the session's leaf.
     leaf_id: Option<Id>,
-    /// Only says what would be done.
+    /// Only reports what a compaction would do.
     #[serde(default)]
     dry_run: bool,
 }
@@ -100,13 +102,13 @@ pub struct CompactOutput {
     #[cfg_attr(test, schemars(with = "Option<Compaction>"))]
     compaction: Option<Box<RawValue>>,
     reason: CompactionReason,
-    /// Tokens of the whole context, estimated.
+    /// Estimated tokens of the whole context.
     tokens_before: i64,
     tokens_after: i64,
-    /// What is, or would be, covered.
+    /// The events that the summary covers, or would cover.
     #[serde(skip_serializing_if = "Option::is_none")]
     covers: Option<CoveredIds>,
-    /// The middle was too long for one compaction; the next goes on with it.
+    /// The middle was too long for one compaction; the next one continues.
     has_more: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failed>,
@@ -127,10 +129,10 @@ pub struct Failed {
 pub struct Compaction {
     id: Id,
     summary: String,
-    /// The first and the last event that it covers.
+    /// The first event that the summary covers; `toId` is the last.
     from_id: Id,
     to_id: Id,
-    /// Of the whole context; `null` where a caller wrote the summary.
+    /// Tokens of the whole context; `null` where a caller wrote the summary.
     tokens_before: Option<i64>,
     tokens_after: Option<i64>,
     created_at: i64,
@@ -150,7 +152,7 @@ impl Operation for Compact {
 
 impl RunWaiting for Compact {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // Refused before any home is asked.
+        // A wrong leaf is refused before blocks are read from their sources.
         resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
@@ -215,7 +217,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
 pub struct AddCompaction {
     session_id: Id,
     summary: String,
-    /// The first and the last message that it covers, on one path.
+    /// The first message that the summary covers. `toId`, the last, is on the same path.
     from_id: Id,
     to_id: Id,
 }
@@ -246,8 +248,8 @@ impl RunAtOnce for AddCompaction {
     }
 }
 
-/// Lists a session's compactions, oldest first, and why the last attempts did
-/// or didn't compact.
+/// Lists a session's compactions, oldest first, and why the last attempts compacted or
+/// didn't.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -288,7 +290,7 @@ impl RunAtOnce for GetCompactions {
     }
 }
 
-/// Deletes a compaction; the messages that it covered are read again.
+/// Deletes a compaction. The messages that it covered return to the context.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -347,7 +349,7 @@ impl Operation for EstimateTokens {
 
 impl RunWaiting for EstimateTokens {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // Refused before any home is asked.
+        // A wrong leaf is refused before blocks are read from their sources.
         resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
@@ -359,7 +361,7 @@ impl RunWaiting for EstimateTokens {
     }
 }
 
-/// The tools of a turn beside the memory's.
+/// The tools of a turn besides the memory tools.
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
     let tools = registered::load_tools(agent.db)?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())

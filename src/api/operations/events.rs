@@ -24,8 +24,8 @@ use crate::store::config::load_config;
 
 /// Appends events to a session's log, all of them or none, in the order given.
 ///
-/// An id that is already in the session is not written again: its row comes
-/// back with `inserted: false`, so a retry is safe.
+/// An event whose id is already in the session is not written again. The answer holds
+/// the stored event with `inserted: false`, so a retry is safe.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -34,18 +34,20 @@ pub struct AppendEvents {
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
     #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
     events: Vec<NewEvent>,
-    /// The event that the first one follows. Left out: the leaf. `null`: none, it is a root.
+    /// The event that the first new event follows. Left out: the leaf. `null`: the first
+    /// new event is a root.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     parent_id: Option<Option<Id>>,
-    /// The leaf that the caller has seen; another one fails with `leaf_moved`. `null`: an empty session.
+    /// The leaf that the caller expects; at another leaf the call fails with `leaf_moved`.
+    /// `null`: an empty session.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     expected_leaf_id: Option<Option<Id>>,
 }
 
 impl AppendEvents {
-    /// Takes out what only a server knows, as of a client's message.
+    /// Removes reserved metadata, which only a server may set.
     fn drop_reserved(&mut self, keys: &[String]) {
         for event in &mut self.events {
             event.metadata = event
@@ -91,7 +93,7 @@ impl RunAtOnce for AppendEvents {
     }
 }
 
-/// Reads a session's events in the order of their writing.
+/// Reads a session's events in the order in which they were written.
 ///
 /// Without filters: the oldest `limit`; with `tail`, the newest. `afterSeq` and
 /// `beforeSeq` page through the rest. A page of more than 4 MiB is refused, and the
@@ -136,7 +138,7 @@ impl RunAtOnce for LoadEvents {
             session_id: &self.session_id,
             limit: self.limit.0,
             since_ms: self.since.map(|since| since.0),
-            // An empty list asks for nothing in particular.
+            // An empty list is no filter.
             actions: self
                 .actions
                 .as_deref()
@@ -149,8 +151,8 @@ impl RunAtOnce for LoadEvents {
     }
 }
 
-/// Deletes events. Their children join the nearest ancestor that is left; ids
-/// that are not there are passed over.
+/// Deletes events. Their children join the nearest ancestor that is left. Unknown ids
+/// are ignored.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

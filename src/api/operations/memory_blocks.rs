@@ -27,7 +27,7 @@ use crate::memory::{BlockScope, MemoryWriter};
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
-    // And the secret, where it has a `source`, or had one.
+    // A block that has or had a `source` needs the secret, too.
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_CONTENT_BYTES);
@@ -50,13 +50,13 @@ impl RunWaiting for DefineBlock {
 
 /// Removes a block.
 ///
-/// What it holds is kept for a block of the same label, unless `purge` is true. One
-/// that has a `source` is removed with the Worker's secret.
+/// The block's text is kept for a block of the same label, unless `purge` is true. To
+/// remove a block that has a `source`, a caller needs the Worker's secret.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
     #[serde(default)]
@@ -91,12 +91,12 @@ impl RunAtOnce for RemoveBlock {
     }
 }
 
-/// Shows a block, or `null`.
+/// Shows a block; `null` if there is none.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
 }
@@ -126,12 +126,12 @@ impl RunWaiting for GetBlock {
 
 /// Shows all blocks of the agent, or of one session, in the order of their definition.
 ///
-/// More than 4 MiB of them are refused: `getBlock` reads each by itself.
+/// More than 4 MiB of blocks are refused: `getBlock` reads each block by itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlocks {
-    /// The session that they belong to. Left out: the agent.
+    /// The session that the blocks belong to. Left out: the agent.
     session_id: Option<Id>,
 }
 
@@ -152,7 +152,7 @@ impl RunWaiting for GetBlocks {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
-        // Here a mistake in the deployed blocks is said; conversations go on without them.
+        // This call reports a mistake in the deployed blocks; conversations ignore them.
         if scope == BlockScope::Agent
             && let Some(mistake) = configured::load(&memory).mistake
         {
@@ -165,34 +165,36 @@ impl RunWaiting for GetBlocks {
 
 /// Replaces the text of a writable block.
 ///
-/// A text that is the block's already writes nothing.
+/// If the block holds this text already, nothing is written.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
     content: String,
-    /// The version that is known; at another one it fails with `version_conflict`.
+    /// The version that the caller expects; at another the call fails with
+    /// `version_conflict`.
     expected_version: Option<Count>,
-    /// Kept with the version.
+    /// Why the text changes; kept with the version.
     reason: Option<String>,
 }
 
-/// Adds to the end of a writable block's text, as it is: a new line begins with
-/// a line break of yours.
+/// Adds `content` unchanged to the end of a writable block's text: start it with a line
+/// break for a new line.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendToBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
     content: String,
-    /// The version that is known; at another one it fails with `version_conflict`.
+    /// The version that the caller expects; at another the call fails with
+    /// `version_conflict`.
     expected_version: Option<Count>,
-    /// Kept with the version.
+    /// Why the text changes; kept with the version.
     reason: Option<String>,
 }
 
@@ -269,12 +271,12 @@ async fn write_text(
 
 /// Shows who wrote what into a block, and when, newest first.
 ///
-/// The newest 50 versions are kept, and 8 MiB of them.
+/// The newest 50 versions are kept, of at most 8 MiB together.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetBlockVersions {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
     #[serde(default)]
@@ -308,7 +310,7 @@ impl RunWaiting for GetBlockVersions {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RevertBlock {
-    /// The session that it belongs to. Left out: the agent.
+    /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
     /// 0: the default content.
@@ -339,19 +341,19 @@ impl RunWaiting for RevertBlock {
 
 /// Puts the writable blocks back to their default content.
 ///
-/// Those that live in this agent: what others keep stays.
+/// Only blocks that are stored in this agent are cleared; those in other places stay.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClearBlocks {
-    /// The session that they belong to. Left out: the agent.
+    /// The session that the blocks belong to. Left out: the agent.
     session_id: Option<Id>,
 }
 
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Cleared {
-    /// Blocks that held something else.
+    /// How many blocks held another text.
     cleared: i64,
 }
 

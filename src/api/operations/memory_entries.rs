@@ -19,7 +19,7 @@ use crate::memory::label::Label;
 use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
 
-/// Writes an entry of a searchable block; one of this key is replaced.
+/// Writes an entry of a searchable block. An entry with the same key is replaced.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -136,7 +136,7 @@ impl RunWaiting for ListEntries {
 /// Searches the entries of a searchable block, best first.
 ///
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
-/// With an `EMBEDDING_MODEL`, what means the same in other words is found, too.
+/// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -154,7 +154,7 @@ pub struct SearchContext {
 pub struct FoundEntries {
     /// Best first.
     results: Vec<FoundEntry>,
-    /// How meanings took part, where there is an embedding model.
+    /// How vector search contributed, where there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
 }

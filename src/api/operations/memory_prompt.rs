@@ -19,7 +19,7 @@ use crate::memory::view::read_view;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenderPrompt {
-    /// Whose blocks stand beside the agent's.
+    /// The session whose blocks follow the agent's.
     session_id: Option<Id>,
     #[serde(default)]
     format: PromptFormat,
@@ -58,12 +58,12 @@ impl RunWaiting for RenderPrompt {
     }
 }
 
-/// Gives the prompt, the same bytes with every call until it is refreshed.
+/// Gives the frozen prompt: the same bytes in every call until it is refreshed.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FreezePrompt {
-    /// Whose blocks stand beside the agent's.
+    /// The session whose blocks follow the agent's.
     session_id: Option<Id>,
 }
 
@@ -91,7 +91,7 @@ impl RunWaiting for FreezePrompt {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RefreshPrompt {
-    /// Whose blocks stand beside the agent's.
+    /// The session whose blocks follow the agent's.
     session_id: Option<Id>,
 }
 
@@ -114,13 +114,13 @@ impl RunWaiting for RefreshPrompt {
     }
 }
 
-/// Says what blocks with `whenChanged: "remind"` hold now, where the frozen
-/// prompt says otherwise; `null` where it doesn't.
+/// Gives the current text of blocks with `whenChanged: "remind"`, where it differs from
+/// the frozen prompt; `null` where nothing differs.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetReminder {
-    /// Whose prompt, and whose blocks beside the agent's.
+    /// The session whose prompt and blocks are compared, besides the agent's blocks.
     session_id: Option<Id>,
 }
 

@@ -17,9 +17,9 @@ use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{delete, get_document, list, loaded, put};
 use crate::memory::view::get_in_view;
 
-/// Writes a document of a loadable block; one of this key is replaced.
+/// Writes a document of a loadable block. A document with the same key is replaced.
 ///
-/// Without a `description` the one in the document's front matter is listed.
+/// Without `description`, lists show the description in the document's front matter.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -97,8 +97,8 @@ impl RunWaiting for DeleteSkill {
 
 /// Lists the documents of a loadable block, in the order of their keys.
 ///
-/// `cursor` is where the last page ended; it is `null` on the last page. What a
-/// bucket holds is listed anew once a minute.
+/// `cursor` is where the last page ended; it is `null` on the last page. A bucket's
+/// documents are listed anew once a minute.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -149,15 +149,16 @@ impl RunWaiting for ListSkills {
     }
 }
 
-/// Loads a document whole into a session's context, until it is unloaded.
+/// Loads a whole document into a session's context, until it is unloaded.
 ///
-/// Loaded twice it is there once. Without a `sessionId` it is only shown.
+/// A document that is loaded twice is there once. Without `sessionId`, the document is
+/// only shown.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadSkill {
     session_id: Option<Id>,
-    /// A block of the session's, or of the agent's.
+    /// A block of the session or of the agent.
     label: Label,
     key: String,
 }
@@ -170,9 +171,9 @@ pub struct LoadedDocument {
     key: String,
     description: Option<String>,
     content: String,
-    /// Of the content, estimated.
+    /// Estimated tokens of the content.
     tokens: i64,
-    /// `false`: it was in the context already, or no session was named.
+    /// `false`: the document was in the context already, or no session was named.
     loaded: bool,
 }
 
@@ -216,10 +217,9 @@ impl RunWaiting for LoadSkill {
     }
 }
 
-/// Takes a document out of a session's context again.
+/// Removes a loaded document from a session's context.
 ///
-/// Where the log holds it, it stays there; in the working context a note stands
-/// in its place.
+/// A copy in the log stays there; the working context shows a note in its place.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -232,7 +232,7 @@ pub struct UnloadSkill {
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Unloaded {
-    /// `false`: it was not in the context.
+    /// `false`: the document was not in the context.
     unloaded: bool,
 }
 

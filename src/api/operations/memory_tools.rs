@@ -1,4 +1,4 @@
-//! Operations on the tools that a model works its memory with.
+//! Operations on the tools by which a model uses its memory.
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
@@ -16,12 +16,12 @@ use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{Config, load_config};
 
-/// Gives the tools that the blocks call for, as models take them.
+/// Gives the tools that fit the blocks, in the form that models take.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetTools {
-    /// Whose blocks they work with beside the agent's.
+    /// The session whose blocks the tools use, besides the agent's.
     session_id: Option<Id>,
 }
 
@@ -83,16 +83,16 @@ impl RunAtOnce for GetTools {
 
 /// Runs a tool on behalf of a model.
 ///
-/// What the model did wrong comes back as `output` with `isError`, for the
-/// model to read.
+/// A mistake of the model comes back as `output` with `isError`, for the model to read.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CallTool {
-    /// In which it is called: its blocks and its context, beside the agent's blocks.
+    /// The session of the call. The tool uses its blocks and its context, besides the
+    /// agent's blocks.
     session_id: Option<Id>,
     name: String,
-    /// An object, as the model sent it.
+    /// The arguments object, as the model sent it.
     #[cfg_attr(test, schemars(with = "Option<serde_json::Value>"))]
     arguments: Option<Box<RawValue>>,
 }

@@ -33,11 +33,11 @@ use crate::store::config::load_config;
 /// The longest page that a caller may ask for, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
 
-/// And the longest that there is: a page that is cut says so.
+/// The longest page that is ever sent. A page that is cut says so.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
-/// A message of the AI SDK, as it was appended, with `createdAt`. Fields of an
-/// application's own are kept.
+/// A message of the AI SDK, as it was appended, with `createdAt`. An application's own
+/// fields are kept.
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,8 +50,8 @@ pub struct UiMessage {
     parts: Vec<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<serde_json::Value>,
-    /// Milliseconds since the epoch. Where the message brought a `createdAt` of
-    /// another form, such as a text, it stands here as it was appended.
+    /// Milliseconds since the epoch. If the message was appended with a `createdAt` of
+    /// another form, such as a text, that value is kept.
     created_at: serde_json::Value,
 }
 
@@ -59,7 +59,7 @@ pub struct UiMessage {
 #[derive(Deserialize, schemars::JsonSchema)]
 #[allow(dead_code)]
 pub struct AppendedMessage {
-    /// `false`: a message of this id was there already.
+    /// `false`: a message with this id was there already.
     inserted: bool,
     message: UiMessage,
 }
@@ -73,18 +73,19 @@ pub struct MessageList {
 
 /// Appends a message: one event, after the leaf unless `parentId` says otherwise.
 ///
-/// An id that is already in the session is not written again.
+/// A message whose id is already in the session is not written again.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendMessage {
     session_id: Id,
     message: JsonObject,
-    /// The event that it follows. Left out: the leaf. `null`: none, it is a root.
+    /// The event that the message follows. Left out: the leaf. `null`: the message is a
+    /// root.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     parent_id: Option<Option<Id>>,
-    /// `client`: reserved metadata keys and provider metadata are taken out.
+    /// `client`: reserved metadata keys and provider metadata are removed.
     #[serde(default)]
     source: MessageSource,
     #[serde(default, deserialize_with = "nullable")]
@@ -100,7 +101,7 @@ struct MessagePlacement {
 }
 
 impl AppendMessage {
-    /// What is to be written, and where. As it was sent it is let go.
+    /// The message to write, and its place. The text of the request is freed.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = parse(agent, &self.message, self.source)?;
         let place = MessagePlacement {
@@ -137,8 +138,8 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     Reply::text([head, &message.json, "}"].concat())
 }
 
-/// Reads a message that the caller may write. Who may not say what the agent said
-/// may not say what only a server knows either.
+/// Parses a message that the caller may write. A caller that may not write the agent's
+/// messages may not set reserved metadata either.
 fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Result<NewMessage> {
     let source = match agent.caller.may_write_agent_messages() {
         true => source,
@@ -154,7 +155,7 @@ fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Resu
     Ok(message)
 }
 
-/// Holds a message that is to be replaced against who may write what it is now.
+/// Checks that the caller may write the stored message that is to be replaced.
 fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) -> Result<()> {
     if agent.caller.may_write_agent_messages() {
         return Ok(());
@@ -191,7 +192,7 @@ impl RunAtOnce for AppendMessage {
     }
 }
 
-/// Appends a message, or updates the one that has its id.
+/// Appends a message, or updates the message that has its id.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -224,8 +225,8 @@ impl RunAtOnce for UpsertMessage {
     }
 }
 
-/// Replaces a message; `null` if there is none of its id. One that is unchanged
-/// writes no row.
+/// Replaces the message that has this id; `null` if there is none. If the message is
+/// unchanged, nothing is written.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -263,10 +264,10 @@ fn or_null(message: Option<Message>) -> Reply {
     Reply::text(message.map_or_else(|| "null".to_owned(), |message| message.json))
 }
 
-/// Shows a message, or `null`.
+/// Shows a message; `null` if there is none.
 ///
-/// One that is made from events of more than 4 MiB is refused: `loadEvents` reads
-/// those, and the error says from where to where.
+/// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads
+/// its events; the error says which.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -309,8 +310,8 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 /// Reads a branch as messages in root→leaf order: the newest that fit into
 /// `limit` and `maxBytes`.
 ///
-/// `before`, the `cursor` of a page, reads the page above it. A page has at most
-/// 4 MiB, or one message that is longer.
+/// With the `cursor` of a page as `before`, it reads the page above. A page has at most
+/// 4 MiB, or one longer message.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -330,9 +331,9 @@ pub struct GetHistory {
 #[allow(dead_code)]
 pub struct HistoryPage {
     messages: Vec<UiMessage>,
-    /// Whether there are messages above these.
+    /// Whether there are messages above this page.
     truncated: bool,
-    /// For `before`; `null` where nothing is above.
+    /// The next call's `before`; `null` where no message is above.
     cursor: Option<String>,
 }
 
@@ -379,7 +380,7 @@ impl RunAtOnce for GetHistory {
     }
 }
 
-/// A token that may read the history may read it in this way too.
+/// Reads a session's newest messages. A token for `getHistory` allows this, too.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let answer = permit_and_show(agent, &session_id);
     #[cfg(test)]
@@ -395,7 +396,7 @@ fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
 
 /// Reads the messages that directly follow one: its branches.
 ///
-/// More than 4 MiB of them are refused: `getMessage` reads each by itself.
+/// More than 4 MiB of messages are refused: `getMessage` reads each by itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -429,7 +430,7 @@ impl RunAtOnce for GetBranches {
     }
 }
 
-/// Shows the message that the session's default branch ends with, or `null`.
+/// Shows the message that ends the session's default branch; `null` if there is none.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -496,8 +497,8 @@ impl RunAtOnce for GetPathLength {
     }
 }
 
-/// Deletes messages. What followed them joins the nearest message that is left;
-/// ids that are not there are passed over.
+/// Deletes messages. Messages that followed them join the nearest message that is left.
+/// Unknown ids are ignored.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -557,7 +558,7 @@ impl Operation for ClearMessages {
 
 impl RunAtOnce for ClearMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // What it is answering goes.
+        // The running turn answers a message that is deleted here.
         agent.turns.cancel(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,

@@ -1,4 +1,4 @@
-//! The operations, a struct each: its fields are its input, its doc comment is its
+//! The operations. Each is a struct: its fields are the input, its doc comment is the
 //! documentation. `api/table.rs` lists them.
 
 pub mod agent;

@@ -15,29 +15,29 @@ use crate::search::request::SearchRequest as Wanted;
 use crate::vectors::VectorReport;
 use crate::vectors::events::search;
 
-/// Searches what was said, and what tools were given and gave, best first.
+/// Searches messages and the inputs and outputs of tools, best first.
 ///
-/// Any of the words may match, in any of their forms; a "quoted phrase" must,
-/// and a trailing `*` is a prefix. The first search of an agent begins to build its
-/// index, newest events first; until that is whole an answer says `pending`.
-/// With `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, what means the
-/// same in other words is found, too; not for phrases and prefixes.
+/// Any of the words may match, in any of their forms. A "quoted phrase" must match, and
+/// a trailing `*` makes a prefix. An agent's first search begins to build its index,
+/// newest events first; until the index is complete, answers say `pending`. With
+/// `configureAgent {vectors: true}` and an `EMBEDDING_MODEL`, texts of similar meaning
+/// are found, too, except for phrases and prefixes.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Search {
     query: String,
-    /// Only in this session.
+    /// Search only this session.
     session_id: Option<Id>,
     #[serde(default)]
     limit: Limit<20, 100>,
-    /// Only what these said.
+    /// Only messages of these roles.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_NAMES>")]
     #[cfg_attr(test, schemars(length(max = MAX_NAMES)))]
     roles: Option<Vec<Role>>,
-    /// Only what was created at this time or later.
+    /// Only events created at this time or later.
     since: Option<Count>,
-    /// Only what was created at this time or earlier.
+    /// Only events created at this time or earlier.
     until: Option<Count>,
 }
 
@@ -45,12 +45,11 @@ pub struct Search {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Results {
     results: Vec<Hit>,
-    /// The index is still being built, from the newest event backwards: what is
-    /// older than what is in it can't be found yet. It goes on by itself; search
-    /// again later.
+    /// The index is still being built, from the newest event backwards, so older events
+    /// can't be found yet. Building continues by itself; search again later.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pending: bool,
-    /// How meanings took part, where the agent has them switched on.
+    /// How vector search contributed, where the agent has it switched on.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
 }

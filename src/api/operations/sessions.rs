@@ -135,7 +135,7 @@ impl RunAtOnce for ListSessions {
 
 /// Changes a session's name or metadata.
 ///
-/// What is left out stays; `null` clears. Metadata is replaced as a whole.
+/// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -207,10 +207,10 @@ impl RunAtOnce for DeleteSession {
     }
 }
 
-/// Adds to what a session has used of its models.
+/// Adds to a session's model usage.
 ///
-/// A call repeated with the same `id` counts once. A session knows at least its
-/// newest 1,000 ids.
+/// Calls with the same `id` count once. A session remembers at least its newest
+/// 1,000 ids.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -218,11 +218,11 @@ pub struct AddUsage {
     session_id: Id,
     input_tokens: Option<Count>,
     output_tokens: Option<Count>,
-    /// Of the input tokens, those that the provider had in its cache.
+    /// The input tokens that the provider read from its cache.
     cached_input_tokens: Option<Count>,
-    /// Names what is counted, so that it can be sent again.
+    /// Names this usage, so that a retry counts once.
     id: Option<Id>,
-    /// In whatever currency the caller counts in.
+    /// The cost, in a currency of the caller's choice.
     cost: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! How much there is of an agent, and how much of its isolate's memory is taken.
+//! How large an agent is, and how much of its isolate's memory is used.
 
 use serde::{Deserialize, Serialize};
 
@@ -15,17 +15,17 @@ use crate::chat::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
 
-/// Rows that are counted of one table: all tables together cost at most some
-/// 40,000 rows read, at any length.
+/// The most rows that are counted per table. All tables together cost at most some
+/// 40,000 rows read, however long they are.
 const MAX_COUNTED_ROWS: i64 = 1_000;
 
-/// Tables that are told. There are about forty, the index's own among them.
+/// The most tables that are shown. There are about forty, the index's own included.
 const MAX_TABLES: i64 = 100;
 
-/// Shows how large the agent is, how much memory is taken, and what runs.
+/// Shows how large the agent is, how much memory is used, and what runs.
 ///
-/// Its cost doesn't grow with the agent: of a long table only the first 1,000 rows
-/// are counted. Memory and budgets are those of the isolate, which objects share.
+/// The cost of the call doesn't grow with the agent: of a long table only the first
+/// 1,000 rows are counted. Memory and limits are the isolate's, which agents may share.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -35,16 +35,16 @@ pub struct GetStats {}
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Stats {
-    /// Of the agent's database, free pages included.
+    /// The size of the agent's database, free pages included.
     database_bytes: i64,
     tables: Vec<Table>,
-    /// At most so many events there are, deleted ones included: the newest `seq` of
-    /// each session added up, of up to 1,000 sessions.
+    /// An upper bound for the number of events, deleted events included: the sum of the
+    /// newest `seq` of each session, of up to 1,000 sessions.
     events_at_most: i64,
     memory: MemoryStats,
-    /// What running turns hold.
+    /// Memory that running turns hold.
     turns: Turns,
-    /// What bodies and answers hold that are large enough to be counted.
+    /// Memory of request bodies and answers that are large enough to be counted.
     requests: ReservedBytes,
     search_index: IndexState,
     limits: LimitStats,
@@ -56,16 +56,16 @@ pub struct Stats {
 struct Table {
     name: String,
     rows: i64,
-    /// There are more than `rows`; no more were counted.
+    /// The table has more than `rows` rows; counting stopped there.
     is_at_least: bool,
 }
 
-/// Of wasm. JavaScript's strings and the engine's own memory come on top.
+/// The memory of wasm. JavaScript's strings and the engine's memory are not included.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct MemoryStats {
-    /// How large the memory is, which is as large as it ever was: it never shrinks.
+    /// The size of the wasm memory, which never shrinks.
     wasm_bytes: usize,
     in_use_bytes: usize,
     in_use_peak_bytes: usize,
@@ -75,7 +75,7 @@ struct MemoryStats {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct Turns {
-    /// Of this agent.
+    /// Running turns of this agent.
     running: usize,
     held_bytes: usize,
     max_bytes: usize,
@@ -89,18 +89,18 @@ struct ReservedBytes {
     max_bytes: usize,
 }
 
-/// The limits in force, in bytes where nothing else is said.
+/// The limits in force, in bytes unless stated otherwise.
 #[derive(Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 struct LimitStats {
     event_bytes: usize,
     answer_bytes: usize,
-    /// Of most operations; openapi.json says each one's.
+    /// The longest body of most operations; openapi.json gives each operation's limit.
     body_bytes: usize,
-    /// Of the operations that write events, and of a chat's.
+    /// The longest body of chats and of operations that write events.
     events_body_bytes: usize,
-    /// How many turns of one agent run at once.
+    /// How many turns of one agent may run at once.
     running_turns: usize,
 }
 
@@ -150,7 +150,7 @@ fn held(budget: &'static std::thread::LocalKey<ByteBudget>) -> ReservedBytes {
     })
 }
 
-/// All tables that hold rows; a virtual one shows what others hold.
+/// Counts the tables that hold rows. A virtual table only shows the rows of others.
 fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
     let sql = "SELECT name
                  FROM sqlite_master
@@ -161,7 +161,7 @@ fn count_tables(db: &dyn Database) -> Result<Vec<Table>> {
                 LIMIT ?1";
     let mut tables = Vec::new();
     for name in load_values::<String>(db, sql, &[MAX_TABLES.into()])? {
-        // Ours are; a name is no value that could be bound.
+        // Our names pass this check. SQL can't bind a table's name as a value.
         if name
             .bytes()
             .all(|byte| byte == b'_' || byte.is_ascii_alphanumeric())

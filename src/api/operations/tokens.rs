@@ -1,4 +1,4 @@
-//! Minting tokens: what a browser holds in place of the secret.
+//! Minting tokens, which a browser holds in place of the secret.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,30 +10,30 @@ use crate::base::json::{Limit, optional_list};
 use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
 
-/// Names of operations in one request: more than there are operations.
+/// The most operation names in one request: more than there are operations.
 const MAX_OPERATIONS: usize = 200;
 
-/// Mints a token that a browser can hold: for this agent, for as long as
-/// `expiresIn` says, and no wider than its session and its operations.
+/// Mints a token that a browser can hold: for this agent, for the time that `expiresIn`
+/// sets, and limited to its session and its operations.
 ///
-/// `preset` and `operations` add up; with neither, the token runs every operation
-/// that needs neither the secret nor to be named. Whatever it runs, its holder
-/// writes a user's messages only, and says neither which model answers nor what
-/// the system prompt is, unless `allow` does.
+/// `preset` and `operations` add up. With neither, the token runs every operation except
+/// those that need the secret or must be named. In any case, the holder may write only
+/// user messages, and may choose neither the model nor the system prompt, unless `allow`
+/// permits it.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct MintToken {
-    /// The only session it shows. Left out: all of the agent's. `chat` needs one.
+    /// The only session that the token may use. Left out: all sessions. `chat` needs one.
     session_id: Option<Id>,
     preset: Option<Preset>,
-    /// The operations it runs, beside its preset's; `chat` among them are chat turns.
+    /// Operations that the token may run besides its preset's; `chat` allows chat turns.
     #[serde(default, deserialize_with = "optional_list::<_, _, 0, MAX_OPERATIONS>")]
     #[cfg_attr(test, schemars(length(max = MAX_OPERATIONS)))]
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
-    /// Seconds.
+    /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
 }
 
@@ -42,14 +42,14 @@ pub struct MintToken {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Preset {
-    /// What the page of one conversation needs.
+    /// The operations that a page for one conversation needs.
     Chat,
-    /// All that changes nothing and needs no secret.
+    /// All operations that change nothing and don't need the secret.
     Read,
 }
 
-/// A turn, its resuming and its end, and what a page shows of its conversation:
-/// no prompt, no memory, and nothing that takes away what was said.
+/// Beginning, resuming and cancelling a turn, and reading the conversation. The preset
+/// holds no operation on prompts or memory, and none that deletes messages.
 const CHAT_PRESET: &[&str] = &[
     crate::api::operation::CHAT,
     "cancelTurn",
@@ -65,7 +65,7 @@ const CHAT_PRESET: &[&str] = &[
 ];
 
 impl Preset {
-    /// The operations that it holds.
+    /// The operations of the preset.
     pub fn operations(self, table: &[OperationEntry]) -> Vec<&'static str> {
         match self {
             Preset::Chat => CHAT_PRESET.to_vec(),
@@ -145,7 +145,7 @@ impl RunAtOnce for MintToken {
     }
 }
 
-/// What a token names: each operation once, which bounds its length by the table's.
+/// The operations that a token names: each once, so the table bounds the token's length.
 fn named(
     table: &[OperationEntry],
     preset: Option<Preset>,

@@ -1,4 +1,4 @@
-//! Operations on a session's tree and on the feed of what happened to it.
+//! Operations on a session's tree and on the feed of its changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,14 +14,14 @@ use crate::log::sessions::Session;
 use crate::messages::feed::load_page;
 use crate::messages::tree::leaf::set_leaf;
 
-/// Makes a session that holds the path up to `atId`, with its ids and times,
-/// to go on from there.
+/// Forks a session: the new session holds a copy of the path up to `atId`, with the same
+/// ids and times.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ForkSession {
     session_id: Id,
-    /// The last event to take along. Left out: the leaf.
+    /// The last event to copy. Left out: the leaf.
     at_id: Option<Id>,
     name: Option<String>,
     metadata: Option<JsonObject>,
@@ -29,7 +29,7 @@ pub struct ForkSession {
 
 impl Operation for ForkSession {
     const NAME: &'static str = "forkSession";
-    // It makes a session that a token for this one could not see.
+    // A token for this session could not see the new session.
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Session;
     #[cfg(test)]
@@ -51,7 +51,7 @@ impl RunAtOnce for ForkSession {
 
 /// Chooses the branch that reads and appends follow by default.
 ///
-/// The next append on another branch chooses that one.
+/// An append to another branch makes that branch the default.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -86,13 +86,13 @@ impl RunAtOnce for SetLeaf {
     }
 }
 
-/// Reads what happened to a session, in order.
+/// Reads a session's changes, in order.
 ///
-/// A client that keeps the last `cursor` and asks from there sees every change
-/// once; one that comes late ends with the same state. An `append` or an `update`
-/// names what reads otherwise than before: read it again by its id, and drop it
-/// where it is `null`. A `since` from before the session was deleted and made
-/// again is `invalid_request`: start again with 0.
+/// A client that keeps the last `cursor` and continues from there sees every change
+/// once. A client that starts late ends with the same state. An `append` or an `update`
+/// names a message that has changed: read the message by its id, and drop it if the
+/// answer is `null`. A `since` from before the session was deleted and created again
+/// fails with `invalid_request`: start again with 0.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -109,7 +109,7 @@ pub struct GetChanges {
 #[allow(dead_code)]
 pub struct Changes {
     changes: Vec<Change>,
-    /// For the next `since`.
+    /// The next call's `since`.
     cursor: i64,
 }
 

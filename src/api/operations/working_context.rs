@@ -29,23 +29,23 @@ use crate::store::config::{
 
 /// Builds what one turn sends to a model from the newest events of a branch.
 ///
-/// A tool call that was cut off before its result is closed with an error
-/// instead of being sent half; older long outputs are shortened, in copies.
+/// A tool call without a result is completed with an error result. Older long outputs
+/// are shortened; the log keeps them whole.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildWorkingContext {
     session_id: Id,
-    /// Said after the agent's own.
+    /// Added after the agent's own instructions.
     #[serde(default, deserialize_with = "list::<_, _, 0, MAX_INSTRUCTIONS>")]
     #[cfg_attr(test, schemars(length(max = MAX_INSTRUCTIONS)))]
     system_instructions: Vec<String>,
-    /// Events that it is built from, at most.
+    /// The most events that the context is built from.
     #[serde(default)]
     limit: Limit<50, 1000>,
     /// The end of the branch. Left out: the session's leaf.
     leaf_id: Option<Id>,
-    /// Whose shape `modelInput` is to have. Left out: there is none.
+    /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
     format: Option<Provider>,
 }
 
@@ -107,7 +107,7 @@ pub struct PersistWorkingContext {
     #[serde(deserialize_with = "list::<_, _, 1, MAX_EVENTS>")]
     #[cfg_attr(test, schemars(length(min = 1, max = MAX_EVENTS)))]
     messages: Vec<ContextMessage>,
-    /// The `leafId` that the context was built with; another one fails with `leaf_moved`.
+    /// The `leafId` of the context; at another leaf the call fails with `leaf_moved`.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     expected_leaf_id: Option<Option<Id>>,

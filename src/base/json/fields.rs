@@ -1,4 +1,4 @@
-//! Types of fields: what the operations' inputs are made of.
+//! The types of fields in the operations' inputs.
 
 use std::ops::RangeInclusive;
 

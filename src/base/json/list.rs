@@ -1,6 +1,6 @@
-//! Lists that stop at their limit while they are parsed. A list that is counted
-//! once it is whole has been in memory first: of the shortest items, many times
-//! what was sent.
+//! Lists whose parsing stops at the limit. A list that is counted after parsing is in
+//! memory already; a list of very short items takes many times the bytes that were
+//! sent.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -8,11 +8,11 @@ use std::marker::PhantomData;
 use serde::de::{self, IgnoredAny, SeqAccess};
 use serde::{Deserialize, Deserializer};
 
-/// Items of a list that picks from a few names: each of them several times over.
+/// The most items of a list that picks from a few names: enough to repeat each name.
 pub const MAX_NAMES: usize = 100;
 
-/// A list of `MIN` to `MAX` items. Use with `#[serde(deserialize_with)]`, and say
-/// the same in `#[schemars(length(…))]`, to which a test holds it.
+/// Parses a list of `MIN` to `MAX` items. Use this with `#[serde(deserialize_with)]`,
+/// and give the same bounds in `#[schemars(length(…))]`; a test compares them.
 pub fn list<'de, D, T, const MIN: usize, const MAX: usize>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error>
@@ -23,7 +23,7 @@ where
     List::<T, MIN, MAX>::deserialize(deserializer).map(|list| list.0)
 }
 
-/// The same for a field that may be left out or `null`; with `#[serde(default)]`.
+/// Like [`list`], for a field that may be absent or `null`. Add `#[serde(default)]`.
 pub fn optional_list<'de, D, T, const MIN: usize, const MAX: usize>(
     deserializer: D,
 ) -> Result<Option<Vec<T>>, D::Error>
@@ -35,7 +35,7 @@ where
     Ok(given.map(|list| list.0))
 }
 
-/// The same where `null` says something else than leaving it out.
+/// Like [`list`], for a field whose `null` means something else than its absence.
 pub fn nullable_list<'de, D, T, const MIN: usize, const MAX: usize>(
     deserializer: D,
 ) -> Result<Option<Option<Vec<T>>>, D::Error>

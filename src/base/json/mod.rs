@@ -1,8 +1,8 @@
-//! JSON at the door. Strict, before SQLite sees it: SQLite takes JSON5, keeps
-//! half a surrogate pair as garbage, and gives up at a depth of its own.
+//! Parses JSON from outside, strictly, before SQLite sees the text: SQLite accepts
+//! JSON5, stores half a surrogate pair as garbage, and has a depth limit of its own.
 //!
-//! What need not be looked at (metadata, a tool's arguments) stays the text that
-//! was sent: key order, duplicate keys and the spelling of numbers survive.
+//! JSON that the agent need not understand (metadata, a tool's arguments) stays the
+//! text that was sent: key order, duplicate keys and the spelling of numbers survive.
 
 mod fields;
 mod list;

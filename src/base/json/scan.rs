@@ -1,14 +1,14 @@
-//! What serde_json lets pass in text that is kept as text, and SQLite would
-//! choke on: depth, and halves of surrogate pairs.
+//! Checks on text that is stored as text: serde_json accepts depths and halves of
+//! surrogate pairs that SQLite can't handle.
 
 use crate::base::error::{Error, Result};
 
-/// Objects and arrays within each other. serde_json stops at 128, SQLite at
-/// 1,000; nobody's data needs more than this.
+/// The most levels of nested objects and arrays. serde_json stops at 128, SQLite at
+/// 1,000; real data needs fewer than this.
 pub const MAX_DEPTH: usize = 100;
 
-/// Depth and surrogates, in one pass over text that may still be broken JSON
-/// otherwise. The error names the top-level field that it found them in.
+/// Checks depth and surrogates in one pass. The text may still be invalid JSON in other
+/// ways. The error names the top-level field that has the fault.
 pub fn check_text(text: &str) -> Result<()> {
     let mut depth = 0_usize;
     let mut field = "body";
@@ -83,14 +83,14 @@ pub fn check_text(text: &str) -> Result<()> {
     Ok(())
 }
 
-/// Objects and arrays of one message, or of one event's metadata. As a tree of
-/// values each takes some 450 bytes: 22 MiB.
+/// The most objects and arrays in one message, or in one event's metadata. In a tree of
+/// values, each takes about 450 bytes: 22 MiB in all.
 pub const MAX_CONTAINERS: usize = 50_000;
 
-/// Values of the same. Each takes some 40 bytes there: 10 MiB.
+/// The most values in the same. In a tree, each takes about 40 bytes: 10 MiB in all.
 pub const MAX_VALUES: usize = 250_000;
 
-/// Holds valid JSON against what it would take if it were read as a tree.
+/// Checks that valid JSON would not take too much memory as a tree of values.
 pub fn check_values(field: &str, json: &str) -> Result<()> {
     let mut containers = 0_usize;
     let mut values = 1_usize;
@@ -128,5 +128,5 @@ fn is_key(text: &str, quote: usize) -> bool {
         .is_some_and(|rest| rest.trim_ascii_start().starts_with(':'))
 }
 
-/// How many characters of a caller's own field name an error repeats.
+/// The most characters of a caller's own field name that an error repeats.
 pub const MAX_QUOTED_CHARS: usize = 64;

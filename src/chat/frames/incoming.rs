@@ -1,6 +1,6 @@
-//! What a client sends through a socket. A frame that is none of ours says
-//! nothing to us and is let pass, as the stock server does; one of ours that
-//! makes no sense is answered, since its client waits.
+//! What a client sends through a socket. Frames of unknown types are ignored, as the
+//! stock server does. An invalid frame of a known type is answered with an error, since
+//! its client waits.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -14,32 +14,32 @@ use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_stat
 use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::models::ToolDefinition;
 
-/// The longest frame: what the longest body may hold, spelt as text within text
-/// (which doubles each of its quotes), and room for what stands around it. The
-/// runtime's own limit for a message of a socket is 32 MiB.
+/// The longest frame: the longest body spelt as text within text (which doubles each of
+/// its quotes), and what stands around it. The runtime's own limit for a message of a
+/// socket is 32 MiB.
 pub const MAX_FRAME_BYTES: usize = 8 << 20;
 
-/// Arguments that are looked at; an operation takes one.
+/// How many arguments are read; an operation takes one.
 const MAX_ARGS: usize = 10;
 
-/// What the client is told that wants to share a state of its own making.
+/// What a client is told that tries to set a shared state.
 const NO_STATE: &str =
     "This agent keeps no shared state. Blocks of its context memory hold what is to be kept.";
 
 #[derive(Debug)]
 pub enum Incoming {
-    /// A turn; its chunks go back under `id`.
+    /// Start a turn; its chunks are sent under `id`.
     Chat {
         id: String,
         request: ChatRequest,
     },
-    /// The turn of that request is to stop.
+    /// Stop the turn of that request.
     Cancel {
         id: String,
     },
-    /// The session's messages are to go.
+    /// Delete the session's messages.
     Clear,
-    /// An answer to a call; with `continues` the client waits for the turn to go on.
+    /// An answer to a call; with `continues` the client waits for the turn to continue.
     Answer {
         answer: CallAnswer,
         continues: bool,
@@ -51,15 +51,15 @@ pub enum Incoming {
     ResumeAck {
         id: String,
     },
-    /// One operation; `input` is its JSON text.
+    /// Call one operation; `input` is its JSON text.
     Rpc {
         id: String,
         operation: String,
         input: String,
     },
-    /// A frame that can't be followed, and what to answer.
+    /// An invalid frame, and the frame to answer with.
     Refused(String),
-    /// Nothing for us.
+    /// A frame of an unknown type.
     Ignored,
 }
 
@@ -115,8 +115,8 @@ pub fn parse_frame(text: &str) -> Incoming {
         },
         "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
         "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
-        // `cf_agent_chat_messages` among them: the log is the truth, and what a client
-        // makes of its own copy stays there.
+        // This includes `cf_agent_chat_messages`: the log is authoritative, so a
+        // client's changes to its own copy are ignored.
         _ => Incoming::Ignored,
     }
 }
@@ -155,8 +155,7 @@ fn chat(frame: &Frame<'_>) -> Incoming {
     }
 }
 
-/// An answer is given once and for all, so one that makes no sense is dropped:
-/// the call goes on waiting.
+/// An answer is final, so an invalid one is dropped and the call goes on waiting.
 fn answer(frame: &Frame<'_>, answer: Option<CallAnswer>) -> Incoming {
     let tools = || -> Result<Vec<ToolDefinition>> {
         let Some(tools) = frame.client_tools else {
@@ -199,7 +198,7 @@ fn tool_approval(frame: &Frame<'_>) -> Option<CallAnswer> {
 }
 
 fn rpc(frame: &Frame<'_>) -> Incoming {
-    // Without an id nobody would know the answer for their own.
+    // Without an id no client could match the answer to its call.
     let Some(id) = find_name(frame.id) else {
         return Incoming::Ignored;
     };
@@ -236,7 +235,7 @@ fn call_id(frame: &Frame<'_>) -> Option<Id> {
     Id::parse(find_name(frame.tool_call_id)?).ok()
 }
 
-/// A name that a client gave to something, if it is one that can be repeated.
+/// A client's id for something, if the id is valid.
 fn find_name(value: Option<&RawValue>) -> Option<String> {
     let longest = "\"\"".len() + MAX_ID_CHARS * "\\uD83D\\uDE00".len();
     let name = find_text(value.filter(|value| value.get().len() <= longest)?)?;

@@ -1,19 +1,19 @@
-//! The frames of a socket: JSON texts that name their `type`.
+//! The frames of a socket: JSON texts with a `type`.
 //!
-//! What the clients do with them, where it is not to be guessed:
+//! What clients expect of them, where it is not obvious:
 //!
-//! - The first frame they want is the identity; a client's `ready` waits for it.
-//! - A request's id is the client's. Every socket hears every turn: the one whose
-//!   request it is by that id, the others as onlookers, who are sent the history
-//!   (`cf_agent_chat_messages`) when it has changed.
+//! - The first frame is the identity; a client's `ready` waits for it.
+//! - The client chooses a request's id. Every socket gets every turn: the one that made
+//!   the request matches it by the id. The others are onlookers and are sent the
+//!   history (`cf_agent_chat_messages`) when it has changed.
 //! - `body` of a response is a chunk's JSON as text; with `error` it is a sentence.
-//!   After `done` nothing more is heard under that id.
-//! - A frame marked `replay` is heard only by who has acknowledged; a replay of a
-//!   turn that still runs ends with `replayComplete`, of one that is over with
-//!   `done`. `seq` numbers the chunks of a turn from 0, so that a client that has
-//!   some of a continuation takes the rest.
-//! - What `resume_request` is asked under (`probeId`) is repeated to whoever asked,
-//!   and to nobody else.
+//!   After `done` no frame follows under that id.
+//! - A frame marked `replay` is sent only to a client that has acknowledged. The replay
+//!   of a running turn ends with `replayComplete`, that of a finished turn with `done`.
+//!   `seq` numbers the chunks of a turn from 0, so a client that has some chunks of a
+//!   continuation takes only the rest.
+//! - The `probeId` of a `resume_request` is repeated to the client that asked, and to
+//!   nobody else.
 
 pub mod incoming;
 pub mod outgoing;

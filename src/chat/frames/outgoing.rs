@@ -1,5 +1,5 @@
-//! What a socket is told. Each function renders one frame; chunks and messages
-//! come as the JSON that they are kept as.
+//! What a socket is sent. Each function renders one frame. Chunks and messages are
+//! passed in as stored JSON.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -23,14 +23,14 @@ pub enum TurnOutcome {
     Error,
 }
 
-/// To whom and how a turn's frames go.
+/// The fields that the frames of one turn share.
 #[derive(Clone, Copy, Debug)]
 pub struct FrameHeader<'a> {
     /// The request that the turn answers.
     pub id: &'a str,
-    /// The turn goes on in a message that the clients have already.
+    /// The turn continues a message that the clients have already.
     pub is_continuation: bool,
-    /// It is told again, to a socket that asked to resume.
+    /// The frames are a replay, for a socket that asked to resume.
     pub is_replay: bool,
 }
 
@@ -76,7 +76,7 @@ impl<'a> FrameHeader<'a> {
         }
     }
 
-    /// A chunk; `seq` counts those of the turn from 0.
+    /// A chunk; `seq` numbers the turn's chunks from 0.
     pub fn render_chunk(&self, chunk_json: &str, seq: usize) -> String {
         let is_named_start = chunk_json.starts_with(r#"{"type":"start","#);
         let body = if self.is_continuation && is_named_start {
@@ -91,7 +91,7 @@ impl<'a> FrameHeader<'a> {
         })
     }
 
-    /// All chunks so far have been told again; what follows happens now.
+    /// The end of a replay: the chunks that follow are live.
     pub fn render_replay_complete(&self) -> String {
         render(&Response {
             replay: true,
@@ -109,10 +109,10 @@ impl<'a> FrameHeader<'a> {
     }
 }
 
-/// With its id, `start` would have the client begin the message anew.
+/// A `start` with an id would make the client begin the message anew.
 const NAMELESS_START: &str = r#"{"type":"start"}"#;
 
-/// A request that came to nothing, or a turn that broke: `message` is for people.
+/// A request or a turn that failed: `message` is for people.
 pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
     let frame_header = FrameHeader {
         id,
@@ -128,18 +128,18 @@ pub fn render_failed(id: &str, message: &str, is_continuation: bool) -> String {
     })
 }
 
-/// The session's messages as they stand: a JSON array. Who gets it drops its own.
+/// The session's messages, a JSON array. A client replaces its own list with them.
 pub fn render_messages(messages_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json}}}"#)
 }
 
-/// The same for a socket that has just opened: messages that its page has kept to
-/// send stay in its list.
+/// The session's messages for a socket that has just opened. The client keeps messages
+/// in its list that it has yet to send.
 pub fn render_first_messages(messages_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"connect":true}}"#)
 }
 
-/// One message as it stands, where a call in it was answered.
+/// One message, after a call in it was answered.
 pub fn render_message_updated(message_json: &str) -> String {
     format!(r#"{{"type":"cf_agent_message_updated","message":{message_json}}}"#)
 }
@@ -148,7 +148,8 @@ pub fn render_clear() -> String {
     json!({"type": "cf_agent_chat_clear"}).to_string()
 }
 
-/// There is a turn: whoever acknowledges hears it. `probe_id`, where asked for.
+/// A turn runs; a client that acknowledges is sent its chunks. `probe_id`: of the
+/// request, if it had one.
 pub fn render_resuming(request_id: &str, probe_id: Option<&str>) -> String {
     probed(
         json!({"type": "cf_agent_stream_resuming", "id": request_id}),
@@ -156,7 +157,7 @@ pub fn render_resuming(request_id: &str, probe_id: Option<&str>) -> String {
     )
 }
 
-/// There is no turn.
+/// No turn runs.
 pub fn render_resume_none(probe_id: Option<&str>) -> String {
     probed(
         json!({"type": "cf_agent_stream_resume_none", "reason": "idle"}),
@@ -171,13 +172,14 @@ fn probed(mut frame: Value, probe_id: Option<&str>) -> String {
     frame.to_string()
 }
 
-/// An operation's answer; `result_json` as it would be the body of a response.
+/// An operation's result; `result_json` is what the body of a response would be.
 pub fn render_rpc_result(id: &str, result_json: &str) -> String {
     let id = Value::from(id);
     format!(r#"{{"type":"rpc","id":{id},"success":true,"done":true,"result":{result_json}}}"#)
 }
 
-/// The client makes an error of the sentence; code and details stand beside it.
+/// The client makes an error of the sentence; the code and the details are fields
+/// beside it.
 pub fn render_rpc_error(id: &str, error: &Error) -> String {
     json!({
         "type": "rpc",

@@ -1,5 +1,5 @@
-//! Compacting: decide what to cover, have it summarised, write the overlay if
-//! the log still says what was summarised.
+//! Compacting: decide what to cover, have it summarised, and write the overlay if the
+//! summarised part of the log is still the same.
 
 use std::ops;
 
@@ -27,21 +27,21 @@ use crate::models::message::ContextMessage;
 use crate::store::changes::{self, ChangeType};
 use crate::store::usage::{UsageIncrease, count_usage};
 
-/// Tokens of the conversation that one request for a summary shows, and requests
-/// that one compaction makes at most. A longer middle is covered as far as that
-/// goes; the next compaction goes on from there.
+/// Tokens of the conversation per summary request, and requests per compaction, at most.
+/// If the middle is longer, the next compaction goes on where this one ended.
 const PART_TOKENS: i64 = 8_000;
 const MAX_PARTS: usize = 16;
 
-/// Older overlays that are kept under a wider one, to come back when it is deleted.
+/// How many older overlays are kept under a wider one. They come back when the wider
+/// overlay is deleted.
 const KEPT_NESTED: i64 = 20;
 
-/// The seam to whatever writes summaries.
+/// Whatever writes summaries implements this trait.
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 }
 
-/// A summary, or why there is none, and what it cost either way.
+/// A summary, or the error, and what the request cost in either case.
 pub struct Summarised {
     pub summary: Result<String>,
     pub usage: TokenUsage,
@@ -53,7 +53,7 @@ pub struct Compactor<'a> {
     pub summariser: &'a dyn Summariser,
 }
 
-/// What to compact, and who asks.
+/// What to compact, and who asks for the compaction.
 pub struct CompactionTask<'a> {
     pub session_id: &'a Id,
     pub leaf_seq: i64,
@@ -67,17 +67,17 @@ pub struct CompactionTask<'a> {
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionReason {
-    /// The overlay is written.
+    /// The overlay was written.
     Compacted,
-    /// A dry run: it would have been.
+    /// A dry run: a real run would write an overlay.
     WouldCompact,
-    /// Head and tail are all there is.
+    /// The conversation has only a protected head and tail.
     NothingToCompact,
-    /// Another compaction of this session is under way.
+    /// Another compaction of this session is running.
     AlreadyRunning,
-    /// What was summarised was changed meanwhile: nothing is written.
+    /// The summarised events were changed meanwhile, so nothing was written.
     ChangedMeanwhile,
-    /// The model failed: nothing is written, `error` says how.
+    /// The model failed, so nothing was written; `error` says why.
     SummariserFailed,
 }
 
@@ -102,11 +102,11 @@ pub struct CompactionOutcome {
     pub tokens_before: i64,
     pub tokens_after: i64,
     pub error: Option<Error>,
-    /// Whether some of the middle was left for the next compaction.
+    /// Whether part of the middle is left for the next compaction.
     pub has_more: bool,
 }
 
-/// What is covered: by the ids of its first and its last event.
+/// The covered events, given by the ids of the first and the last.
 #[derive(Debug, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
@@ -130,7 +130,7 @@ impl CompactionOutcome {
     }
 }
 
-/// What was decided before anything was asked.
+/// What was decided before the first request to the model.
 struct CompactionPlan {
     parts: Vec<ops::Range<usize>>,
     range: EventRange,
@@ -173,7 +173,7 @@ impl Compactor<'_> {
         if task.dry_run {
             return Ok(outcome);
         }
-        // Before anything is paid for.
+        // Checked first, before a request costs anything.
         let room = overlays::check_room(self.db, task.session_id);
         let mut used = UsageIncrease::default();
         let summary = match room {
@@ -211,7 +211,7 @@ impl Compactor<'_> {
         Ok(outcome)
     }
 
-    /// One request a part; each is given the summary of those before it.
+    /// Makes one request per part, with the summary of the parts before.
     async fn summarise(
         &self,
         task: &CompactionTask<'_>,
@@ -227,7 +227,7 @@ impl Compactor<'_> {
             let conversation = self.render_part(task.session_id, part)?;
             let tokens = summary_tokens(plan.covered_tokens);
             let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
-            // Twice what it should aim for: a summary that is cut off is worse than a long one.
+            // Twice the intended length: a cut-off summary is worse than a long one.
             let answer = self.summariser.summarise(prompt, tokens * 2).await;
             used.input_tokens += answer.usage.input_tokens;
             used.output_tokens += answer.usage.output_tokens;
@@ -275,7 +275,7 @@ impl Compactor<'_> {
         }
     }
 
-    /// A session that was deleted meanwhile has nothing to remember.
+    /// Records the failure, unless the session was deleted meanwhile.
     fn record_failure(
         &self,
         task: &CompactionTask<'_>,
@@ -290,7 +290,7 @@ impl Compactor<'_> {
         })
     }
 
-    /// `None`: something that the summary tells was changed since.
+    /// `None`: an event that the summary covers was changed meanwhile.
     fn write(
         &self,
         task: &CompactionTask<'_>,
@@ -302,7 +302,7 @@ impl Compactor<'_> {
         let session_id = task.session_id;
         atomically(self.db, || {
             let tip = get_tip(self.db, session_id)?;
-            // It is paid for, whether or not it is of use.
+            // The tokens are spent, whether or not the overlay is written.
             self.count(session_id, used)?;
             let edges = self.find_edges(session_id, new.range)?;
             let is_same = edges.is_some_and(|(from, to)| from == new.from_id && to == new.to_id);
@@ -340,7 +340,7 @@ impl Compactor<'_> {
         }
     }
 
-    /// The newest change that is no append.
+    /// The newest change other than an append.
     fn load_last_change(&self, session_id: &Id) -> Result<i64> {
         changes::load_newest(self.db, session_id)
     }
@@ -350,7 +350,7 @@ impl Compactor<'_> {
             .ok_or_else(|| Error::storage("an event at a compaction's edge is missing"))
     }
 
-    /// The ids of a range's first and last event, if both are there.
+    /// The ids of a range's first and last event, if both events exist.
     fn find_edges(&self, session_id: &Id, range: EventRange) -> Result<Option<(String, String)>> {
         let sql = "SELECT id FROM cf_agents_events WHERE session_id = ?1 AND seq = ?2";
         let find = |seq: i64| -> Result<Option<String>> {

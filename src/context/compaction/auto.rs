@@ -1,8 +1,8 @@
-//! Compaction that a conversation's growth asks for: after the append was
-//! answered, once at a time for a session, and with hysteresis.
+//! Automatic compaction: runs after an append was answered, once at a time per session,
+//! and with hysteresis.
 //!
-//! What is remembered here is a cache, and a lease that dies with the work it
-//! guards: both may be lost at any time.
+//! The tracker holds a cache, and leases that end with the work they guard. Both may be
+//! lost at any time.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
@@ -18,17 +18,17 @@ use crate::log::sessions::LastCompactionError;
 use crate::log::tip::get_tip;
 use crate::store::changes;
 
-/// Sessions whose measure is remembered.
+/// How many sessions' measures the tracker remembers.
 const MAX_KNOWN: usize = 1_000;
 
-/// Compactions in a row, where one could not cover the whole middle.
+/// How many compactions run in a row if one can't cover the whole middle.
 const MAX_ROUNDS: usize = 8;
 
-/// Tokens that a conversation grows by at least before it is compacted again,
-/// where compacting could not bring it below the threshold.
+/// If compacting could not bring a conversation below the threshold, the conversation
+/// grows by at least this many tokens before the next compaction.
 const MIN_GROWTH_TOKENS: i64 = 1_000;
 
-/// Events between two attempts that failed, at most.
+/// The longest pause between two failed attempts, in events.
 const MAX_PAUSE_EVENTS: i64 = 64;
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub struct CompactionTracker {
     known: RefCell<HashMap<String, MeasuredPath>>,
 }
 
-/// A path that was measured, and the newest change that was no append then.
+/// A path's measure, and the newest change other than an append at that time.
 #[derive(Clone, Copy)]
 struct MeasuredPath {
     leaf_seq: i64,
@@ -61,7 +61,7 @@ impl Drop for Lease<'_> {
 }
 
 impl CompactionTracker {
-    /// `None`: somebody else is compacting this session.
+    /// `None`: another compaction of this session is running.
     pub fn take(&self, session_id: &Id) -> Option<Lease<'_>> {
         let session_id = session_id.as_str().to_owned();
         let is_free = self.running.borrow_mut().insert(session_id.clone());
@@ -100,8 +100,8 @@ impl CompactionTracker {
     }
 }
 
-/// Compacts the branch that grew, if it has to be. To be called when an append
-/// was answered; gives what was done last, or `None` where nothing had to be.
+/// Compacts the branch that grew, if it is due. Callers run this after they answered the
+/// append. Returns the last outcome, or `None` if no compaction was due.
 pub async fn after_append(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
@@ -110,7 +110,7 @@ pub async fn after_append(
 ) -> Result<Option<CompactionOutcome>> {
     let settings = match load_settings(compactor.db, Some(session_id)) {
         Ok(settings) => settings,
-        // Deleted since it grew.
+        // The session was deleted after the append.
         Err(error) if error.code == Code::SessionNotFound => return Ok(None),
         Err(error) => return Err(error),
     };
@@ -155,8 +155,9 @@ pub async fn after_append(
     Ok(last)
 }
 
-/// Whether the context has grown past the threshold: the one that was set, or,
-/// where a compaction ended near it or above, one that much further.
+/// Whether the context has grown past the threshold. The threshold is the configured
+/// limit. If the last compaction ended near the limit or above it, the threshold is the
+/// size after that compaction plus the limit (at least `MIN_GROWTH_TOKENS`).
 fn is_due(
     settings: &CompactionSettings,
     estimate: Estimate,
@@ -170,7 +171,7 @@ fn is_due(
         Some(after) if after < limit / 4 * 3 => limit,
         Some(after) => after + limit.max(MIN_GROWTH_TOKENS),
     };
-    // What the tail holds by itself can't be compacted.
+    // The tail can't be compacted.
     estimate.total > threshold && estimate.messages > settings.tail_token_budget
 }
 

@@ -1,30 +1,30 @@
-//! Which messages a compaction covers. Pure.
+//! Decides which messages a compaction covers. Pure.
 //!
-//! The first few stay, since they say what the conversation is for; the newest
-//! stay, since they are what is being talked about. A message holds its tool
-//! calls together with their results, so a boundary between messages never parts
-//! them.
+//! The first few messages stay, since they say what the conversation is for. The newest
+//! messages stay, since the conversation is about them now. A message holds its tool
+//! calls together with their results, so a boundary between messages never separates a
+//! call from its result.
 
 use std::ops;
 
 use super::settings::CompactionSettings;
 use crate::messages::tree::overlays::EventRange;
 
-/// A message of a path, or an overlay on it, as far as deciding needs it.
+/// What deciding needs to know of a message of a path, or of an overlay on the path.
 #[derive(Debug, PartialEq)]
 pub struct PathUnit {
     pub range: EventRange,
     pub tokens: i64,
-    /// Where it is an overlay: what it says.
+    /// The overlay's summary; `None` for a message.
     pub summary: Option<String>,
-    /// A call of its waits for the client or the user: its result is still to come.
+    /// One of the message's calls still waits for a result from the client or the user.
     pub is_open: bool,
 }
 
-/// The units to cover, oldest first; `None`: there is nothing to gain.
+/// The units to cover, oldest first. `None`: compacting would gain nothing.
 ///
-/// Where a summary stands among the protected head, or right after it, the new
-/// one begins where that one does, and takes its place.
+/// If there is a summary in the protected head or right after it, the new summary begins
+/// where the old one does and replaces it.
 pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<ops::Range<usize>> {
     let protected = usize::try_from(settings.protect_head).unwrap_or(usize::MAX);
     let first_summary = units.iter().position(|unit| unit.summary.is_some());
@@ -36,8 +36,8 @@ pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<
     has_news.then_some(start..end)
 }
 
-/// The first of the newest units that stay: as many as the budget holds, and
-/// never fewer than asked for.
+/// The index where the tail begins. The tail holds as many of the newest units as fit
+/// the token budget, and at least `min_tail_messages`.
 fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     let at_least = usize::try_from(settings.min_tail_messages).unwrap_or(usize::MAX);
     let mut start = units.len();
@@ -53,9 +53,9 @@ fn tail_start(units: &[PathUnit], settings: &CompactionSettings) -> usize {
     start
 }
 
-/// Cuts the middle into parts that each fit one call of a model, at most
-/// `max_parts` of them; a unit that is larger by itself goes alone. The parts
-/// hold no overlay that the summary takes the place of.
+/// Cuts the middle into at most `max_parts` parts that each fit one request to a model.
+/// A unit larger than `part_tokens` is a part of its own. The parts leave out the
+/// overlay that the new summary replaces.
 pub fn parts(
     units: &[PathUnit],
     middle: ops::Range<usize>,

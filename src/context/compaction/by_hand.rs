@@ -1,4 +1,4 @@
-//! Overlays that a caller writes or takes away.
+//! Overlays that a caller adds or deletes.
 
 use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
@@ -13,9 +13,9 @@ use crate::messages::tree::path::{WalkStep, lies_on_path, walk_path};
 use crate::messages::view::MAX_RUN_EVENTS;
 use crate::store::changes::{self, ChangeType};
 
-/// Hides the events from `from_id` to `to_id` behind a summary. An edge inside a
-/// run of assistant and tool events moves to the run's, so that no call is
-/// parted from its result.
+/// Hides the events from `from_id` to `to_id` behind a summary. If an edge lies inside a
+/// run of assistant and tool events, it moves to the edge of the run, so that no call is
+/// separated from its result.
 pub fn add_compaction(
     db: &dyn Database,
     host: &dyn Host,
@@ -56,7 +56,8 @@ pub fn add_compaction(
     })
 }
 
-/// Takes an overlay away, and what it hid is read again; `false`: there is none.
+/// Deletes an overlay, so that the events it hid are read again. `false`: there is no
+/// such overlay.
 pub fn delete_compaction(
     db: &dyn Database,
     host: &dyn Host,
@@ -108,7 +109,8 @@ fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Resu
             is_run_member,
             ..
         } = row.read()?;
-        // The first row is where it starts; one above it belongs to it only in a run.
+        // The first row is the edge itself. A row above it is covered only if both are
+        // in one run.
         if passed > 0 && !is_run_member {
             return Ok(WalkStep::Stop);
         }

@@ -1,4 +1,5 @@
-//! The settings as they are stored: the agent's in its configuration, a session's in its journal.
+//! The stored settings: the agent's are in its configuration, a session's in its
+//! journal.
 
 use super::settings::{CompactionSettings, OwnSettings};
 use crate::base::database::{Database, atomically};
@@ -16,7 +17,7 @@ pub fn load_agents(db: &dyn Database) -> Result<OwnSettings> {
     }
 }
 
-/// What holds for a session, or for the agent's sessions in general.
+/// The settings of a session, or the agent's settings if no session is given.
 pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<CompactionSettings> {
     let agents = load_agents(db)?;
     Ok(match session_id {
@@ -25,7 +26,7 @@ pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<Compa
     })
 }
 
-/// Changes what `change` says something about, and keeps the rest.
+/// Changes the settings that `change` names and keeps the others.
 pub fn change_settings(
     db: &dyn Database,
     session_id: Option<&Id>,

@@ -1,5 +1,5 @@
-//! What a path costs a model, estimated: its messages as they are read, with
-//! the overlays in place of what they cover, and what goes before them.
+//! Estimates the tokens of a path: its messages as they are read, with overlays in place
+//! of the messages they cover, and the system prompt and tools before them.
 
 use std::collections::HashSet;
 
@@ -29,8 +29,8 @@ pub struct Estimate {
     pub total: i64,
 }
 
-/// Tokens of what goes before the messages, as the agent's provider counts them,
-/// and how the messages' own are corrected.
+/// The tokens of the system prompt and the tools, as the agent's provider counts them,
+/// and the correction for the messages' tokens.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PromptOverhead {
     pub system_prompt: i64,
@@ -39,7 +39,7 @@ pub struct PromptOverhead {
 }
 
 impl PromptOverhead {
-    /// With messages of so many tokens, corrected already.
+    /// The estimate with messages of this many tokens, already corrected.
     pub fn with(self, messages: i64) -> Estimate {
         Estimate {
             messages,
@@ -54,7 +54,7 @@ pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
-/// The units of the path that ends at `leaf_seq`, oldest first, their tokens corrected.
+/// The units of the path that ends at `leaf_seq`, oldest first, with corrected tokens.
 pub fn load_units(
     db: &dyn Database,
     session_id: &Id,
@@ -64,7 +64,7 @@ pub fn load_units(
     let copied_seq = get_tip(db, session_id)?.copied_seq;
     let mut units: Vec<PathUnit> = Vec::new();
     let mut is_within_run = false;
-    // Calls whose results were passed on the way up.
+    // The calls whose results the walk has passed on its way to the root.
     let mut answered: HashSet<String> = HashSet::new();
     walk_items(
         db,
@@ -76,7 +76,8 @@ pub fn load_units(
                 PathItem::Event(row) => {
                     let tokens = event_tokens(&row)?;
                     answered.extend(row.answered_call()?);
-                    // What a file or a fork left open stays so, and keeps nothing from it.
+                    // Calls that an import or a fork left open stay open, and don't keep
+                    // a message from being summarised.
                     let is_open =
                         row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
                     let joins = is_within_run && row.is_run_member();
@@ -120,16 +121,16 @@ pub fn load_units(
     Ok(units)
 }
 
-/// A path's tokens, estimated and not corrected, and those of the whole context
-/// right after its newest compaction, corrected as they were then.
+/// A path's tokens, estimated and not corrected, and the tokens of the whole context
+/// right after its newest compaction, as corrected at that time.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PathMeasure {
     pub tokens: i64,
     pub after_compaction: Option<i64>,
 }
 
-/// Measures the path that ends at `leaf_seq`, up to its root or to an event
-/// that was measured before.
+/// Measures the path that ends at `leaf_seq`, up to its root or to an event that was
+/// measured already.
 pub fn measure(
     db: &dyn Database,
     session_id: &Id,

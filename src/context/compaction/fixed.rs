@@ -1,7 +1,7 @@
 //! What every turn sends before its messages: the system prompt and the tools.
 //!
-//! The prompt is the frozen one, once there is one: it is what is sent. Before
-//! that it is estimated as things stand, without freezing anything.
+//! If a frozen prompt exists, turns send it, so its tokens count. If none exists, the
+//! prompt is rendered from the current blocks and counted, without freezing it.
 
 use super::estimate::PromptOverhead;
 use crate::base::error::Result;
@@ -17,8 +17,8 @@ use crate::models::ToolDefinition;
 use crate::store::calibration::load_calibration;
 use crate::store::config::{Config, load_config};
 
-/// With every home of the session's blocks asked, where no prompt is frozen yet.
-/// `others` are the tools that come beside the memory's.
+/// Counts the prompt and the tools. If no prompt is frozen yet, reads the session's
+/// blocks from all their homes. `others` are the tools beside the memory's.
 pub async fn read_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
@@ -32,7 +32,8 @@ pub async fn read_fixed(
     count(memory, session_id, &prompt, others)
 }
 
-/// Without going outside: of blocks that live elsewhere only what is frozen counts.
+/// Counts the prompt and the tools without requests to other homes. If no prompt is
+/// frozen yet, blocks that live elsewhere don't count.
 pub fn load_fixed(
     memory: &Memory<'_>,
     session_id: &Id,
@@ -78,7 +79,7 @@ fn count(
     })
 }
 
-/// As a turn has it.
+/// The same toolbox as a turn has.
 fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> Toolbox<'a> {
     Toolbox {
         memory: *memory,
@@ -90,7 +91,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
     }
 }
 
-/// What tools cost a model, estimated and not corrected.
+/// The tokens of tool definitions, estimated and not corrected.
 pub fn tools_tokens(tools: &[ToolDefinition]) -> i64 {
     tools.iter().map(tool_tokens).sum()
 }

@@ -1,5 +1,6 @@
-//! What a session remembers of its compactions beside the overlays: settings of
-//! its own, how the last attempts went and why. One JSON value in its row.
+//! The journal of a session's compactions, beside the overlays: the session's own
+//! settings, and how the last attempts went and why. One JSON value in the session's
+//! row.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,7 +12,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::sessions::LastCompactionError;
 
-/// Decisions that are remembered.
+/// How many decisions the journal keeps.
 const MAX_DECISIONS: usize = 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -29,7 +30,8 @@ pub struct Journal {
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDecision {
     pub at: i64,
-    /// Whether the growth of the conversation asked, or a caller.
+    /// `true`: the conversation's growth triggered this compaction; `false`: a caller
+    /// asked for it.
     pub is_auto: bool,
     pub reason: String,
     pub tokens_before: i64,
@@ -47,7 +49,7 @@ pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
     }
 }
 
-/// What a new session's row holds that brings settings of its own.
+/// The journal of a new session that has settings of its own.
 pub fn render_settings(settings: OwnSettings) -> Result<String> {
     let journal = Journal {
         settings,
@@ -56,8 +58,8 @@ pub fn render_settings(settings: OwnSettings) -> Result<String> {
     serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))
 }
 
-/// Loads, changes and stores. Part of a transaction. The session's activity is
-/// its conversation's, and doesn't move.
+/// Loads, changes and stores the journal. Part of a transaction. Leaves the session's
+/// last activity as it is: only its conversation counts as activity.
 pub fn change_journal(
     db: &dyn Database,
     session_id: &Id,
@@ -79,7 +81,7 @@ pub fn change_journal(
     )
 }
 
-/// Remembers a failure. A session that is gone meanwhile has nothing to remember.
+/// Records a failure, unless the session was deleted meanwhile.
 pub fn record_failure(
     db: &dyn Database,
     host: &dyn Host,

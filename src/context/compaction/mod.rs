@@ -1,9 +1,9 @@
-//! Compaction: older messages are summarised, and the summary stands in for
-//! them wherever the path is read. The log is never touched.
+//! Compaction: older messages are summarised, and the summary replaces them wherever the
+//! path is read. The log never changes.
 //!
-//! What is decided is pure (`boundary`, `threshold` in `auto`, the prompts in
-//! `summary`); what a summary costs is waited for outside any transaction, and
-//! its overlay is written only if nothing of what it tells was changed meanwhile.
+//! The decisions are pure (`boundary`, `is_due` in `auto`, the prompts in `summary`).
+//! The request for a summary runs outside any transaction. The overlay is written only
+//! if none of the summarised events was changed meanwhile.
 
 pub mod act;
 pub mod auto;

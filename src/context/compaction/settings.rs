@@ -1,16 +1,17 @@
-//! When and how far a conversation is compacted: the agent's settings, and for
-//! a session its own over them.
+//! When and how far a conversation is compacted: the agent's settings, and a session's
+//! own settings, which override them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::error::{Error, Result};
 
-/// What holds where nothing was set.
+/// The defaults.
 const PROTECT_HEAD: i64 = 3;
 const TAIL_TOKEN_BUDGET: i64 = 20_000;
 const MIN_TAIL_MESSAGES: i64 = 2;
 
-/// Bounds of the settings: more than any model's context, and any conversation's head or tail.
+/// The bounds of the settings: larger than any model's context, and than any
+/// conversation's head or tail.
 const MAX_TOKENS: i64 = 100_000_000;
 const MAX_MESSAGES: i64 = 100_000;
 
@@ -18,21 +19,23 @@ const MAX_MESSAGES: i64 = 100_000;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionSettings {
-    /// Tokens of the whole context beyond which it is compacted by itself; `null`: never.
+    /// The context is compacted automatically when it exceeds this many tokens; `null`:
+    /// never.
     pub compact_after: Option<i64>,
-    /// The first messages, which are never summarised.
+    /// The number of first messages that are never summarised.
     pub protect_head: i64,
-    /// Tokens of the newest messages that stay as they are.
+    /// The newest messages within this many tokens are not summarised.
     pub tail_token_budget: i64,
-    /// Newest messages that stay whatever their tokens.
+    /// At least this many of the newest messages are not summarised, whatever their
+    /// tokens.
     pub min_tail_messages: i64,
 }
 
-/// Settings of one scope: what it says itself.
+/// The settings that one scope sets itself.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnSettings {
-    /// An inner `None` switches it off.
+    /// An inner `None` turns automatic compaction off.
     #[serde(
         skip_serializing_if = "Option::is_none",
         deserialize_with = "crate::base::json::nullable"
@@ -47,8 +50,8 @@ pub struct OwnSettings {
 }
 
 impl OwnSettings {
-    /// Holds the numbers against their bounds; that they are not negative is
-    /// their type's to say at the door.
+    /// Checks the numbers against their upper bounds. Their types already exclude
+    /// negative numbers.
     pub fn check(&self) -> Result<()> {
         if self.compact_after == Some(Some(0)) {
             return Err(Error::invalid(
@@ -62,7 +65,7 @@ impl OwnSettings {
         at_most("minTailMessages", self.min_tail_messages, MAX_MESSAGES)
     }
 
-    /// `newer` where it says something.
+    /// These settings, overridden by those that `newer` sets.
     pub fn with(self, newer: Self) -> Self {
         Self {
             compact_after: newer.compact_after.or(self.compact_after),

@@ -1,8 +1,8 @@
-//! What a summariser is asked, and what it is shown. Pure.
+//! The prompt for a summariser, and the conversation as the summariser sees it. Pure.
 //!
-//! The conversation is material, not instruction: it stands between tags that
-//! it can't close. What is shown of a message is bounded, so that a part of the
-//! conversation fits a model whatever a tool returned.
+//! The conversation is material, not instruction: it stands between tags that its text
+//! can't close. Each message is shortened to a limit, so that a part of the conversation
+//! fits a model even if a tool returned a long output.
 
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
@@ -10,17 +10,17 @@ use crate::messages::tree::overlays::MAX_SUMMARY_BYTES;
 use crate::models::SUMMARY_REQUEST;
 use crate::models::message::ContextMessage;
 
-/// Characters that are shown of a text, and of a tool's input or output: the
-/// beginning, and the end where the outcome tends to be.
+/// How many characters are shown of a text, and of a tool's input or output. The
+/// beginning is shown, and the end, which tends to hold the outcome.
 const TEXT_CHARS: usize = 4_000;
 const TOOL_CHARS: usize = 800;
 
-/// A summary may take this share of what it covers, within these bounds.
+/// A summary may have one token per this many covered tokens, within these bounds.
 const SHARE: i64 = 5;
 const MIN_SUMMARY_TOKENS: i64 = 200;
 const MAX_SUMMARY_TOKENS: i64 = 2_000;
 
-/// Tokens that the summary of `covered_tokens` should have.
+/// The intended length of the summary of `covered_tokens`.
 pub fn summary_tokens(covered_tokens: i64) -> i64 {
     (covered_tokens / SHARE).clamp(MIN_SUMMARY_TOKENS, MAX_SUMMARY_TOKENS)
 }
@@ -45,12 +45,12 @@ pub fn render_prompt(previous: Option<&str>, conversation: &str, tokens: i64) ->
     )
 }
 
-/// Text that can't close the tags that it stands between.
+/// Escapes text so that it can't close the tags around it.
 fn contained(text: &str) -> String {
     text.replace("</", "<\\/")
 }
 
-/// Text whose lines can't be taken for somebody else's words.
+/// Escapes text so that none of its lines looks like the start of another message.
 fn said(text: &str) -> String {
     let text = text.replace("\n[", "\n\\[");
     match text.strip_prefix('[') {
@@ -96,7 +96,7 @@ fn limit(role: Role) -> usize {
 }
 
 fn shortened(text: &str, limit: usize) -> String {
-    // Bytes first: only a text that could be too long is counted.
+    // Compares bytes first, so that only a text that could be too long is counted.
     if text.len() <= limit {
         return text.to_owned();
     }
@@ -110,7 +110,7 @@ fn shortened(text: &str, limit: usize) -> String {
     format!("{head} [… {} characters …] {tail}", count - limit)
 }
 
-/// A summariser's answer as it is stored.
+/// Turns a summariser's answer into the summary to store.
 pub fn accept(answer: &str) -> Result<String> {
     let mut summary = answer.trim().to_owned();
     if summary.is_empty() {

@@ -1,5 +1,5 @@
-//! What a model sent as a tool's arguments: read with patience, and where it is
-//! wrong, answered with what would be right.
+//! A tool's arguments as a model sent them. Parsing is lenient. The error for a wrong
+//! argument says what would be right.
 
 use serde_json::{Map, Value};
 
@@ -9,8 +9,8 @@ use crate::memory::definition::Definition;
 pub struct Arguments(Map<String, Value>);
 
 impl Arguments {
-    /// An object, or the text of one, as some models send it. Fields that no
-    /// tool asks for are nobody's harm.
+    /// Parses an object, or the text of one, as some models send it. Ignores unknown
+    /// fields.
     pub fn parse(text: &str) -> Result<Self> {
         let wrong = || mistake("The arguments must be a JSON object.");
         if text.trim().is_empty() {
@@ -37,7 +37,7 @@ impl Arguments {
         text_in(&self.0, name, name)
     }
 
-    /// A text in an object of this name.
+    /// The text field `name` of the object `outer`.
     pub fn find_inner_text(&self, outer: &str, name: &str) -> Result<Option<&str>> {
         match self.0.get(outer) {
             None | Some(Value::Null) => Ok(None),
@@ -46,7 +46,7 @@ impl Arguments {
         }
     }
 
-    /// The block that `label` names, among those that the tool can address.
+    /// The block that `label` names, among the blocks that the tool can address.
     pub fn get_block<'b>(&self, blocks: &[&'b Definition]) -> Result<&'b Definition> {
         let right = || {
             let labels: Vec<String> = blocks

@@ -1,6 +1,6 @@
-//! `load_context`: the model takes a document whole into its context. The
-//! answer is the document and nothing else: by that the working context knows
-//! it again.
+//! `load_context`: the model loads a whole document into its context. The answer is the
+//! document and nothing else, because the working context recognises a document by its
+//! exact text.
 
 use serde_json::json;
 
@@ -17,7 +17,7 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// Keys that are named to a model that got one wrong.
+/// How many keys the error for a wrong key lists.
 const MAX_NAMED: usize = 30;
 
 pub fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
@@ -88,9 +88,9 @@ async fn run(
     })
 }
 
-/// The error, with the keys that there are.
+/// Adds the existing keys to the error.
 async fn with_keys(toolbox: &Toolbox<'_>, block: &Definition, error: Error) -> Error {
-    // What failed is told already; that the listing fails as well adds nothing.
+    // The first error is returned even if the listing fails too.
     let Ok(listing) = list(&toolbox.memory, block).await else {
         return error;
     };

@@ -1,9 +1,9 @@
-//! The tools that a model works its memory with: which there are for a session,
-//! and running one. Made from the blocks: a tool exists when a block calls for
-//! it, and names only the blocks that it can address.
+//! The tools with which a model reads and writes its memory: which tools a session has,
+//! and running one. A tool exists when there is a block for it, and names only the
+//! blocks that it can address.
 //!
-//! The rule it protects: what a model does wrong is an answer that it can read
-//! and mend, never an error of the request.
+//! The rule it protects: a model's mistake is an answer that the model can read and
+//! correct, never an error of the request.
 
 mod arguments;
 mod load_context;
@@ -27,10 +27,10 @@ use crate::memory::{BlockScope, Memory, MemoryWriter};
 use crate::models::ToolDefinition;
 use crate::store::config::Config;
 
-/// One line of the table of tools.
+/// One row of the table of tools.
 pub struct ContextTool {
     pub name: &'static str,
-    /// `None`: no block calls for the tool. The blocks are all that the toolbox sees.
+    /// `None`: no block needs the tool. The blocks are those that the toolbox can see.
     define: fn(&Toolbox<'_>, &[Definition]) -> Option<MemoryTool>,
     run: for<'a> fn(
         &'a Toolbox<'_>,
@@ -39,7 +39,7 @@ pub struct ContextTool {
     ) -> LocalBoxFuture<'a, Result<String>>,
 }
 
-/// The table of tools, in the order in which a model is told of them.
+/// The table of tools, in the order in which a model gets them.
 pub const TOOLS: &[ContextTool] = &[
     set_context::TOOL,
     search_context::TOOL,
@@ -48,23 +48,23 @@ pub const TOOLS: &[ContextTool] = &[
     session_search::TOOL,
 ];
 
-/// In whose name tools run.
+/// On whose behalf tools run.
 #[derive(Clone, Copy)]
 pub struct Toolbox<'a> {
     pub memory: Memory<'a>,
     pub config: &'a Config,
-    /// The session whose blocks and documents they work with, beside the agent's.
+    /// The session whose blocks and documents the tools use, beside the agent's.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
-    /// Nothing is found but what was said in this session.
+    /// If set, `session_search` finds only messages of this session.
     pub only_session: Option<&'a Id>,
-    /// Whether the agent's own blocks, which its other sessions see, may be
-    /// written. Not for a caller who is narrowed to one session, unless their token
-    /// says so: what they say, a model may do.
+    /// Whether tools may write the agent's own blocks, which its other sessions see. A
+    /// caller whose token is limited to one session may not, unless the token allows it:
+    /// a model may do what such a caller says.
     pub writes_agent: bool,
 }
 
-/// What a tool gave; failures are data that the model can read.
+/// The result of a tool. A failure is text that the model can read.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -92,7 +92,7 @@ impl<'a> Toolbox<'a> {
     }
 }
 
-/// The tools that there are.
+/// The tools that exist for the toolbox's blocks.
 pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
     let blocks = load_view(&toolbox.memory, toolbox.scope())?;
     TOOLS
@@ -102,12 +102,12 @@ pub fn load_tools(toolbox: &Toolbox<'_>) -> Result<Vec<ToolDefinition>> {
         .collect()
 }
 
-/// Whether this is a name of a tool of ours, there or not.
+/// Whether this is the name of a context tool, even of one that no block needs.
 pub fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
-/// Runs a tool. `arguments` is what the model sent, whatever it is.
+/// Runs a tool. `arguments` is what the model sent, valid or not.
 pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<ToolOutcome> {
     match attempt(toolbox, name, arguments).await {
         Ok(output) => Ok(ToolOutcome {
@@ -122,7 +122,8 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
     }
 }
 
-/// A home that is away, or isn't there, is no failure of this object's.
+/// Whether the model gets this error as an answer: a home that is unavailable or not
+/// configured is no failure of this object.
 fn is_told(error: &Error) -> bool {
     find_unavailable(error).is_some() || error.code == crate::base::error::Code::NotConfigured
 }
@@ -150,7 +151,7 @@ fn unknown_tool(there: &[ToolDefinition]) -> Error {
     Error::invalid("name", message)
 }
 
-/// A tool before its schema became text.
+/// A tool whose schema is not text yet.
 struct MemoryTool {
     name: &'static str,
     description: String,
@@ -169,7 +170,7 @@ impl MemoryTool {
     }
 }
 
-/// The blocks as a tool's description names them, a line each.
+/// The blocks as a tool's description lists them, one per line.
 fn describe_blocks(blocks: &[&Definition]) -> String {
     blocks
         .iter()

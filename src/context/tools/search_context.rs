@@ -1,4 +1,4 @@
-//! `search_context`: the model looks something up in a searchable block.
+//! `search_context`: the model searches a searchable block.
 
 use serde_json::json;
 
@@ -15,7 +15,7 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// Entries that a model is shown, and characters of each.
+/// How many entries a model gets, and how many characters of each.
 const MAX_RESULTS: i64 = 5;
 const MAX_ENTRY_CHARS: usize = 2_000;
 

@@ -1,4 +1,4 @@
-//! `session_search`: the model looks for what was said in the agent's sessions.
+//! `session_search`: the model searches the messages of the agent's sessions.
 
 use serde_json::json;
 
@@ -17,10 +17,10 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// Places that a model is shown.
+/// How many results a model gets.
 const MAX_RESULTS: usize = 8;
 
-/// What a model is told where older events are not in the index yet.
+/// Tells a model that older events are not in the index yet.
 const STILL_INDEXING: &str =
     "(Older conversations are still being indexed: search again later for more.)";
 

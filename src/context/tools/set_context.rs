@@ -1,6 +1,6 @@
-//! `set_context`: the model writes into its memory. Into a writable block a
-//! text; into a searchable one an entry, into a loadable one a document, whose
-//! key is made from its title.
+//! `set_context`: the model writes into its memory: a text into a writable block, an
+//! entry into a searchable block, or a document into a loadable block. The key of an
+//! entry or a document is made from its title.
 
 use serde_json::json;
 
@@ -21,10 +21,10 @@ pub const TOOL: ContextTool = ContextTool {
     run: |toolbox, blocks, arguments| Box::pin(run(toolbox, blocks, arguments)),
 };
 
-/// Characters of a key that is made from a title.
+/// The maximum length of a key that is made from a title, in characters.
 const MAX_KEY_CHARS: usize = 80;
 
-/// Whether an append can read what is there.
+/// Whether an append can read the block's current text.
 fn is_readable(block: &Definition) -> bool {
     match block.home() {
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
@@ -146,7 +146,8 @@ fn get_key(block: &Definition, arguments: &Arguments) -> Result<(String, String)
     Ok((key, title))
 }
 
-/// A title as a key: small letters and digits, all else a single `-`.
+/// Makes a key from a title: lower-case letters, digits, `.` and `_`, and a single `-`
+/// for anything else.
 fn key_of(title: &str) -> String {
     let mut key = String::new();
     for c in title.chars().flat_map(char::to_lowercase) {
@@ -193,7 +194,7 @@ async fn set_document(
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
-    // A title that says more than the key is better than nothing.
+    // Stores a title only if it says more than the key.
     let title = (title != key).then_some(title.as_str());
     if appends {
         check_readable(block)?;

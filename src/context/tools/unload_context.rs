@@ -1,4 +1,4 @@
-//! `unload_context`: the model is done with a document, and its context is freed.
+//! `unload_context`: the model removes a document from its context.
 
 use serde_json::json;
 

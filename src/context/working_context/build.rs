@@ -1,4 +1,4 @@
-//! Building the context of a turn from the log.
+//! Builds the context of a turn from the log.
 
 use serde::Serialize;
 
@@ -23,32 +23,32 @@ use crate::models::message::ContextMessage;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct WorkingContext {
-    /// The agent's, then those given, then documents that were loaded and stand
-    /// in no message.
+    /// The agent's instructions, then those of the request, then loaded documents that
+    /// no message contains.
     pub system_instructions: Vec<String>,
-    /// Oldest first; no tool call without its result, no result without its call.
+    /// Oldest first. Each tool call has its result, and each result its call.
     pub messages: Vec<ContextMessage>,
     pub leaf_id: Option<String>,
     pub tokens_estimate: i64,
-    /// With `format` alone: the whole of it in that provider's shape, ready to be
-    /// sent once the model is named.
+    /// Only with `format`: the whole context in that provider's shape, complete except
+    /// for the model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_input: Option<JsonObject>,
 }
 
 /// What a context is built from.
 pub struct ContextWindow {
-    /// The event that it ends with; `None`: there is none.
+    /// The event that the context ends with; `None`: there is no event.
     pub leaf_seq: Option<i64>,
-    /// Events, at most.
+    /// The maximum number of events.
     pub limit: usize,
     pub system_instructions: Vec<String>,
-    /// What a turn has said so far and the log doesn't have yet.
+    /// Messages that a turn added and that are not in the log yet.
     pub added: Vec<ContextMessage>,
 }
 
 impl WorkingContext {
-    /// Bytes of what a model would read.
+    /// The number of bytes that a model would read.
     pub fn bytes(&self) -> usize {
         let messages = self.messages.iter().map(ContextMessage::bytes);
         let instructions = self.system_instructions.iter().map(String::len);
@@ -56,7 +56,7 @@ impl WorkingContext {
     }
 }
 
-/// The context that the newest events up to a leaf make.
+/// Builds the context from the newest events up to a leaf.
 pub fn build_working_context(
     db: &dyn Database,
     session_id: &Id,
@@ -94,7 +94,7 @@ pub fn build_working_context(
         None => None,
     };
     let mut placed = Vec::new();
-    // Each is let go as soon as it is read.
+    // Frees each item as soon as it is read.
     while let Some(item) = items.pop() {
         let (seq, messages) = match &item {
             PathItem::Event(row) => (row.seq, from_row(row)?),
@@ -132,7 +132,7 @@ pub fn build_working_context(
     })
 }
 
-/// What one message costs, estimated.
+/// The estimated tokens of one message.
 pub fn message_tokens(message: &ContextMessage) -> i64 {
     let calls = message.calls().iter().map(|call| {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())

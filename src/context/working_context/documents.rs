@@ -1,6 +1,7 @@
-//! Documents in the context. One that a model loaded stands in the log, as the
-//! answer of `load_context`; one that was unloaded gives way to a note; one that
-//! stands nowhere in the window is said with the system instructions. On copies.
+//! Documents in the context. A loaded document is in the log, as the answer of
+//! `load_context`. An unloaded document is replaced by a note. A loaded document that is
+//! in no message of the window is added to the system instructions. Only copies are
+//! changed.
 
 use std::collections::{HashMap, HashSet};
 
@@ -14,17 +15,17 @@ use crate::memory::skills::loaded::LoadedSkill;
 /// The tool whose answers are documents.
 const TOOL: &str = "load_context";
 
-/// What is to become of some messages, once the others are shortened.
+/// The changes to make to messages after the others are shortened.
 #[derive(Default)]
 pub struct Documents {
-    /// By the message's place: what it says.
+    /// The places of messages, and their new content.
     replaced: Vec<(usize, String)>,
-    /// Said with the system instructions.
+    /// Documents to add to the system instructions.
     pub instructions: Vec<String>,
 }
 
-/// Finds the documents in the window. Must see the messages before they are
-/// shortened: a document is known by being the same to the byte.
+/// Finds the documents in the window. Needs the messages before they are shortened,
+/// because a document is recognised by its exact text.
 pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> Documents {
     let mut found = Documents::default();
     if documents.is_empty() {
@@ -41,7 +42,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         }
     }
     let mut standing: HashSet<usize> = HashSet::new();
-    // The newest answer is the one that stands: what was before it changes only once.
+    // Keeps a document in its newest answer. An older answer thus changes only once.
     for (place, placed) in messages.iter().enumerate().rev() {
         let message = &placed.message;
         if message.role != Role::Tool || message.is_error == Some(true) {
@@ -72,7 +73,8 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
                         .push((place, note(document, "loaded again below")));
                 }
             }
-            // Another answer of the tool: that it is there already, or an older text of it.
+            // Either the tool's short answer that the document is loaded already, or an
+            // older and short text of the document.
             Some(_) if is_short(&message.content) => {}
             Some(_) => found
                 .replaced
@@ -105,14 +107,15 @@ impl Documents {
     }
 }
 
-/// Label, in lower case, and key.
+/// The label in lower case, and the key.
 fn read_call(arguments: &str) -> Option<(String, String)> {
     let arguments: Value = serde_json::from_str(arguments).ok()?;
     let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
     Some((text("label")?.trim().to_lowercase(), text("key")?))
 }
 
-/// What the tool says of a document that is there takes less than this.
+/// Whether the content is as short as the tool's answer that a document is loaded
+/// already.
 fn is_short(content: &str) -> bool {
     content.len() < 1_000
 }

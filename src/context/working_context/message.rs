@@ -1,4 +1,4 @@
-//! A context message, and how events and stored messages become it and come of it.
+//! Context messages, and the conversions between them, events and stored messages.
 
 use crate::base::action::{Action, Role, StoredAction};
 use crate::models::message::ContextMessage;
@@ -12,8 +12,8 @@ use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::tree::overlays::Overlay;
 use crate::models::file::files_of_parts;
 
-/// The context messages of one row. A message of the AI SDK may be several: its
-/// calls, their results, what was said after.
+/// The context messages of one row. A message of the AI SDK may become several context
+/// messages: its calls, their results, and the text after them.
 pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
     match &row.message {
         Some(fields) => from_stored(row, fields),
@@ -21,7 +21,7 @@ pub fn from_row(row: &EventRow) -> Result<Vec<ContextMessage>> {
     }
 }
 
-/// What stands for the messages that an overlay covers.
+/// The message that replaces those that an overlay covers.
 pub fn from_overlay(overlay: &Overlay) -> ContextMessage {
     ContextMessage::plain(Role::Assistant, overlay.summary.clone())
 }
@@ -47,7 +47,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
 fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
     let message: Value = serde_json::from_str(&format!("{{{fields}}}"))
         .map_err(|_| Error::corrupt_row(&row.id, "message"))?;
-    // A message of the AI SDK is no tool event.
+    // A message of the AI SDK is never a tool event.
     let role = match &row.action {
         StoredAction::Known(action @ (Action::UserMessage | Action::AgentMessage)) => action.role(),
         _ => Role::System,
@@ -70,7 +70,7 @@ fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
     Ok(unfolding.finish())
 }
 
-/// An assistant's message of the AI SDK on its way to context messages.
+/// An assistant's message of the AI SDK while it is converted to context messages.
 #[derive(Default)]
 struct Unfolding {
     done: Vec<ContextMessage>,
@@ -84,7 +84,8 @@ impl Unfolding {
         let text = |name: &str| part.get(name).and_then(Value::as_str);
         match text("type") {
             Some("text") => {
-                // What is said after a call was said knowing its result.
+                // Text after a call was written with the call's result known, so it
+                // starts a new message.
                 if !self.calls.is_empty() {
                     self.close();
                 }

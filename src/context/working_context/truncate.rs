@@ -1,22 +1,22 @@
-//! Micro-compaction: long outputs and texts of older messages are shortened on
-//! their way to a model, on copies; what is stored stays.
+//! Micro-compaction: long outputs and texts of older messages are shortened before they
+//! are sent to a model. Only copies are shortened; the stored messages stay.
 //!
-//! Providers cache a prompt's prefix, so which messages are shortened must not
-//! change with every message: the line moves in steps of [`STEP`] events, and
-//! between two steps the prefix is the same to the byte. The line goes by `seq`,
-//! not by the place in the window, which slides.
+//! Providers cache a prompt's prefix, so the set of shortened messages must not change
+//! with every message. The boundary between older and newer messages moves in steps of
+//! [`STEP`] events. Between two steps the prefix is the same to the byte. The boundary
+//! depends on `seq` and not on the place in the window, since the window slides.
 
 use super::window::PlacedMessage;
 use crate::base::action::Role;
 
-/// The newest messages, which are never shortened.
+/// How many of the newest messages are never shortened.
 const KEPT_MESSAGES: usize = 4;
 
-/// Characters of a tool's output, and of any other text, that stay.
+/// How many characters stay of a tool's output, and of any other text.
 const MAX_OUTPUT_CHARS: usize = 500;
 const MAX_TEXT_CHARS: usize = 10_000;
 
-/// Events between two moves of the line.
+/// The number of events per move of the boundary.
 const STEP: i64 = 8;
 
 pub fn shorten_older(messages: &mut [PlacedMessage]) {
@@ -39,7 +39,7 @@ pub fn shorten_older(messages: &mut [PlacedMessage]) {
 }
 
 fn shorten(text: &mut String, limit: usize) {
-    // Bytes first: only a text that could be too long is counted.
+    // Compares bytes first, so that only a text that could be too long is counted.
     if text.len() <= limit {
         return;
     }

@@ -1,13 +1,13 @@
-//! No half of a pair: a provider refuses a call without its result, and a result
-//! without its call. Pure.
+//! Keeps tool calls and their results together: a provider refuses a call without its
+//! result, and a result without its call. Pure.
 
 use std::collections::HashSet;
 
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
 
-/// What stands for a result that was never written: the turn was cut off
-/// between the call and its answer.
+/// Replaces a result that was never written because the turn was cut off between the
+/// call and its result.
 const CUT_OFF: &str =
     "The tool did not answer: the turn was cut off before its result was recorded.";
 
@@ -17,11 +17,11 @@ pub struct PlacedMessage {
     pub message: ContextMessage,
 }
 
-/// Drops results whose call isn't in the window or was answered already, and
-/// closes every call that has no result right after its message.
+/// Drops results whose call isn't in the window or was answered already. Adds a result
+/// for every open call, right after the call's message.
 pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
     let mut closed: Vec<PlacedMessage> = Vec::with_capacity(messages.len());
-    // Calls of the last message that called, not answered yet.
+    // Calls without a result, of the last message that made calls.
     let mut open: Vec<(String, PlacedMessage)> = Vec::new();
     let mut called: HashSet<String> = HashSet::new();
     for placed in messages {

@@ -1,5 +1,5 @@
-//! An import into a session that is there: line by line against what an export
-//! of it would say now. The same is no conflict, anything else is.
+//! Imports into an existing session: compares each line with what an export of the
+//! session would contain now. An identical file is no conflict; a different file is.
 
 use serde_json::Value;
 
@@ -16,11 +16,11 @@ pub struct Comparing {
     page: String,
     at: usize,
     session_id: Id,
-    /// Else an import leaves a frozen prompt out, and so does this.
+    /// If `false`, frozen prompts are skipped, as they are in an import.
     takes_prompts: bool,
 }
 
-/// What the address says, and the file need not.
+/// Fields that the URL gives, so that the file's values may differ.
 const ADDRESS: [&str; 2] = ["id", "agentId"];
 
 /// How an export begins the line of a frozen prompt.
@@ -50,9 +50,9 @@ impl Comparing {
         }
     }
 
-    /// Gives the number of events, once the last line was found the same.
+    /// Compares a line. After the last line, returns the number of events.
     pub fn take(&mut self, db: &dyn Database, line: &[u8]) -> Result<Option<i64>> {
-        // Whatever is there: a broken line is told as one.
+        // Parsed before comparing, so that an invalid line gets its own error.
         let LineHead { kind } = json::parse(line)?;
         if kind == LineKind::Prompt && !self.takes_prompts {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Comparing {
         }
     }
 
-    /// The next line of what an export would say that an import would take.
+    /// The next line of the session's export that an import would not leave out.
     fn next_line(&mut self, db: &dyn Database) -> Result<Option<&str>> {
         self.fill(db)?;
         if !self.takes_prompts && self.rest().starts_with(PROMPT_LINE) {
@@ -89,7 +89,7 @@ impl Comparing {
         self.page.get(self.at..).unwrap_or_default()
     }
 
-    /// Has the next page made where this one is read.
+    /// Loads the next page if this page was read.
     fn fill(&mut self, db: &dyn Database) -> Result<()> {
         if self.at >= self.page.len() {
             self.at = 0;
@@ -103,7 +103,7 @@ impl Comparing {
     }
 }
 
-/// The same, whether the file was compared or not.
+/// The error is the same whether or not the file was compared.
 pub fn already_exists(session_id: &Id) -> Error {
     Error::new(
         Code::AlreadyExists,
@@ -112,7 +112,8 @@ pub fn already_exists(session_id: &Id) -> Error {
     .with("id", session_id.as_str())
 }
 
-/// To the byte, or else as values: a file may have been written by another hand.
+/// Compares bytes first, and then JSON values: another program may have written the file
+/// with other formatting.
 fn is_same(stored: &[u8], line: &[u8]) -> bool {
     let line = line.trim_ascii();
     let value = |line: &[u8]| serde_json::from_slice::<Value>(line).ok();

@@ -1,10 +1,9 @@
-//! A session on its way out, a page of lines at a time. Each page reads a bounded
-//! number of rows, and only when it is asked for: a reader that is slow costs
-//! nothing meanwhile.
+//! Exports a session, one page of lines at a time. Each page reads a bounded number of
+//! rows, and only when the reader asks for it, so a slow reader costs nothing.
 //!
-//! What stood at the start is exported. What is deleted meanwhile drops out, and
-//! what is changed meanwhile is shown as it is when its page is read, and so is
-//! the session's memory.
+//! The export covers what existed when it began. Events deleted meanwhile are left out.
+//! Events changed meanwhile, and the session's memory, appear as they are when their
+//! page is read.
 
 use crate::lifecycle::transfer::PAGE_BYTES;
 use serde_json::value::RawValue;
@@ -29,16 +28,16 @@ use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
 
-/// What a line says beside its bodies: its ids, its times and its fields' names.
+/// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
 
-/// Rows that one statement reads. With bodies of at most `INLINE_BYTES` each, 8 MiB.
+/// Rows per statement. With bodies of at most `INLINE_BYTES` each, 8 MiB.
 const MAX_BATCH: i64 = 128;
 
-/// Entries of the feed that one statement reads; they are small.
+/// Feed entries per statement. The entries are small.
 const CHANGES_BATCH: i64 = 1000;
 
-/// What is to be written next.
+/// The section to write next.
 enum ExportSection {
     Session(String),
     Events { after_seq: i64 },
@@ -51,7 +50,8 @@ enum ExportSection {
 
 pub struct Export {
     session_id: Id,
-    /// Tell it from a later session of the same id; a number is given again.
+    /// The session's number and creation time. Both are needed to tell it from a later
+    /// session with the same id, because numbers are used again.
     number: i64,
     created_at: i64,
     last_seq: i64,
@@ -63,7 +63,7 @@ pub struct Export {
 }
 
 impl Export {
-    /// Looks at where the session stands.
+    /// Begins an export of the session as it is now.
     pub fn begin(db: &dyn Database, session_id: &Id) -> Result<Self> {
         let tip = get_tip(db, session_id)?;
         let (number, session) = load_session(db, session_id, &tip)?;
@@ -90,7 +90,7 @@ impl Export {
         })
     }
 
-    /// The next lines, about [`PAGE_BYTES`] of them; `None` after the last.
+    /// The next lines, about [`PAGE_BYTES`] of them. `None`: there are no more lines.
     pub fn next_page(&mut self, db: &dyn Database) -> Result<Option<String>> {
         if matches!(self.section, ExportSection::Done) {
             return Ok(None);
@@ -153,7 +153,7 @@ impl Export {
         }
     }
 
-    /// Gives the `seq` to go on after; `None`: these were the last.
+    /// Adds events. Returns the `seq` to go on after; `None`: there are no more events.
     fn add_events(
         &mut self,
         db: &dyn Database,
@@ -181,7 +181,7 @@ impl Export {
         for row in &rows {
             let line = self.event(db, row)?;
             match page.is_empty() {
-                // A long line is not copied once more.
+                // Avoids a second copy of a long line.
                 true => *page = line,
                 false => page.push_str(&line),
             }
@@ -192,7 +192,7 @@ impl Export {
             }
         }
         let has_more = added < rows.len() || rows.len() as i64 == self.bite;
-        // Where few fill a page, more would be read in vain.
+        // If a few rows fill a page, the next statement reads fewer rows.
         self.bite = (added as i64 * 2).clamp(1, MAX_BATCH);
         match rows.get(added.saturating_sub(1)) {
             Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
@@ -210,7 +210,7 @@ impl Export {
         let has_content = row.has_content || !event.content.is_empty();
         let message = event.message.take().map(object_of);
         if message.is_some() {
-            // The message says it again: a long text is not held twice.
+            // The message contains the same text. Holding a long text once saves memory.
             event.content = String::new();
         }
         let length = |text: &Option<String>| text.as_ref().map_or(0, String::len);
@@ -237,7 +237,7 @@ impl Export {
         render_within(&out, bytes)
     }
 
-    /// All of them: a session has few.
+    /// Adds all overlays at once: a session has few.
     fn add_compactions(&self, db: &dyn Database, page: &mut String) -> Result<()> {
         for overlay in overlays::load_overlays(db, &self.session_id)? {
             if overlay.range.to_seq > self.last_seq {
@@ -258,7 +258,8 @@ impl Export {
         Ok(())
     }
 
-    /// Gives the cursor to go on after; `None`: these were the last.
+    /// Adds changes. Returns the cursor to go on after; `None`: there are no more
+    /// changes.
     fn add_changes(
         &self,
         db: &dyn Database,
@@ -301,7 +302,7 @@ impl Export {
 
     fn end(&mut self, db: &dyn Database) -> Result<String> {
         let chosen = match self.chosen_leaf.take() {
-            // It may have been deleted since.
+            // The chosen leaf may have been deleted since the export began.
             Some(id) if !find_seqs(db, &self.session_id, std::iter::once(&id))?.is_empty() => {
                 Some(id)
             }
@@ -315,7 +316,7 @@ impl Export {
     }
 }
 
-/// An event, and what only its line says beside it.
+/// An event, and the fields that only its line in a file has.
 struct ExportedRow<'r> {
     event: ShortRow,
     parent_id: Option<&'r str>,
@@ -324,7 +325,7 @@ struct ExportedRow<'r> {
 }
 
 impl ExportedRow<'_> {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     fn columns() -> String {
         let event = ShortRow::columns();
         format!("{event}, e.parent_id, e.written_at, e.content IS NOT NULL")
@@ -364,7 +365,7 @@ impl FromRow<'_> for ChangeRow {
     }
 }
 
-/// The line that says why no more will follow.
+/// The last line of an export that failed.
 pub fn render_failure(error: &Error) -> String {
     let body = error.body();
     // From `{"error":…}` to `{"type":"error","error":…}`.
@@ -374,7 +375,7 @@ pub fn render_failure(error: &Error) -> String {
     )
 }
 
-/// The object whose inside this is, without a second copy of a long one.
+/// Encloses an object's fields in braces, without copying a long text.
 fn object_of(mut fields: String) -> String {
     fields.reserve_exact(2);
     fields.insert(0, '{');
@@ -401,7 +402,7 @@ struct SessionRow {
 }
 
 impl SessionRow {
-    /// Of a session `s`.
+    /// The columns of a session `s`.
     fn columns() -> String {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
@@ -464,7 +465,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
             cost: serde_json::value::to_raw_value(&row.cost).map_err(damaged("usage"))?,
             cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
         },
-        // Also where the newest events are deleted before their page is read.
+        // Needed if the newest events are deleted before their page is read.
         seq_floor: count(tip.last_seq()),
         compaction: Some(load_journal(db, session_id)?.settings)
             .filter(|own| *own != OwnSettings::default())

@@ -1,9 +1,9 @@
-//! A session on its way in: bytes as they arrive, cut into lines. It is there
-//! when the last line has been read, and not a moment before; until then its rows
-//! are staged (`staging.rs`), in transactions of bounded size.
+//! Imports a session: cuts the bytes into lines as they arrive. The session appears when
+//! the last line was read, and not earlier. Until then its rows are staged
+//! (`staging.rs`), in transactions of bounded size.
 //!
-//! Importing what is there already changes nothing: the lines are compared with
-//! those that an export would write now.
+//! Repeating an import changes nothing: its lines are compared with those that an export
+//! would write now.
 
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use serde::Serialize;
@@ -22,21 +22,21 @@ use crate::base::ids::Id;
 use crate::base::json;
 use crate::log::sessions::session_exists;
 
-/// What became of it.
+/// The outcome of an import.
 #[derive(Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Imported {
     pub session_id: Id,
-    /// Those of the session.
+    /// The number of the session's events.
     pub events: i64,
-    /// Those of them that were written,
+    /// How many events this import wrote.
     pub imported: i64,
-    /// and those that were there already.
+    /// How many events existed already.
     pub skipped: i64,
-    /// What the file holds and this import did not take. A frozen prompt counts with
-    /// the secret and `?allowSources=true` alone; without, the session's next turn
-    /// freezes one.
+    /// What the file contains and this import left out. A frozen prompt is imported only
+    /// with the secret and `?allowSources=true`. Otherwise the session's next turn
+    /// freezes a new prompt.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[cfg_attr(test, schemars(default))]
     pub left_out: Vec<LeftOut>,
@@ -57,7 +57,7 @@ enum ImportEnding {
 pub struct Import {
     target: ImportTarget,
     state: ImportState,
-    /// The line that hasn't ended yet.
+    /// The line whose end hasn't arrived yet.
     line: Vec<u8>,
     line_number: u64,
     received: u64,
@@ -74,13 +74,14 @@ impl Import {
         }
     }
 
-    /// Takes the next bytes. After an error nothing of the import is left.
+    /// Takes the next bytes. After an error, all rows of the import are deleted.
     pub fn push(&mut self, db: &dyn Database, host: &dyn Host, bytes: &[u8]) -> Result<()> {
         let outcome = self.take_bytes(db, host, bytes);
         self.undone_if_failed(db, outcome)
     }
 
-    /// What it keeps of the file from one piece to the next: a line that has begun.
+    /// The memory that the import holds between two pieces of the file: the unfinished
+    /// line.
     pub fn kept_bytes(&self) -> usize {
         self.line.capacity()
     }
@@ -91,7 +92,7 @@ impl Import {
         self.undone_if_failed(db, outcome)
     }
 
-    /// Throws away what was written: its sender is gone.
+    /// Deletes the written rows because the sender disconnected.
     pub fn give_up(&mut self, db: &dyn Database) -> Result<()> {
         match std::mem::replace(&mut self.state, ImportState::Empty) {
             ImportState::Writing(writing)
@@ -104,7 +105,7 @@ impl Import {
 
     fn undone_if_failed<T>(&mut self, db: &dyn Database, outcome: Result<T>) -> Result<T> {
         if outcome.is_err() {
-            // Where this fails too, a later import sweeps what is left.
+            // If this fails too, a later import deletes the remaining rows.
             let _ = self.give_up(db);
         }
         outcome
@@ -136,7 +137,8 @@ impl Import {
             let error = Error::payload_too_large("The line", MAX_LINE_BYTES, length);
             return Err(at_line(self.line_number, error));
         }
-        // By steps rather than by doubling: a long line is a quarter of all memory.
+        // Grows in small steps rather than by doubling: a long line takes a quarter of
+        // all memory.
         if self.line.capacity() < length {
             self.line
                 .reserve_exact(bytes.len().max(self.line.len() / 4));
@@ -169,7 +171,7 @@ impl Import {
                     Ok(Some(end)) => Ok(ImportState::Ended(ImportEnding::Written(writing, end))),
                     Ok(None) => Ok(ImportState::Writing(writing)),
                     Err(error) => {
-                        // Kept, so that what it wrote can be thrown away.
+                        // Kept, so that the rows it wrote can be deleted.
                         self.state = ImportState::Writing(writing);
                         Err(error)
                     }
@@ -231,7 +233,7 @@ impl Import {
     }
 }
 
-/// Gives the `end` line, when it is that one.
+/// Takes a line. Returns the line if its type is `end`.
 fn take_line_of(
     writing: &mut ImportWriter,
     db: &dyn Database,
@@ -287,8 +289,8 @@ fn take_line_of(
     Ok(None)
 }
 
-/// Whether an import into a session that is there may go on, as the repetition of
-/// one: for who may read the session. Nobody else learns by it what the session says.
+/// Checks that an import into an existing session may be compared with it. Only a sender
+/// who may read the session may go on, because the comparison shows what it contains.
 pub fn check_repeat(db: &dyn Database, sender: &ImportSender) -> Result<()> {
     permit_export(db, &sender.caller, &sender.session_id)
         .map_err(|_| already_exists(&sender.session_id))

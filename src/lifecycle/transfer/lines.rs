@@ -1,14 +1,14 @@
-//! The lines of the file, by their `type`: `session` first, an `event` each in
-//! `seq` order, a `compaction` each, a `change` each in the feed's order, then the
-//! session's memory (`memory/lines.rs`), and `end` last. A file without its `end`
-//! was cut off.
+//! The lines of the file, by their `type`, in this order: one `session`, then each
+//! `event` in `seq` order, each `compaction`, each `change` in the feed's order, the
+//! session's memory (`memory/lines.rs`), and one `end`. A file without its `end` was cut
+//! off.
 //!
-//! Of what a session remembers of its compactions, its settings go with it. How
-//! attempts went and why is about the agent that made them, and stays.
+//! The file contains the session's own compaction settings, but not how past compactions
+//! went: those describe the agent that ran them.
 //!
-//! An event's line is the event as `loadEvents` shows it, with what else it takes
-//! to stand where it stood; one that was appended as a message carries the
-//! message instead of its content. The number of the format changes when an
+//! An event's line is the event as `loadEvents` shows it, with the fields that are
+//! needed to put it back in its place. If the event was appended as a message, the line
+//! contains the message instead of its content. The format's number changes when an
 //! older reader would misread a newer file.
 
 use serde::de::IgnoredAny;
@@ -26,7 +26,7 @@ use crate::log::tool::{StoredTool, ToolCall};
 
 pub const FORMAT: i64 = 1;
 
-/// In the order of the file.
+/// Types of lines, in the order of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LineKind {
@@ -34,9 +34,9 @@ pub enum LineKind {
     Event,
     Compaction,
     Change,
-    /// What a block is.
+    /// A block's definition.
     Block,
-    /// A block's text, each time that it was written.
+    /// One version of a block's text.
     Version,
     /// An entry of a searchable block.
     Entry,
@@ -47,7 +47,7 @@ pub enum LineKind {
     /// The frozen prompt.
     Prompt,
     End,
-    /// What an export that failed half-way closes with.
+    /// The last line of an export that failed half-way.
     Error,
 }
 
@@ -70,7 +70,7 @@ impl LineKind {
     }
 }
 
-/// The first look at a line.
+/// A line's type, read before the rest of the line.
 #[derive(Deserialize)]
 pub struct LineHead {
     #[serde(rename = "type")]
@@ -83,7 +83,7 @@ pub struct SessionLine {
     #[serde(rename = "type")]
     pub kind: LineKind,
     pub format: Count,
-    /// Where it was exported; an import goes by its address.
+    /// The exported session's id. An import takes the id from its URL instead.
     pub id: Id,
     pub agent_id: String,
     pub name: Option<String>,
@@ -92,19 +92,18 @@ pub struct SessionLine {
     pub created_at: Count,
     pub updated_at: Count,
     pub usage: SessionLineUsage,
-    /// No new event gets this `seq` or a lower one.
+    /// Every new event gets a higher `seq`.
     pub seq_floor: Count,
-    /// Settings of its own, where it has any.
+    /// The session's own settings, if it has any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub compaction: Option<SettingsPart>,
 }
 
-/// When and how far this session is compacted; what is left out is the agent's
-/// to say.
+/// When and how far this session is compacted. Omitted settings are the agent's.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SettingsPart {
-    /// `null`: never.
+    /// `null`: the session is never compacted automatically.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -131,7 +130,7 @@ impl From<OwnSettings> for SettingsPart {
 }
 
 impl SettingsPart {
-    /// As `configureCompaction` would take it.
+    /// Checks the settings as `configureCompaction` does.
     pub fn settings(self) -> Result<OwnSettings> {
         let number = |count: Option<Count>| count.map(|count| count.0);
         let own = OwnSettings {
@@ -150,9 +149,9 @@ impl SettingsPart {
 pub struct SessionLineUsage {
     pub input_tokens: Count,
     pub output_tokens: Count,
-    /// As text: read as a double of ours it could lose its last bit.
+    /// Kept as text: parsing it as a double could change its last bit.
     pub cost: Box<RawValue>,
-    /// Where any were reported.
+    /// Present if a provider reported any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cached_input_tokens: Option<Count>,
 }
@@ -172,7 +171,7 @@ impl SessionLine {
         self.cost().map(drop)
     }
 
-    /// Whether it says that anything was spent.
+    /// Whether the line has any usage other than zero.
     pub fn has_usage(&self) -> Result<bool> {
         let tokens = self.usage.input_tokens.0 + self.usage.output_tokens.0;
         Ok(tokens > 0 || self.cost()? > 0.0)
@@ -191,7 +190,7 @@ impl SessionLine {
     }
 }
 
-/// An event on its way out.
+/// An event in an export.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventOut<'a> {
@@ -209,14 +208,14 @@ pub struct EventOut<'a> {
     pub metadata: Option<&'a RawValue>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub message: Option<&'a RawValue>,
-    /// What a chat turn noted of it.
+    /// A chat turn's note on the event.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<&'a RawValue>,
     pub created_at: i64,
     pub written_at: i64,
 }
 
-/// An event on its way in.
+/// An event in an import.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventLine {
@@ -239,9 +238,8 @@ pub struct EventLine {
 }
 
 impl EventLine {
-    /// What serde's types can't say. It asks for less than an append does: a log
-    /// that was carried over from the documents' layout may lack what an append
-    /// would have to bring.
+    /// Checks what serde's types can't. Requires less than an append does: a log that
+    /// was migrated from the documents' layout may lack fields that an append requires.
     pub fn check(&self) -> Result<()> {
         check_seq("seq", 1, self.seq)?;
         let calls = self.tool_calls.is_some();
@@ -312,7 +310,8 @@ pub struct CompactionLine {
     pub created_at: Count,
 }
 
-/// One entry of the feed, so that a client that follows it goes on where it was.
+/// One entry of the feed. A client that follows the feed can go on from its cursor after
+/// an import.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeLine {
@@ -330,18 +329,19 @@ pub struct EndLine {
     #[serde(rename = "type")]
     pub kind: LineKind,
     pub events: Count,
-    /// The branch that was chosen, if one is; `null`: the newest event's.
+    /// The leaf of the chosen branch; `null`: none was chosen, so the newest event's
+    /// branch is used.
     pub leaf_id: Option<Id>,
 }
 
-/// A line's JSON with its end. A line break outside a string says no more than a
-/// space, and inside one there is none.
+/// Renders a line as JSON with a line break at its end. A line break outside a string
+/// means the same as a space, and JSON strings contain no raw line breaks.
 pub fn render(line: &impl Serialize) -> Result<String> {
     render_within(line, 0)
 }
 
-/// The same for a line that is known to have about so many bytes: a text that grows
-/// by doubling is there three times while it grows.
+/// Renders a line of about this many bytes. Reserves the memory first: a text that grows
+/// by doubling takes up to three times its size while it grows.
 pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
     let mut json = Vec::with_capacity(bytes);
     serde_json::to_writer(&mut json, line).map_err(|error| Error::storage(error.to_string()))?;
@@ -354,7 +354,7 @@ pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
     String::from_utf8(json).map_err(|error| Error::storage(error.to_string()))
 }
 
-/// A stored number as a line has it.
+/// Converts a stored number for a line.
 pub fn count(value: i64) -> Count {
     Count(value.clamp(0, MAX_INTEGER))
 }

@@ -1,5 +1,5 @@
-//! A session as a file and back: lines of JSON that can be written and read one
-//! at a time, so that memory stays flat at any length.
+//! Exports a session as a file, and imports it again. The file is lines of JSON. They
+//! are written and read one at a time, so that memory stays flat at any length.
 
 mod compare;
 pub mod export;
@@ -14,12 +14,11 @@ mod writing;
 
 use crate::log::slices::MAX_EVENT_BYTES;
 
-/// The longest line there is: the longest message, and room for the names around
-/// it. Text that JSON has to escape was escaped when it came in, too, under the
-/// same limit.
+/// The longest line: the longest message, plus space for the fields around it. Escaped
+/// characters in a text counted towards the same limit when the text was written.
 pub const MAX_LINE_BYTES: usize = MAX_EVENT_BYTES + (2 << 20);
 
-/// The longest file that is taken: longer than what a Worker can be sent.
+/// The longest file that an import accepts: longer than a Worker's largest request.
 pub const MAX_FILE_BYTES: u64 = 4 << 30;
 
 /// A page ends with the line that makes it this long.

@@ -1,4 +1,4 @@
-//! One event of an import between its line and its row.
+//! One event of an import, after its line was read and before its row is written.
 
 use super::lines::EventLine;
 use crate::base::error::{Error, Result};
@@ -9,11 +9,11 @@ use crate::log::media::StrippedText;
 use crate::log::write::NewRow;
 use crate::messages::parse::{MessageSource, parse_message, without_reserved};
 
-/// How the lines of one sender are read.
+/// How a sender's lines are read.
 pub struct LineRules<'a> {
     pub source: MessageSource,
     pub reserved_keys: &'a [String],
-    /// What becomes of a time that no operation lets a caller choose.
+    /// Limits a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
 }
 
@@ -31,7 +31,7 @@ pub struct PendingEvent {
 }
 
 impl PendingEvent {
-    /// Parses what the line says, as the doors of messages and of events do.
+    /// Parses the line as strictly as the operations that append messages and events.
     pub fn from_line(line: EventLine, line_number: u64, reading: &LineRules<'_>) -> Result<Self> {
         let mut event = NewEvent::new(line.action);
         event.content = line.content;

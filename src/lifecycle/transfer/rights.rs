@@ -1,9 +1,10 @@
-//! What a file asks of who sends it and of who takes it: for each line the
-//! operations that write as much, for all of it those that show as much.
+//! The rights that a file requires. To import a line, a caller must be allowed the
+//! operations that write its data. To export a session, a caller must be allowed the
+//! operations that show its data.
 //!
-//! The rule it protects: a file is data, and no way around an operation. Where no
-//! operation writes what a line says (a frozen prompt, where a block lives), it
-//! counts only for the secret's holder who says that they trust the file.
+//! The rule it protects: a file is data, and no way around an operation. No operation
+//! writes a frozen prompt or a block's home. Lines with these count only if the sender
+//! holds the secret and says that they trust the file.
 
 use crate::access::{AccessRule, Caller, Effect, permit, permit_voice};
 use crate::base::action::Action;
@@ -14,17 +15,17 @@ use crate::lifecycle::transfer::rules::{GET_SESSION, LOAD_EVENTS, rule};
 use crate::messages::parse::MessageSource;
 use crate::store::tables::find_readers;
 
-/// On whose behalf a file is taken, and into which session.
+/// Who sends a file, and the session that it becomes.
 #[derive(Clone)]
 pub struct ImportSender {
     pub session_id: Id,
     pub caller: Caller,
-    /// They said that they trust the file: `?allowSources=true`.
+    /// The sender trusts the file: `?allowSources=true`.
     pub allows_sources: bool,
 }
 
 impl ImportSender {
-    /// Whether they may do what every one of these operations does.
+    /// Checks that the sender may use every one of these operations.
     pub fn check(&self, rules: &[AccessRule]) -> Result<()> {
         let session_id = Some(&self.session_id);
         rules
@@ -32,7 +33,7 @@ impl ImportSender {
             .try_for_each(|rule| permit(&self.caller, *rule, session_id))
     }
 
-    /// Whether they may do what one of these operations does.
+    /// Checks that the sender may use at least one of these operations.
     pub fn check_any(&self, rules: &[AccessRule]) -> Result<()> {
         let mut refused = Ok(());
         for rule in rules {
@@ -44,13 +45,13 @@ impl ImportSender {
         refused
     }
 
-    /// Whether they may write what this event says.
+    /// Checks that the sender may write events with this action.
     pub fn check_action(&self, action: Action) -> Result<()> {
         permit_voice(&self.caller, action == Action::UserMessage, "action")
     }
 
-    /// As whom messages are read: who may not say what the agent said may not say
-    /// what only a server knows either.
+    /// The source that messages are read as. A sender who may not write the agent's
+    /// messages may not set the metadata of a server either.
     pub fn source(&self) -> MessageSource {
         match self.caller.may_write_agent_messages() {
             true => MessageSource::Server,
@@ -58,13 +59,13 @@ impl ImportSender {
         }
     }
 
-    /// Whether what no operation writes counts: only with the secret, and if they
-    /// trust the file.
+    /// Whether lines count that no operation could write: only if the sender holds the
+    /// secret and trusts the file.
     pub fn takes_prompts(&self) -> bool {
         self.caller == Caller::Owner && self.allows_sources
     }
 
-    /// Whether the file may say where a block lives.
+    /// Checks that the file may set a block's home.
     pub fn check_source(&self) -> Result<()> {
         if self.takes_prompts() {
             return Ok(());
@@ -80,8 +81,9 @@ impl ImportSender {
         Err(Error::new(Code::Forbidden, message).with("field", "source"))
     }
 
-    /// A time that no operation lets a caller choose: with a token, none to come,
-    /// else a session would stand above all others for as long as its file says.
+    /// Limits a time that no operation lets a caller choose. With a token, the time
+    /// can't be in the future; else the session would be listed before all others until
+    /// then.
     pub fn time(&self, given_ms: i64, now_ms: i64) -> i64 {
         match self.caller {
             Caller::Owner => given_ms,
@@ -90,9 +92,8 @@ impl ImportSender {
     }
 }
 
-/// Whether a caller may have the session as a file: who may read it, all of its
-/// events, and what it has of summaries, changes and memory. A file is whole, or it
-/// is none.
+/// Checks that a caller may export the session: that they may read it, all of its
+/// events, and its summaries, changes and memory. An export is complete or refused.
 pub fn permit_export(db: &dyn Database, caller: &Caller, session_id: &Id) -> Result<()> {
     permit(caller, GET_SESSION, Some(session_id))?;
     permit(caller, LOAD_EVENTS, Some(session_id))?;

@@ -1,4 +1,4 @@
-//! The operations that write, or show, as much as a line of a file.
+//! The operations that write or show the same data as a line of a file.
 
 use crate::access::{AccessRule, Effect, Needs};
 

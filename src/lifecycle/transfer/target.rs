@@ -1,11 +1,11 @@
-//! Where an import goes, on whose behalf, and what it leaves out.
+//! The target of an import, its sender, and what the import leaves out.
 
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rights::ImportSender;
 use serde::Serialize;
 
-/// Where an import goes, and on whose behalf.
+/// The session that an import writes, and who sends it.
 #[derive(Clone)]
 pub struct ImportTarget {
     pub sender: ImportSender,
@@ -19,7 +19,7 @@ pub enum LeftOut {
     Prompt,
 }
 
-/// The error of a line, which the file's sender can find by its number.
+/// Adds the line's number to an error, so that the sender can find the line.
 pub fn at_line(number: u64, error: Error) -> Error {
     if error.details.contains_key("line") || error.code == Code::StorageFailed {
         return error;

@@ -1,8 +1,8 @@
-//! The rows of an import: staged as their lines come in, each batch a transaction,
-//! and made a session by the last one.
+//! The rows of an import. They are staged while their lines arrive, one transaction per
+//! batch. The last transaction makes them a session.
 //!
-//! Nothing in a line is trusted to fit its row: whether an id leads to its row by
-//! itself, and whether an event follows the one before it, is worked out anew.
+//! The import trusts no line to fit its row. It works out anew whether an id leads to
+//! its row by itself, and whether an event follows the one before it.
 
 use std::collections::HashMap;
 
@@ -36,27 +36,28 @@ use crate::store::changes;
 use crate::store::config::load_config;
 use crate::store::staging;
 
-/// Events of one transaction, at most, and about how many bytes of them.
+/// Events per transaction, at most, and about how many bytes they have.
 const MAX_BATCH: usize = 500;
 const MAX_BATCH_BYTES: usize = MAX_LIST_BYTES;
 
 pub struct ImportWriter {
     session_id: Id,
     sender: ImportSender,
-    /// Keys of a message's metadata that only a server sets.
+    /// Keys of a message's metadata that only a server may set.
     reserved_keys: Vec<String>,
     agent: String,
-    /// Says that the staged rows are this import's.
+    /// Marks the staged rows as this import's.
     token: String,
     session: SessionLine,
     events: Vec<PendingEvent>,
     changes: Vec<ChangeLine>,
     pending_bytes: usize,
-    /// Of the newest event that is written, and of the newest line.
+    /// The `seq` of the newest written event. `last_seq` and `last_cursor` are those of
+    /// the newest line.
     written_seq: i64,
     last_seq: i64,
     last_cursor: i64,
-    /// Of the newest line.
+    /// The type of the newest line.
     last_kind: LineKind,
     memory: MemoryImport,
     count: i64,
@@ -116,7 +117,7 @@ impl ImportWriter {
         })
     }
 
-    /// Holds a line's type against the order of the file.
+    /// Checks a line's type against the order of the file.
     pub fn take_kind(&mut self, kind: LineKind) -> Result<()> {
         if kind < self.last_kind && kind != LineKind::Session {
             let (kind, last) = (kind.name(), self.last_kind.name());
@@ -201,7 +202,7 @@ impl ImportWriter {
             )));
         }
         let last_seq = self.last_seq.max(self.session.seq_floor.0);
-        // The place right before the next append's own is kept free.
+        // The last cursor before the next append's must stay free.
         if line.cursor.0 >= (last_seq + 1) * CURSORS_A_SEQ - 1 {
             return Err(here(Error::invalid(
                 "cursor",
@@ -224,7 +225,7 @@ impl ImportWriter {
             ..line
         };
         self.last_cursor = line.cursor.0;
-        // An id of 200 characters and the numbers, escaped.
+        // The length of the numbers and of the escaped id (at most 200 characters).
         self.pending_bytes += 100 + line.id.as_ref().map_or(0, |id| id.as_str().len() * 2);
         self.changes.push(line);
         self.flush_if_full(db, host)
@@ -248,7 +249,7 @@ impl ImportWriter {
         }
     }
 
-    /// Writes the rest, and holds the `end` line against what came before it.
+    /// Writes the remaining rows, and checks the `end` line against the lines before it.
     pub fn check_end(
         &mut self,
         db: &dyn Database,
@@ -368,8 +369,8 @@ impl ImportWriter {
         changes::restore(db, &self.session_id, rows.collect())
     }
 
-    /// Makes the staged rows a session, in one transaction; gives the number of
-    /// its events.
+    /// Makes the staged rows a session, in one transaction. Returns the number of its
+    /// events.
     pub fn finish(&mut self, db: &dyn Database, host: &dyn Host, end: &EndLine) -> Result<i64> {
         let session = &self.session;
         let cost = session.cost()?;
@@ -414,7 +415,7 @@ impl ImportWriter {
         Ok(self.count)
     }
 
-    /// What the lines held that was not taken.
+    /// What the file contains and the import left out.
     pub fn left_out(&self) -> Vec<LeftOut> {
         self.memory.left_out()
     }
@@ -424,7 +425,7 @@ impl ImportWriter {
     }
 }
 
-/// The operations that leave such an entry in the feed.
+/// The operations that write feed entries of this type.
 fn writers_of(change: &str) -> &'static [AccessRule] {
     match change {
         "update" => &[UPDATE_MESSAGE],

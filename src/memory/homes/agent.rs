@@ -1,6 +1,6 @@
-//! Another agent as a home: its own operations, called with this Worker's
-//! secret. Every call says which agents it came through, so that two that name
-//! each other find out instead of asking in circles.
+//! Another agent as a home. This agent calls the other agent's operations with the
+//! Worker's secret. Every call lists the agents that it came through, so that two
+//! agents that name each other as homes are detected instead of calling in circles.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,10 +18,10 @@ use crate::memory::label::Label;
 /// Carries the names of the agents that a call came through: a JSON array, in base64url.
 pub const VIA_HEADER: &str = "x-session-agent-via";
 
-/// Agents that a call may come through.
+/// The most agents that a call may come through.
 const MAX_VIA: usize = 4;
 
-/// Reads [`VIA_HEADER`]. What can't be read is nobody's: the header guards
+/// Reads [`VIA_HEADER`]. An unreadable header counts as empty: the header guards
 /// against circles, not against callers.
 pub fn parse_via(header: Option<&str>) -> Vec<String> {
     header
@@ -30,15 +30,15 @@ pub fn parse_via(header: Option<&str>) -> Vec<String> {
         .unwrap_or_default()
 }
 
-/// Another agent, and the block there that a block of ours stands for.
+/// Another agent, and its block that holds the content of this agent's block.
 #[derive(Clone, Copy)]
 pub struct RemoteBlock<'a> {
     pub name: &'a str,
     pub label: Option<&'a Label>,
 }
 
-/// Runs an operation of the home on its block. A block that isn't there yet is
-/// defined as ours is, once something is to be written.
+/// Runs an operation of the other agent on its block. If the operation fails because
+/// the block is missing, defines it like this agent's block and tries again.
 pub async fn call<T: DeserializeOwned>(
     memory: &Memory<'_>,
     block: &Definition,
@@ -121,12 +121,12 @@ fn check_way(via: &[String], next: &str) -> Result<()> {
     } else {
         return Ok(());
     };
-    // For a prompt the same as a home that is away.
+    // A prompt treats this error like an unavailable home.
     Err(Error::invalid("source", message.clone()).with(DETAIL, message))
 }
 
-/// An error of the home's that the caller can do something about is the
-/// caller's; any other says that the home is away.
+/// Passes on an error of the other agent that the caller can fix. Any other error
+/// means that the home is unavailable.
 fn read_error(who: &str, answer: &Value) -> Error {
     let error = answer.get("error");
     let text = |name: &str| {

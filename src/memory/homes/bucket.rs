@@ -1,6 +1,6 @@
-//! The bucket as a home: one object that is a block's text, or the documents
-//! under a prefix. A document is an object `{prefix}{key}`, or a folder that
-//! holds a `SKILL.md`.
+//! The bucket as a home. One object holds a block's text, or the objects under a
+//! prefix are a block's documents. A document is an object `{prefix}{key}`, or a
+//! folder that contains a `SKILL.md`.
 
 use super::{DETAIL, LIMITS, MAX_ANSWER_BYTES, begin_write, failed, unsure};
 use crate::base::error::{Code, Error, Result};
@@ -12,25 +12,25 @@ use crate::memory::source::check_key;
 
 const WHO: &str = "The bucket";
 
-/// Documents of one listing, and the pages that it may take.
+/// The most documents of one listing, and the most pages that a listing reads.
 const MAX_LISTED: usize = 1_000;
 const MAX_PAGES: usize = 4;
 const PAGE: u32 = 500;
 
-/// Documents without a description that are opened to look for one.
+/// How many documents without a description one listing opens to find one.
 const MAX_OPENED: usize = 20;
 
 const FOLDER_FILE: &str = "/SKILL.md";
 
-/// An object that is a text.
+/// An object whose body is text.
 pub struct StoredText {
     pub content: String,
     pub description: Option<String>,
-    /// Names this content, for [`replace_text`].
+    /// Identifies this content for [`replace_text`].
     pub etag: String,
 }
 
-/// The text of an object; `None`: there is none.
+/// The text of an object; `None`: there is no such object.
 pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredText>> {
     let stored = memory.outbound.get_object(key, LIMITS).await;
     let stored = match stored {
@@ -55,8 +55,8 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredTex
     }))
 }
 
-/// An object that is there and can't be used: the caller's to mend, and for a
-/// prompt the same as a home that is away.
+/// The error for an object that exists and can't be used. The caller can repair the
+/// object. A prompt treats the error like an unavailable home.
 fn unusable(code: Code, message: String) -> Error {
     Error::new(code, message.clone()).with(DETAIL, message)
 }
@@ -84,13 +84,13 @@ fn put_failed(failure: CallFailure) -> Error {
     }
 }
 
-/// Begins a write of an object: see [`begin_write`].
+/// Begins a write to an object: see [`begin_write`].
 pub async fn begin_put<'a>(memory: &Memory<'a>, key: &str, content: &str) -> Result<WriteLock<'a>> {
     begin_write(memory, WHO, &format!("r2:{key}"), content.len()).await
 }
 
-/// Puts a text where one of this etag was read, or none. `false`: somebody else has
-/// written there since, and nothing was put.
+/// Writes a text if the object still has this etag. Without an etag, the object must
+/// not exist. `false`: another writer changed the object, and nothing was written.
 pub async fn replace_text(
     memory: &Memory<'_>,
     key: &str,
@@ -106,7 +106,7 @@ pub async fn replace_text(
         .map_err(put_failed)
 }
 
-/// A document: where it stands, and what it says.
+/// A document: its object's key, and its content.
 pub struct BucketDocument {
     pub object_key: String,
     pub content: String,
@@ -133,8 +133,9 @@ pub async fn find_document(
     Ok(None)
 }
 
-/// Where a document stands, also one that can't be read: it is to be replaced there,
-/// and not to get a twin under its other name. `None`: there is none.
+/// The object key of a document; `None`: there is no such document. An unreadable
+/// document counts too: a write must replace that object, not create a second one
+/// under the document's other key.
 pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<Option<String>> {
     for object_key in places_of(prefix, key) {
         match get_text(memory, &object_key).await {
@@ -143,7 +144,7 @@ pub async fn find_place(memory: &Memory<'_>, prefix: &str, key: &str) -> Result<
             Err(error) if matches!(error.code, Code::PayloadTooLarge | Code::InvalidRequest) => {
                 return Ok(Some(object_key));
             }
-            // Nobody knows whether it is there.
+            // Whether the document exists is unknown.
             Err(error) => return Err(error),
         }
     }
@@ -193,7 +194,7 @@ pub async fn list_documents(memory: &Memory<'_>, prefix: &str) -> Result<Vec<Ski
             continue;
         };
         let folder = name.strip_suffix(FOLDER_FILE);
-        // What lies beside a SKILL.md belongs to it.
+        // Other objects in the folder of a SKILL.md belong to that document.
         let is_beside =
             folder.is_none() && folders.iter().any(|folder| object.key.starts_with(folder));
         let key = folder.unwrap_or(name);
@@ -224,8 +225,8 @@ fn key_is_markdown(name: &str) -> bool {
     name.ends_with(".md")
 }
 
-/// What a document's front matter says of it. One that can't be read is listed
-/// without; loading it says what is wrong.
+/// The description in a document's front matter. An unreadable document is listed
+/// without a description; loading the document gives the error.
 async fn describe(memory: &Memory<'_>, object_key: &str) -> Result<Option<String>> {
     match get_text(memory, object_key).await {
         Ok(text) => Ok(text.and_then(|text| {

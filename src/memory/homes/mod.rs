@@ -1,6 +1,6 @@
-//! Homes outside this object. Each is asked within bounds, and what is wrong
-//! with its answer becomes one of two things: an error of the contract that the
-//! home itself gave, or that it is unavailable, and why.
+//! Homes outside this object. Every call to a home has limits. A failed call gives
+//! one of two errors: an error of the API that the home itself returned, or an error
+//! that says why the home is unavailable.
 
 pub mod agent;
 pub mod bucket;
@@ -13,10 +13,10 @@ use crate::base::outbound::{
     in_time,
 };
 
-/// How long a call waits until it may leave, and how long its answer may then take.
+/// How long a call waits before it is sent, and how long its answer may then take.
 pub const PATIENCE_MS: i64 = 10_000;
 
-/// Bytes of an answer, and of an object of the bucket.
+/// The most bytes of an answer, and of an object of the bucket.
 pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 
 pub const LIMITS: CallLimits = CallLimits {
@@ -28,7 +28,7 @@ pub const LIMITS: CallLimits = CallLimits {
 
 const DETAIL: &str = "unavailable";
 
-/// A home that gave no usable answer. `who` begins the sentence, `reason` ends it.
+/// The error for a home that gave no usable answer. `who` names the home.
 pub fn unavailable(who: &str, reason: &str) -> Error {
     Error {
         message: format!(
@@ -39,12 +39,12 @@ pub fn unavailable(who: &str, reason: &str) -> Error {
     .with(DETAIL, format!("{who}: {reason}"))
 }
 
-/// Why the block's home gave nothing, if that is what went wrong.
+/// Why the block's home is unavailable, if this error says so.
 pub fn find_unavailable(error: &Error) -> Option<&str> {
     error.details.get(DETAIL)?.as_str()
 }
 
-/// As [`find_unavailable`]; a home that isn't configured is away, too.
+/// Like [`find_unavailable`], but a home that isn't configured is unavailable, too.
 pub fn why_away(error: &Error) -> Option<String> {
     match find_unavailable(error) {
         Some(reason) => Some(reason.to_owned()),
@@ -60,8 +60,8 @@ fn failed(who: &str, failure: &CallFailure) -> Error {
     }
 }
 
-/// Begins a write of this place: nobody else of this object writes there until the
-/// guard is dropped. `who` keeps the text.
+/// Begins a write to this place. No other request of this object writes there until
+/// the lock is dropped. `who` names the home in errors.
 pub async fn begin_write<'a>(
     memory: &Memory<'a>,
     who: &str,
@@ -79,7 +79,7 @@ pub async fn begin_write<'a>(
     entered.map_err(|failure| failed(who, &failure))
 }
 
-/// A write whose end nobody saw: it may have been done.
+/// The error for a write without an answer: the home may have done the write.
 fn unsure(error: Error) -> Error {
     match find_unavailable(&error) {
         Some(reason) => Error {
@@ -92,13 +92,13 @@ fn unsure(error: Error) -> Error {
     }
 }
 
-/// What a home answered: a status, and a body that is text within bounds.
+/// A home's answer: a status, and a body that is UTF-8 text of limited length.
 struct HomeResponse {
     status: u16,
     body: String,
 }
 
-/// Asks a home and hears it out.
+/// Sends a request to a home and reads the whole answer.
 async fn ask(
     memory: &Memory<'_>,
     who: &str,
@@ -127,7 +127,7 @@ async fn ask(
     Ok(HomeResponse { status, body })
 }
 
-/// The body, chunk by chunk.
+/// Reads the body, chunk by chunk, up to [`MAX_ANSWER_BYTES`].
 async fn hear(mut answer: OutboundResponse<'_>) -> Result<Vec<u8>, CallFailure> {
     let mut bytes = Vec::new();
     while let Some(chunk) = answer.body.next().await? {

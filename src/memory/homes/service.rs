@@ -1,17 +1,21 @@
-//! A service binding as a home: whoever answers these four POSTs of JSON keeps
-//! a block, in any language.
+//! A service binding as a home. Any service, in any language, that answers these
+//! four POST requests with JSON bodies can keep a block.
 //!
-//! | path | asked with | answers |
-//! |---|---|---|
-//! | `get` | `agent, sessionId, label, kind` | `{content, version?}`, for a loadable block `{skills: [{key, description?}]}` or `{content}` |
-//! | `set` | … and `content, expectedVersion?`, for an entry or a document `key, title?, description?` | anything with status 200 to 299; 409 where the text has another version |
-//! | `search` | … and `query, limit` | `{results: [{key?, title?, content}]}` or `{content}` |
-//! | `load` | … and `key` | `{content, description?}`, or status 404 |
+//! Every request has `agent, sessionId, label, kind`. Per path:
 //!
-//! `version` is the service's to choose, a string or a number, also for a text that
-//! isn't there yet; it is sent back as `expectedVersion` by whoever writes what they
-//! made of that text. A service without versions is written by one of this agent's
-//! requests at a time, and what others write there meanwhile is lost.
+//! - `get` answers `{content, version?}`. For a loadable block, `get` answers
+//!   `{skills: [{key, description?}]}` or `{content}`.
+//! - `set` also has `content, expectedVersion?`. For an entry or a document, `set` also
+//!   has `key, title?, description?`. The answer is anything with status 200 to 299, or
+//!   status 409 if the text has another version.
+//! - `search` also has `query, limit`. The answer is
+//!   `{results: [{key?, title?, content}]}` or `{content}`.
+//! - `load` also has `key`. The answer is `{content, description?}`, or status 404.
+//!
+//! The service chooses `version`, a string or a number, also for a text that doesn't
+//! exist yet. A write that is based on a text sends the text's version back as
+//! `expectedVersion`. If a service has no versions, only one of this agent's requests
+//! writes at a time, and what other writers store meanwhile is lost.
 
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -30,7 +34,7 @@ pub struct ServiceAnswer {
 }
 
 impl ServiceAnswer {
-    /// Names the text, for [`replace`]; `None`: this service has no versions.
+    /// Identifies the text for [`replace`]. `None`: the service has no versions.
     fn version(&self) -> Option<&Value> {
         let version = self.version.as_ref();
         version.filter(|version| version.is_string() || version.is_number())
@@ -78,7 +82,7 @@ pub async fn set(
     check_status(binding, &heard.map_err(unsure)?)
 }
 
-/// Begins a write of the block's text: see [`begin_write`].
+/// Begins a write to the block's text: see [`begin_write`].
 pub async fn begin_set<'a>(
     memory: &Memory<'a>,
     block: &Definition,
@@ -89,8 +93,8 @@ pub async fn begin_set<'a>(
     begin_write(memory, &name_of(binding), &place, content.len()).await
 }
 
-/// Puts a text in place of what was told. `false`: somebody else has written there
-/// since, and nothing was put.
+/// Replaces the text that the service answered before. `false`: another writer
+/// changed the text since, and nothing was written.
 pub async fn replace(
     memory: &Memory<'_>,
     block: &Definition,
@@ -127,7 +131,7 @@ pub async fn search(
     read(binding, &heard)
 }
 
-/// `None`: it has no such document.
+/// Loads a document; `None`: the service has no such document.
 pub async fn load(
     memory: &Memory<'_>,
     block: &Definition,

@@ -1,5 +1,5 @@
-//! The head of a SKILL.md: `name` and `description` between two lines `---`.
-//! Of YAML only what such heads are written in: plain, quoted, and folded lines.
+//! The head of a SKILL.md: `name` and `description` between two lines `---`. The
+//! parser reads only the YAML that such heads use: plain, quoted and folded values.
 
 #[derive(Debug, Default, PartialEq)]
 pub struct FrontMatter {
@@ -7,11 +7,11 @@ pub struct FrontMatter {
     pub description: Option<String>,
 }
 
-/// Lines of a head that are read.
+/// The most lines of a head that are read.
 const MAX_LINES: usize = 100;
 
 impl FrontMatter {
-    /// Of a text without one: nothing.
+    /// Reads a text's head. A text without a head has no fields.
     pub fn read(text: &str) -> Self {
         let mut front = Self::default();
         let mut lines = text.trim_start_matches('\u{feff}').lines();
@@ -45,7 +45,7 @@ impl FrontMatter {
     }
 }
 
-/// A value in one line: what is written over several is joined by spaces.
+/// A value as one line: spaces join the lines of a longer value.
 fn scalar(value: &str, below: &[&str]) -> String {
     let value = value.trim();
     let is_block = value.starts_with(['|', '>']);

@@ -1,5 +1,5 @@
-//! Which documents are in a session's context. Kept as they were when they were
-//! loaded: a document that changes meanwhile changes no conversation.
+//! The documents in a session's context. The session keeps a copy from the time of
+//! loading, so a later change of the document changes no conversation.
 
 use crate::base::columns;
 use crate::base::database::{Database, SqlValue, atomically};
@@ -8,21 +8,21 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::memory::label::Label;
 
-/// Documents that a session may have loaded at once.
+/// The most documents that a session may have loaded at once.
 pub const MAX_LOADED: i64 = 32;
 
-/// Documents of one session that are known, unloaded ones too.
+/// The most rows read per session, including unloaded documents.
 const MAX_KNOWN: i64 = 1_000;
 
-/// Bytes that they may have together: they go with every model call.
+/// The most bytes of loaded documents together: every model call sends them.
 pub const MAX_LOADED_BYTES: i64 = 4 << 20;
 
-/// A document that a session has loaded, or had.
+/// A document that a session has loaded, now or earlier.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LoadedSkill {
     pub label: String,
     pub key: String,
-    /// `None`: it was unloaded.
+    /// `None`: the document was unloaded.
     pub content: Option<String>,
 }
 
@@ -30,8 +30,8 @@ fn place(session_id: &Id, label: &Label, key: &str) -> [SqlValue; 3] {
     [session_id.as_str().into(), label.key().into(), key.into()]
 }
 
-/// All documents that a session has loaded or unloaded, the longest there first.
-/// Of more than a session may have, those loaded last count as unloaded.
+/// All documents that a session has loaded or unloaded, oldest first. Documents
+/// beyond [`MAX_LOADED_BYTES`] count as unloaded.
 pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<LoadedSkill>> {
     let skills = columns::load(
         db,
@@ -66,7 +66,7 @@ pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<
 const INSERT: &str =
     "INSERT INTO cf_agents_loaded_skills (session_id, block, key, label, content, loaded_at)";
 
-/// Puts a document into a session's context; `false`: it is there, as it is.
+/// Puts a document into a session's context; `false`: it is already there, unchanged.
 pub fn load(
     db: &dyn Database,
     host: &dyn Host,
@@ -130,8 +130,7 @@ pub fn load(
     })
 }
 
-/// Writes what was exported of a document in a session's context. Part of a
-/// transaction.
+/// Writes an exported document into a session's context. Part of a transaction.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
@@ -151,7 +150,7 @@ pub fn restore(
     )
 }
 
-/// Takes a document out of a session's context; `false`: it wasn't in it.
+/// Removes a document from a session's context; `false`: it wasn't loaded.
 pub fn unload(db: &dyn Database, session_id: &Id, label: &Label, key: &str) -> Result<bool> {
     atomically(db, || {
         let unloaded = db.rows(

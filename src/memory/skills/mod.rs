@@ -1,5 +1,5 @@
-//! Skills: documents of loadable blocks. The prompt lists their keys; a model
-//! loads one whole when it needs it, and unloads it when it is done.
+//! Skills: documents of loadable blocks. The prompt lists their keys. A model loads
+//! a whole document when it needs it, and unloads the document afterwards.
 
 pub mod front_matter;
 pub mod loaded;
@@ -21,16 +21,16 @@ use crate::base::error::{Code, Error, Result};
 use crate::memory::content::{MAX_TRIES, overtaken};
 use crate::memory::kind::BlockKind;
 
-/// Bytes of a document: more than that crowds out the conversation.
+/// The most bytes of a document: a longer one would crowd out the conversation.
 pub const MAX_SKILL_BYTES: usize = 256 << 10;
 
-/// Bytes of a listing in the prompt.
+/// The most bytes of a listing in the prompt.
 const MAX_LISTING_BYTES: usize = 32 << 10;
 
-/// How long a listing of the bucket is believed.
+/// How long a stored listing of the bucket is used.
 const LISTING_MS: i64 = 60_000;
 
-/// A document, whole.
+/// A document with its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +40,7 @@ pub struct SkillDocument {
     pub content: String,
 }
 
-/// A page of documents, as another agent answers it.
+/// A page of documents, as another agent returns it.
 #[derive(Deserialize)]
 struct RemoteSkillPage {
     skills: Vec<Skill>,
@@ -68,7 +68,7 @@ fn check_content(content: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a document must be wherever it comes from.
+/// The checks for every document, wherever it comes from.
 pub fn check_document(document: &SkillDocument) -> Result<()> {
     check_skill_key(&document.key)?;
     check_content(&document.content)
@@ -120,15 +120,15 @@ pub fn list_here(db: &dyn Database, block: &Definition) -> Result<SkillListing> 
     stored::load_skills(db, block).map(SkillListing::Skills)
 }
 
-/// What a block's home says that it holds.
+/// The documents that a block's home lists.
 pub enum SkillListing {
     Skills(Vec<Skill>),
-    /// A service's own words.
+    /// A service's listing as text.
     Told(String),
 }
 
 impl SkillListing {
-    /// As it stands in the prompt.
+    /// The listing as the prompt shows it.
     pub fn render(&self) -> String {
         let skills = match self {
             SkillListing::Told(text) if text.trim().is_empty() => &Vec::new(),
@@ -200,7 +200,7 @@ async fn list_bucket(memory: &Memory<'_>, block: &Definition, prefix: &str) -> R
     Ok(skills)
 }
 
-/// A document, whole.
+/// Reads a document with its content.
 pub async fn get_document(
     memory: &Memory<'_>,
     block: &Definition,
@@ -235,7 +235,7 @@ pub async fn get_document(
     })
 }
 
-/// Writes a document. Without a `description`, its front matter's is listed.
+/// Writes a document. The default `description` is the front matter's.
 pub async fn put(
     memory: &Memory<'_>,
     block: &Definition,
@@ -283,19 +283,19 @@ pub async fn put(
     Ok(skill)
 }
 
-/// What is to be added to a document.
+/// A text to append to a document.
 pub struct Addition<'a> {
     pub key: &'a str,
-    /// Comes on a line of its own.
+    /// Begins on a new line.
     pub content: &'a str,
-    /// Instead of the one that the document has.
+    /// Replaces the document's description.
     pub description: Option<&'a str>,
-    /// Where there is none at all.
+    /// The description if there is no other.
     pub title: Option<&'a str>,
 }
 
 impl Addition<'_> {
-    /// The whole text, and its description, where this stood before.
+    /// The document's text and description after adding to `before`.
     fn after(&self, before: Option<(&str, Option<&str>)>) -> (String, Option<String>) {
         let (text, described) = match before {
             Some((text, described)) => {
@@ -314,8 +314,8 @@ impl Addition<'_> {
     }
 }
 
-/// Adds to a document, or begins one, in this object or in the bucket: other homes
-/// take documents whole. Nothing that others write meanwhile is lost.
+/// Appends to a document, or creates it, in this object or in the bucket. Other homes
+/// accept only whole documents. Nothing that other writers store meanwhile is lost.
 pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_>) -> Result<()> {
     check_loadable(block)?;
     check_skill_key(added.key)?;
@@ -369,7 +369,7 @@ async fn append_in_bucket(
     Err(overtaken(block))
 }
 
-/// `false`: there was none.
+/// Deletes a document; `false`: there was no such document.
 pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
     check_loadable(block)?;
     check_skill_key(key)?;

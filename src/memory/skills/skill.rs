@@ -1,20 +1,20 @@
-//! A document as it is listed.
+//! A document as listings show it.
 
 use serde::{Deserialize, Serialize};
 
-/// A document, as it is listed.
+/// A document in a listing, without its content.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
     pub key: String,
     pub description: Option<String>,
-    /// Of its content, where that is known.
+    /// Bytes of the content. `null`: unknown.
     pub bytes: Option<i64>,
     pub updated_at: Option<i64>,
 }
 
-/// One line of at most [`MAX_DESCRIPTION_CHARS`].
+/// Shortens a text to one line of at most [`MAX_DESCRIPTION_CHARS`].
 pub fn clip_description(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match line.char_indices().nth(MAX_DESCRIPTION_CHARS) {
@@ -23,5 +23,5 @@ pub fn clip_description(text: &str) -> String {
     }
 }
 
-/// Characters of a description in a listing.
+/// The most characters of a description in a listing.
 pub const MAX_DESCRIPTION_CHARS: usize = 500;

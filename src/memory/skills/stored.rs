@@ -1,5 +1,4 @@
-//! The documents that live in this object, and what the bucket was last seen to
-//! hold.
+//! The documents that live in this object, and the last listing of the bucket.
 
 use super::SkillDocument;
 use crate::base::columns::{FromRow, find, find_value, load};
@@ -8,7 +7,7 @@ use crate::base::error::{Error, Result};
 use crate::memory::definition::Definition;
 use crate::memory::skills::skill::Skill;
 
-/// Documents of one block.
+/// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
 
 fn place(block: &Definition) -> [SqlValue; 2] {
@@ -44,7 +43,7 @@ impl FromRow<'_> for Skill {
     }
 }
 
-/// Content and description.
+/// A document's content and description.
 pub fn find_skill(
     db: &dyn Database,
     block: &Definition,
@@ -124,8 +123,8 @@ pub fn write_skill(
     })
 }
 
-/// Writes a document that was exported. `block` is its block's key, under which
-/// there is no document of this key. Part of a transaction.
+/// Writes an exported document. `block` is the key of its block, which must not have
+/// a document of this key. Part of a transaction.
 pub fn restore(
     db: &dyn Database,
     scope: &str,
@@ -161,7 +160,7 @@ pub fn delete_skill(db: &dyn Database, block: &Definition, key: &str) -> Result<
     })
 }
 
-/// What was listed under this prefix after `since_ms`.
+/// The stored listing of this prefix, if it is newer than `since_ms`.
 pub fn find_listing(
     db: &dyn Database,
     block: &Definition,
@@ -179,7 +178,7 @@ pub fn find_listing(
             AND listed_at > ?4",
         &[scope, label, prefix.into(), since_ms.into()],
     )?;
-    // One that can't be read is listed again.
+    // An unreadable listing counts as missing, so the bucket is listed again.
     Ok(skills.and_then(|skills| serde_json::from_str(&skills).ok()))
 }
 

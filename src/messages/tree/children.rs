@@ -1,5 +1,5 @@
-//! The events right below one event: the row right after it, if that is its
-//! child, and the rows that the branch index leads to.
+//! The children of an event: the next row, if it is a child, and the children in the
+//! branch index.
 
 use crate::base::columns::load_values;
 use crate::base::database::Database;

@@ -1,6 +1,5 @@
-//! Deleting events: what is left keeps hanging together. A deleted event's
-//! children join its nearest surviving ancestor, and its `seq` is never given
-//! again.
+//! Deleting events without breaking the tree. A deleted event's children join its
+//! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
 use crate::messages::tree::path::surviving;
 use std::collections::HashMap;
@@ -19,26 +18,26 @@ use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
 use crate::search::index;
 
-/// What a deletion took out of the tree, and what it moved.
+/// The events that a deletion removed, and what it moved.
 #[derive(Default)]
 pub struct DeletionOutcome {
-    /// In the order of the request.
+    /// The deleted events, in the order of the request.
     pub gone: Vec<DeletedEvent>,
-    /// Children of what is gone, with the ancestors that they joined.
+    /// Surviving children of deleted events, with the ancestors that they joined.
     pub moved: Vec<ReparentedEvent>,
-    /// Overlays whose edges moved, or that are gone.
+    /// Overlays that were deleted or whose edges moved.
     pub overlays: Vec<String>,
 }
 
-/// An event that went.
+/// An event that was deleted.
 pub struct DeletedEvent {
     pub link: EventLink,
-    /// Where media was cut out of it.
+    /// Positions where media was cut out of the event.
     media: Option<String>,
 }
 
 impl DeletedEvent {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     fn columns() -> String {
         format!("{}, e.media", EventLink::columns())
     }
@@ -53,16 +52,16 @@ impl FromRow<'_> for DeletedEvent {
     }
 }
 
-/// An event whose parent went.
+/// An event whose parent was deleted.
 pub struct ReparentedEvent {
-    /// As it was before.
+    /// The event's place before the deletion.
     pub link: EventLink,
-    /// 0: it is a root now.
+    /// The new parent; 0: the event is now a root.
     pub parent_seq: i64,
 }
 
 impl DeletionOutcome {
-    /// What is gone with its parent, for [`surviving`].
+    /// The parent of each deleted event, for [`surviving`].
     pub fn parents(&self) -> HashMap<i64, i64> {
         self.gone
             .iter()
@@ -71,8 +70,8 @@ impl DeletionOutcome {
     }
 }
 
-/// Takes these events out of the tree and joins what hung on them. Part of a
-/// transaction that tells the feed what is given back here.
+/// Deletes these events and joins their children to the nearest survivors. Part of a
+/// transaction that records the returned outcome in the feed.
 pub fn delete_seqs(
     db: &dyn Database,
     host: &dyn Host,
@@ -111,8 +110,8 @@ pub fn delete_seqs(
     adopt(db, &here, &taken.moved)?;
     taken.overlays = splice(db, session_id, &parents)?;
 
-    // The chosen leaf, if it went, steps back along its own branch. A choice that
-    // an append has overruled stays overruled, also when that append goes.
+    // If the chosen leaf is deleted, its nearest surviving ancestor becomes the leaf. An
+    // append overrules a choice for good, even if the append is deleted.
     db.run(
         "UPDATE cf_agents_sessions
             SET seq_floor = max(seq_floor, ?2),
@@ -148,7 +147,7 @@ fn load_doomed(db: &dyn Database, here: &SqlValue, doomed: &SqlValue) -> Result<
     load(db, &sql, &[here.clone(), doomed.clone()])
 }
 
-/// Each doomed event with its nearest surviving ancestor (0: none).
+/// Each deleted event with its nearest surviving ancestor (0: none).
 fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
     parents
         .keys()
@@ -156,9 +155,9 @@ fn survivors(parents: &HashMap<i64, i64>) -> Vec<(i64, i64)> {
         .collect()
 }
 
-/// Surviving children of the doomed: those right after their parent, and those
-/// in the branch index, which has to be named: left to choose, the planner walks
-/// the log. Each with the ancestor that it joins.
+/// Surviving children of the deleted events, each with the ancestor that it joins. The
+/// children are the next rows and rows of the branch index. The SQL names that index,
+/// since the planner would otherwise scan the log.
 fn load_orphans(
     db: &dyn Database,
     here: &SqlValue,
@@ -196,8 +195,8 @@ fn load_orphans(
         .collect())
 }
 
-/// After the deletion: whether a child follows its new parent directly is read
-/// off what is left.
+/// Gives orphans their new parents. Runs after the deletion, since the remaining rows
+/// show whether a child directly follows its new parent.
 fn adopt(db: &dyn Database, here: &SqlValue, orphans: &[ReparentedEvent]) -> Result<()> {
     for orphan in orphans {
         db.run(

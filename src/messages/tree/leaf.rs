@@ -1,4 +1,4 @@
-//! The leaf: the end of the branch that a session's reads and appends go by.
+//! The leaf: the end of the branch that a session reads and appends to by default.
 
 use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -16,7 +16,7 @@ pub fn message_not_found(field: &str, id: &Id) -> Error {
     .with("id", id.as_str())
 }
 
-/// The `seq` of an event that must be there.
+/// The `seq` of an event that must exist.
 pub fn get_seq(db: &dyn Database, session_id: &Id, field: &str, id: &Id) -> Result<i64> {
     find_seqs(db, session_id, std::iter::once(id))?
         .get(id.as_str())
@@ -24,8 +24,8 @@ pub fn get_seq(db: &dyn Database, session_id: &Id, field: &str, id: &Id) -> Resu
         .ok_or_else(|| message_not_found(field, id))
 }
 
-/// Where a read starts: at the event that it names, else at the session's leaf.
-/// `None`: the session is empty.
+/// The event that a read starts at: the event that the request names, or the session's
+/// leaf. `None`: the session is empty.
 pub fn resolve_leaf(
     db: &dyn Database,
     session_id: &Id,
@@ -39,8 +39,7 @@ pub fn resolve_leaf(
     }
 }
 
-/// Makes the branch that ends with `id` the one to follow, until something is
-/// appended to another.
+/// Makes the branch that ends with `id` the default, until an append to another branch.
 pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) -> Result<()> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;

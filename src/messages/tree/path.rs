@@ -1,4 +1,4 @@
-//! From an event up to its root, newest first, in bounded bites.
+//! Walks from an event up to its root, newest first, in bounded batches.
 
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, find_row};
@@ -7,13 +7,13 @@ use crate::base::ids::Id;
 use std::collections::HashMap;
 
 /// Rows that one statement of a walk reads at most. With bodies of at most
-/// `INLINE_BYTES` each, a batch is 4 MiB.
+/// `INLINE_BYTES` per row, a batch is 4 MiB.
 const MAX_BATCH: i64 = 64;
 
-/// Whether a walk goes on.
+/// How a walk continues after a row.
 pub enum WalkStep {
     On,
-    /// On, but with this event (0: none) in place of the row's parent.
+    /// Continue with this event instead of the row's parent. 0: there is no next event.
     Jump(i64),
     Stop,
 }
@@ -26,7 +26,7 @@ pub struct PathRow {
 }
 
 impl PathRow {
-    /// Of an event `e`.
+    /// The columns of an event `e`.
     pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch";
 }
 
@@ -41,8 +41,8 @@ impl FromRow<'_> for PathRow {
 }
 
 /// Visits the path from the event at `from_seq` up to its root, newest first.
-/// `columns` are an event's, of a row `e`, and begin with those of [`PathRow`].
-/// `expected` rows are read in one batch where the session is a single line.
+/// `columns` are columns of an event `e`, and begin with those of [`PathRow`].
+/// If the session has no branches, the first batch reads `expected` rows.
 pub fn walk_path(
     db: &dyn Database,
     session_id: &Id,
@@ -71,7 +71,7 @@ pub fn walk_path(
             &sql,
             &[session_id.as_str().into(), next.into(), bite.into()],
         )?;
-        // In a new run of neighbours what lies behind it is waste, so bites start small again.
+        // Batches start small in each run of neighbours, since the run may end soon.
         bite = (bite * 2).min(MAX_BATCH);
         for row in rows {
             let place: PathRow = row.read()?;
@@ -106,8 +106,8 @@ pub struct PathSegment {
     pub to_seq: i64,
 }
 
-/// The whole path that ends at `to_seq` as segments, oldest first. Reads the
-/// session's branch index, not its rows.
+/// The whole path that ends at `to_seq`, as segments, oldest first. Reads only the
+/// session's branch index.
 pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<PathSegment>> {
     let branches: Vec<(i64, i64)> = load(
         db,
@@ -121,13 +121,13 @@ pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<
     Ok(segments(&branches, to_seq))
 }
 
-/// `branches`: `seq` and parent's `seq` of every row that starts a branch, by `seq`.
+/// `branches`: the `seq` and parent's `seq` of every row that starts a branch, by `seq`.
 fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<PathSegment> {
     let mut segments = Vec::new();
     while to_seq > 0 {
         let below = branches.partition_point(|(seq, _)| *seq <= to_seq);
         let start = below.checked_sub(1).and_then(|last| branches.get(last));
-        // Without a branch below, the run goes on to the log's first row.
+        // No branch starts at or below `to_seq`: the line begins at the log's first row.
         let (from_seq, parent_seq) = start.copied().unwrap_or((1, 0));
         segments.push(PathSegment { from_seq, to_seq });
         to_seq = parent_seq;
@@ -144,9 +144,9 @@ pub fn lies_on_path(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -
         .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq)))
 }
 
-/// The nearest ancestor that is left, or the event itself (0: none).
+/// The nearest surviving ancestor, or the event itself if it survives (0: none).
 pub fn surviving(parents: &HashMap<i64, i64>, mut seq: i64) -> i64 {
-    // Ends: a parent's number is always below its child's.
+    // The loop ends, since a parent's number is always below its child's.
     while let Some(parent) = parents.get(&seq) {
         seq = *parent;
     }

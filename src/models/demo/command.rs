@@ -1,4 +1,4 @@
-//! What the demo understands of a message: its first words, or nothing.
+//! The commands that the demo finds in the first words of a message.
 
 #[derive(Debug, PartialEq)]
 pub enum Command<'a> {
@@ -53,14 +53,14 @@ impl<'a> Command<'a> {
     }
 }
 
-/// A key, after the word `skill` or `the skill` where it is said.
+/// The key, without `the`, `skill` or `the skill` before it.
 fn key(words: &str) -> &str {
     let words = after(words, "the").unwrap_or(words);
     let words = after(words, "skill").unwrap_or(words);
     words.trim_matches(|c| matches!(c, '`' | '"' | '.'))
 }
 
-/// What follows these words, if the text begins with them as words.
+/// The rest of the text, if the text begins with these whole words.
 fn after<'a>(text: &'a str, words: &str) -> Option<&'a str> {
     let head = text.get(..words.len())?;
     let rest = text.get(words.len()..)?;

@@ -1,9 +1,9 @@
-//! The built-in demo: a model for a laptop without an account. A few fixed
-//! rules on the last thing that was said; the same request always gets the same
-//! answer. It calls the memory tools, so that everything around a model can be
-//! tried, and it says what it is, so that nobody takes it for one.
+//! The built-in demo: a model for a laptop without an account. It applies a few fixed
+//! rules to the last message; the same request always gets the same answer. The demo
+//! calls the memory tools, so that everything around a model can be tried. It says what
+//! it is, so that nobody takes it for a language model.
 //!
-//! It never calls twice in a row: after a result it reports and stops.
+//! The demo never calls twice in a row: after a result it reports and stops.
 
 mod command;
 mod recall;
@@ -27,10 +27,10 @@ const RULES: &str =
 /// Characters of anyone's words that are repeated.
 const MAX_QUOTED_CHARS: usize = 500;
 
-/// Names of tools that are listed.
+/// The most names of tools that are listed.
 const MAX_LISTED_TOOLS: usize = 20;
 
-/// What it does: says something, or calls one tool.
+/// What the demo does: it says something, or calls one tool.
 enum DemoAction {
     Say(String),
     Call { name: String, arguments: String },
@@ -79,7 +79,7 @@ fn input_tokens(request: &ModelRequest<'_>) -> i64 {
 }
 
 fn decide(request: &ModelRequest<'_>) -> DemoAction {
-    // What the system says on the way is not an answer's occasion.
+    // A system message needs no answer.
     let mut said = request.messages.iter().rev();
     let Some(last) = said.find(|message| message.role != Role::System) else {
         return DemoAction::Say(INTRODUCTION.to_owned());
@@ -122,7 +122,7 @@ fn find_tool<'a>(request: &ModelRequest<'a>, name: &str) -> Option<&'a ToolDefin
     request.tools.iter().find(|tool| tool.name == name)
 }
 
-/// The labels that a tool of the memory can address.
+/// The labels that a memory tool accepts.
 fn labels(tool: &ToolDefinition) -> Vec<String> {
     let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
     let labels = schema.pointer("/properties/label/enum");
@@ -247,7 +247,7 @@ fn list_tools(request: &ModelRequest<'_>) -> String {
     }
 }
 
-/// So much of a text, and a mark where there was more.
+/// The first `limit` characters of a text, and `…` if there are more.
 fn cut(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         None => text.to_owned(),

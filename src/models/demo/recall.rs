@@ -1,5 +1,5 @@
-//! What the demo can tell from a conversation: what is kept in memory, what was
-//! said, and a summary that is a choice of its own sentences.
+//! What the demo can repeat from a conversation: what is kept in memory, what was said,
+//! and a summary made of the conversation's own sentences.
 
 use super::cut;
 use crate::base::action::Role;
@@ -13,7 +13,7 @@ const RULE: char = '═';
 const MAX_SECTION_CHARS: usize = 400;
 const MAX_SENTENCE_CHARS: usize = 160;
 
-/// Messages of the user that are told again, the newest ones.
+/// How many of the user's newest messages are repeated.
 const MAX_TOLD: usize = 5;
 
 /// Characters of a summary.
@@ -38,7 +38,7 @@ pub fn recall(request: &ModelRequest<'_>) -> String {
         .iter()
         .rev()
         .filter(is_users)
-        // The question itself is not news.
+        // The newest message is the question itself.
         .skip(1)
         .take(MAX_TOLD)
         .map(|message| format!("- {}", first_sentence(&message.content)))
@@ -80,8 +80,8 @@ fn xml_label(line: &str) -> Option<&str> {
     rest.split('"').next()
 }
 
-/// Of a request for a summary: what stands between its tags, the summary of what
-/// was said before and the conversation, a line a message.
+/// Makes a summary from the text between a request's tags: the earlier summary, and the
+/// conversation with one line per message.
 pub fn summarise(request: &str) -> String {
     let material = ["summary", "conversation"].map(|tag| between(request, tag));
     let sentences: Vec<String> = material
@@ -97,7 +97,7 @@ pub fn summarise(request: &str) -> String {
     if sentences.iter().map(length).sum::<usize>() <= MAX_SUMMARY_CHARS {
         return sentences.join("\n");
     }
-    // How it began, then as much of the end as there is room for.
+    // The first sentence, then as many of the last sentences as fit.
     let first = sentences.first().cloned().unwrap_or_default();
     let head = format!("{first}\n- …");
     let mut room = MAX_SUMMARY_CHARS - length(&head);

@@ -10,7 +10,7 @@ use crate::models::message::ContextMessage;
 /// Characters of a document, or of what a search found, that are repeated.
 const MAX_OUTPUT_CHARS: usize = 1_500;
 
-/// On the results at the end of the conversation.
+/// The demo's sentences about the results at the end of the conversation.
 pub fn report(messages: &[ContextMessage]) -> String {
     let since = messages
         .iter()

@@ -1,5 +1,5 @@
-//! The tables, and how an object comes to have them: numbered SQL files, each
-//! run once, all in one transaction, before the first request is served.
+//! The tables, and how an object creates them: numbered SQL files. Each file runs once,
+//! all in one transaction, before the object serves its first request.
 //!
 //! Only this module creates or drops tables.
 
@@ -14,7 +14,7 @@ struct Migration {
     sql: &'static str,
 }
 
-/// Made by build.rs from `migrations/`, in order, without gaps.
+/// build.rs makes this list from `migrations/`: in order, without gaps.
 const MIGRATIONS: &[Migration] = include!(concat!(env!("OUT_DIR"), "/migrations.rs"));
 
 const CREATE_MIGRATIONS_TABLE: &str = "

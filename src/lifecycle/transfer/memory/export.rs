@@ -1,8 +1,8 @@
-//! A session's memory on its way out, a bounded number of rows at a time.
+//! Exports a session's memory, a bounded number of rows at a time.
 //!
-//! What changes while its file is read is shown as it is when its page is read.
-//! So that such a file is still one that can be imported, a block is shown once,
-//! and nothing under one that can't hold it, or no more of it.
+//! Memory that changes during the export appears as it is when its page is read. The
+//! file must still be one that can be imported. So a block appears once, and rows that
+//! its kind can't hold, or that exceed its limits, are left out.
 
 use std::collections::HashMap;
 
@@ -23,16 +23,16 @@ use crate::memory::definitions::{MAX_BLOCKS, load_sessions_after};
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
 
-/// Rows that one statement reads: of texts up to 1 MiB, and of entries, which
-/// have at most 64 KiB. Both are 8 MiB.
+/// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
+/// entries, which have at most 64 KiB. Both are 8 MiB.
 const LONG_BATCH: i64 = 8;
 const ENTRIES_BATCH: i64 = 128;
 
-/// The row that was read last: its block's key and its own.
+/// The last row read: its block's key and its own key.
 #[derive(Default)]
 struct LastRow(String, String);
 
-/// What is to be written next.
+/// The type of rows to write next.
 enum MemoryExportStage {
     Blocks { after_number: i64 },
     Versions { block: String, version: i64 },
@@ -45,7 +45,7 @@ enum MemoryExportStage {
 
 pub struct MemoryExport {
     at: MemoryExportStage,
-    /// The kinds of the blocks that were shown, by their keys.
+    /// The kinds of the exported blocks, by the blocks' keys.
     kinds: HashMap<String, BlockKind>,
     tally: LineCounter,
 }
@@ -61,7 +61,7 @@ impl Default for MemoryExport {
 }
 
 impl MemoryExport {
-    /// Adds the next lines; `false`: there are no more.
+    /// Adds the next lines; `false`: there are no more lines.
     pub fn add(&mut self, db: &dyn Database, session_id: &Id, page: &mut String) -> Result<bool> {
         self.at = match std::mem::replace(&mut self.at, MemoryExportStage::Done) {
             MemoryExportStage::Blocks { after_number } => {
@@ -118,7 +118,7 @@ impl MemoryExport {
         for (number, block) in blocks {
             after_number = number;
             let key = block.label.key();
-            // One that was removed and defined anew meanwhile has a new number.
+            // A block that was removed and defined again meanwhile has a new number.
             if self.kinds.contains_key(&key) || self.kinds.len() as i64 >= MAX_BLOCKS {
                 continue;
             }
@@ -402,8 +402,9 @@ fn shown(is_shown: bool, line: &impl Serialize) -> Result<Option<String>> {
     is_shown.then(|| render(line)).transpose()
 }
 
-/// Adds lines until the page is full; gives the row to go on after. `None`: these
-/// were the last. `line` gives a row's line, if it has one, and its place.
+/// Adds lines until the page is full. Returns the row to go on after; `None`: there are
+/// no more rows. `line` returns a row's line, or `None` for a row to leave out, and the
+/// row's place.
 fn add_rows<'r, T: FromRow<'r>, P>(
     rows: &'r [Row],
     bite: i64,

@@ -1,8 +1,8 @@
-//! A session's memory on its way in: each line checked as its operation would
-//! check it, then written with others in one transaction.
+//! Imports a session's memory: checks each line as its operation would, then writes it
+//! with others in one transaction.
 //!
-//! Lines of a sort come in the order of their keys, so that a second one of the
-//! same key, and one too many, are seen without asking what is stored.
+//! Lines of a type come in the order of their keys. So the import notices a second line
+//! with the same key, and one line too many, without reading stored rows.
 
 use std::collections::HashMap;
 
@@ -40,7 +40,7 @@ enum PendingMemoryLine {
     Prompt(PromptLine),
 }
 
-/// Where a line stands among those of its sort.
+/// A line's place among the lines of its type.
 #[derive(PartialEq, PartialOrd)]
 enum LineOrder {
     Version(BlockKey, i64),
@@ -57,7 +57,7 @@ impl LineOrder {
 
 pub struct MemoryImport {
     target: ImportTarget,
-    /// The kinds of the blocks, by their keys.
+    /// The kinds of the blocks, by the blocks' keys.
     kinds: HashMap<String, BlockKind>,
     newest: Option<(LineKind, LineOrder)>,
     tally: LineCounter,
@@ -79,7 +79,7 @@ impl MemoryImport {
         }
     }
 
-    /// How many lines wait to be written, and about how many bytes of them.
+    /// How many lines wait for their batch, and about how many bytes they have.
     pub fn pending(&self) -> (usize, usize) {
         (self.pending.len(), self.pending_bytes)
     }
@@ -140,8 +140,9 @@ impl MemoryImport {
         Ok(())
     }
 
-    /// What no operation of theirs writes: that a tool wrote it, or somebody in
-    /// another session.
+    /// Checks a version's writer. A sender who may not call tools can't claim that a
+    /// tool wrote the version. A token for one session can't claim a write in another
+    /// session.
     fn check_writer(&self, line: &VersionLine) -> Result<()> {
         let sender = &self.target.sender;
         if matches!(line.written_by, WrittenBy::Tool) {
@@ -162,7 +163,7 @@ impl MemoryImport {
         Ok(())
     }
 
-    /// What was not taken.
+    /// What the import left out.
     pub fn left_out(&self) -> Vec<LeftOut> {
         let is_left_out = self.has_prompt && !self.target.sender.takes_prompts();
         is_left_out.then_some(LeftOut::Prompt).into_iter().collect()
@@ -233,7 +234,7 @@ impl MemoryImport {
         }
     }
 
-    /// Writes what waits. Part of a transaction.
+    /// Writes the waiting lines. Part of a transaction.
     pub fn write(&self, db: &dyn Database) -> Result<()> {
         for (line_number, item) in &self.pending {
             self.write_item(db, item)
@@ -242,7 +243,7 @@ impl MemoryImport {
         Ok(())
     }
 
-    /// Lets go of what has been written.
+    /// Drops the lines that were written.
     pub fn written(&mut self) {
         self.pending.clear();
         self.pending_bytes = 0;

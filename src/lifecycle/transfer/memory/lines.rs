@@ -1,6 +1,6 @@
-//! The lines of a session's memory. What a block holds names it by its key (its
-//! label in lower case), as the rows do: it may be there without its block, and
-//! is found again when the block is defined anew.
+//! The lines of a session's memory. As in the tables, the lines of a block's contents
+//! name the block by its key (its label in lower case). Contents may exist without their
+//! block. They are found again when the block is defined again.
 
 use std::collections::BTreeMap;
 
@@ -23,14 +23,14 @@ use crate::memory::skills::skill::clip_description;
 use crate::memory::skills::{SkillDocument, check_document, check_skill_key};
 use crate::memory::source::BlockSource;
 
-/// A version is one more with each write.
+/// The highest version. Each write adds one to a block's version.
 const MAX_VERSION: i64 = u32::MAX as i64;
 
-/// Sections whose hashes a frozen prompt keeps: more than the blocks of an
-/// agent, of its deployed configuration and of a session together.
+/// How many sections' hashes a frozen prompt keeps: more than the blocks of an agent, of
+/// its deployed configuration and of a session together.
 const MAX_SECTIONS: usize = 300;
 
-/// Hexadecimal digits of a SHA-256.
+/// The length of a SHA-256 in hexadecimal digits.
 const HASH_DIGITS: usize = 64;
 
 /// A block's label in lower case.
@@ -59,14 +59,14 @@ pub struct BlockLine {
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
     pub when_changed: WhenChanged,
-    /// Where the definition says it.
+    /// Present if the definition sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
     pub defined_at: Count,
 }
 
 impl BlockLine {
-    /// As `defineBlock` would take it.
+    /// Checks the definition as `defineBlock` does.
     pub fn into_definition(self, session_id: &Id, agent: &str) -> Result<Definition> {
         let defined_at = Some(self.defined_at.0);
         let block = DefineBlock {
@@ -208,7 +208,7 @@ impl SkillLine {
     }
 }
 
-/// A document in the session's context; without `content`, one that was.
+/// A document in the session's context. Without `content`, it was unloaded.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LoadedLine {
@@ -221,7 +221,8 @@ pub struct LoadedLine {
 }
 
 impl LoadedLine {
-    /// It may have come from any home, so it may be longer than one that lives here.
+    /// A document may come from any home, so it may be longer than one that is stored in
+    /// this object.
     pub fn into_loaded(self) -> Result<(BlockKey, LoadedSkill)> {
         check_skill_key(&self.key)?;
         check_content("content", self.content.as_deref().unwrap_or_default())?;
@@ -235,14 +236,14 @@ impl LoadedLine {
     }
 }
 
-/// The frozen prompt. Its hash is its text's, and is worked out anew.
+/// The frozen prompt. The import computes its hash from its text.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PromptLine {
     #[serde(rename = "type")]
     pub line: LineKind,
     pub prompt: String,
-    /// A remind block's key to its section's hash.
+    /// The hashes of the remind blocks' sections, by the blocks' keys.
     pub sections: BTreeMap<BlockKey, String>,
     pub frozen_at: Count,
 }

@@ -1,9 +1,10 @@
-//! A session's own context memory in its file: what its blocks are, what they
-//! hold, which documents are in its context, and its frozen prompt. The agent's
-//! memory is not the session's, and stays where it is.
+//! A session's own context memory in its file: its blocks, their contents, the documents
+//! in its context, and its frozen prompt. The agent's memory is not the session's, so it
+//! is not in the file.
 //!
-//! The rule it protects: a file is no way around an operation. A token that may
-//! not read or write some of a memory by its operation may not by a file either.
+//! The rule it protects: a file is no way around an operation. If a token may not use
+//! the operation that reads or writes some memory, it may not export or import that
+//! memory.
 
 pub mod export;
 pub mod import;
@@ -20,16 +21,16 @@ use crate::memory::kind::BlockKind;
 use crate::memory::skills::loaded::MAX_LOADED;
 use crate::memory::skills::stored::MAX_SKILLS;
 
-/// One sort of lines.
+/// A type of line, and who may write it.
 pub struct MemoryLineKind {
     pub kind: LineKind,
-    /// The operations that write as much together. No operation writes what a frozen prompt says: it counts only for who trusts the
-    /// file (`rights.rs`). A document in the context need be in no block, so who
-    /// brings one must be able to make the block, too.
+    /// The operations that together write the same data. No operation writes a frozen
+    /// prompt: it counts only if the sender trusts the file (`rights.rs`). A loaded
+    /// document may be in no block, so its sender must be able to define the block, too.
     pub written_by: &'static [AccessRule],
 }
 
-/// In the order of the file.
+/// The types of memory lines, in the order of the file.
 pub const SORTS: &[MemoryLineKind] = &[
     MemoryLineKind {
         kind: LineKind::Block,
@@ -57,7 +58,7 @@ pub const SORTS: &[MemoryLineKind] = &[
     },
 ];
 
-/// Whether a block of this kind holds such rows.
+/// Whether a block of this kind can hold rows of this type.
 fn can_hold(block: BlockKind, kind: LineKind) -> bool {
     match kind {
         LineKind::Version => block.has_content(),
@@ -67,7 +68,7 @@ fn can_hold(block: BlockKind, kind: LineKind) -> bool {
     }
 }
 
-/// Counts the lines of a sort, block by block, against what a block can hold.
+/// Counts the lines of each type and block against the limits of a block.
 #[derive(Default)]
 struct LineCounter {
     of: Option<(LineKind, String)>,
@@ -76,7 +77,7 @@ struct LineCounter {
 }
 
 impl LineCounter {
-    /// Whether there is room for one more, of so many bytes.
+    /// Counts one more line of this many bytes. `false`: the line exceeds the limits.
     fn fits(&mut self, kind: LineKind, block: &str, bytes: usize) -> bool {
         let is_same = matches!(&self.of, Some((of, b)) if *of == kind && b == block);
         if !is_same {
@@ -93,7 +94,7 @@ impl LineCounter {
     }
 }
 
-/// Lines of a sort that a block can have; of loaded documents, a session.
+/// The maximum number of lines of a type per block; of loaded documents, per session.
 fn most(kind: LineKind) -> i64 {
     match kind {
         LineKind::Version => MAX_VERSIONS,
