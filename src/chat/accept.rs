@@ -1,6 +1,6 @@
-//! Turns a chat request into a turn: writes the request's new messages and answers into
-//! the log, and decides where the answer will stand. One transaction holds all of this
-//! and commits before any model is called.
+//! From a chat request to a turn: what of the request goes into the log, and
+//! where the answer will stand. One transaction, committed before any model is
+//! called.
 
 use std::collections::HashSet;
 
@@ -29,33 +29,33 @@ use crate::messages::run::{RunEvent, get_run_event, load_run_around};
 use crate::models::{TokenUsage, ToolDefinition};
 use crate::store::config::{Config, load_config};
 
-/// How many messages of a request are looked up at once, newest first. A client sends
-/// everything it shows; the messages before a stored one are old and not looked up.
+/// Messages of a request that are looked up at once, newest first. A client sends
+/// all that it shows; what stands before a message that is stored is past.
 const LOOKUP: usize = 64;
 
-/// How many messages of a request may bring answers that are compared with the log.
+/// Messages of a request whose answers are held against the log.
 const MAX_ANSWERING: usize = 8;
 
 pub struct AcceptedRequest {
-    /// `None`: calls still wait for the client, so the model can't continue.
+    /// `None`: calls still wait for the client, and the model can't go on.
     pub turn: Option<Turn>,
-    /// The assistant message that was answered or will be written.
+    /// The assistant's message that was answered or will be written.
     pub message_id: String,
-    /// Whether the log changed in a way that other clients have to be sent.
+    /// Whether the log took anything that other clients have to hear of.
     pub has_changed: bool,
 }
 
-/// A message that a request names, as the log has it.
+/// The log's side of what a request names.
 struct RequestedMessage {
     stored: NamedMessage,
-    /// The message's events, without their contents.
+    /// Without their contents.
     rows: Vec<RunEvent>,
-    /// Events up to this one were copied from a file or a fork.
+    /// Events up to this one came with a file or a fork.
     copied_seq: i64,
 }
 
 impl RequestedMessage {
-    /// The narrowest reach among the turns that wrote this message.
+    /// How far the model reached that said any of it.
     fn reach(&self) -> Result<ModelReach> {
         let mut reach = ModelReach::Agent;
         for row in &self.rows {
@@ -65,7 +65,7 @@ impl RequestedMessage {
     }
 }
 
-/// The options that a request sets for its turn.
+/// What a request asks of the turn itself.
 struct TurnOptions<'a> {
     turn_id: &'a str,
     model: Option<&'a str>,
@@ -78,12 +78,12 @@ pub struct Accepting<'a> {
     pub host: &'a dyn Host,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
-    /// What the model may read and write for this caller.
+    /// How far the model reaches for this caller.
     pub reach: ModelReach,
 }
 
 impl Accepting<'_> {
-    /// `turn_id` is the id by which the client knows the turn.
+    /// `turn_id`: by which the client knows the turn.
     pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
@@ -107,8 +107,8 @@ impl Accepting<'_> {
         })
     }
 
-    /// Takes an answer from a socket to one call of the newest message. `None`: no call
-    /// waits for this answer. Without `continues` the client requests the turn itself.
+    /// An answer to one call of the newest message, from a socket. `None`: no call
+    /// waits for it. Without `continues` the client asks for the turn by itself.
     pub fn accept_answer(
         &self,
         answer: CallAnswer,
@@ -164,7 +164,7 @@ impl Accepting<'_> {
         })
     }
 
-    /// The newest message of the session's current path.
+    /// The newest message of the path that the session follows.
     fn load_newest(&self) -> Result<Vec<RequestedMessage>> {
         let tip = get_tip(self.db, self.session_id)?;
         let seq = tip.leaf.map(|leaf| leaf.seq);
@@ -173,8 +173,8 @@ impl Accepting<'_> {
             .collect()
     }
 
-    /// The messages that a request's answers may be for: the newest few that hold any
-    /// answer, and the message that the request names.
+    /// The messages that a request's answers may be for: the newest few that hold
+    /// any, and the one that it names.
     fn answering<'r>(&self, request: &'r ChatRequest) -> HashSet<&'r str> {
         let named = match &request.trigger {
             Trigger::Submit { message_id } | Trigger::Regenerate { message_id } => message_id,
@@ -219,8 +219,8 @@ impl Accepting<'_> {
         create_session(self.db, self.host, self.agent_name, &new).map(drop)
     }
 
-    /// The newest stored messages among those that the request names, and as the last
-    /// one the newest message of the session's current path.
+    /// The newest stored messages among those that the request names, and the
+    /// newest of the path that the session follows, which is last.
     fn load_known(&self, request: &ChatRequest) -> Result<Vec<RequestedMessage>> {
         let mut ids: Vec<&Id> = request.message_ids().collect();
         ids.reverse();
@@ -228,8 +228,8 @@ impl Accepting<'_> {
         let mut seqs: Vec<i64> = Vec::new();
         for some in ids.chunks(LOOKUP) {
             let found = find_seqs(self.db, self.session_id, some.iter().copied())?;
-            // The newest stored message is where the request stands. An older message
-            // is loaded only if the request answers it, never for its id alone.
+            // The newest of them is where the request stands; others matter only
+            // where they answer something. A message is not read for its id alone.
             let newest = some.iter().find(|id| found.contains_key(id.as_str()));
             let named = some.iter().filter(|id| answering.contains(id.as_str()));
             let wanted = newest.into_iter().chain(named);
@@ -354,7 +354,7 @@ impl Accepting<'_> {
             MessageSource::Client,
             &config.reserved_metadata_keys,
         )?;
-        // The plan lets only user messages through; this checks once more.
+        // The plan lets nothing else through; this is the second lock.
         if parsed.action != Action::UserMessage {
             return Err(Error::invalid(
                 "messages",
@@ -384,7 +384,7 @@ impl Accepting<'_> {
             .transpose()
     }
 
-    /// The newest event that the log now has of a message.
+    /// The newest event of a message as it stands now.
     fn last_id(&self, message_id: &str) -> Result<Option<Id>> {
         let id = Id::parse(message_id.to_owned()).map_err(Error::storage)?;
         let found = find_seqs(self.db, self.session_id, std::iter::once(&id))?;
@@ -396,7 +396,7 @@ impl Accepting<'_> {
         last.transpose().map_err(Error::storage)
     }
 
-    /// The event right above a message; `None`: the message is a root.
+    /// The event right above a message; `None`: it is a root.
     fn above(&self, known: Option<&RequestedMessage>) -> Result<Option<Id>> {
         let first = known.and_then(|known| known.rows.first());
         let Some(first) = first.filter(|first| first.parent_seq != 0) else {
@@ -406,8 +406,8 @@ impl Accepting<'_> {
         Id::parse(parent.id).map(Some).map_err(Error::storage)
     }
 
-    /// Writes the answers. Returns the calls that may be made now, as a step: the
-    /// approved ones of each message that has no waiting call left.
+    /// Writes what was answered. Gives the calls that may be made now, as a step:
+    /// those that were approved, once nothing of their message waits any more.
     fn take_answers(
         &self,
         accepted: &Accepted<'_>,
@@ -483,7 +483,7 @@ impl Accepting<'_> {
     ) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
-            // Read again: an earlier answer of this request may have changed the note.
+            // As it stands now: an answer before this one may have changed it.
             let mut note = get_note(self.db, self.session_id, row.seq)?;
             let Some(approval_id) = note.approvals.get(call_id).cloned() else {
                 continue;
@@ -520,14 +520,14 @@ impl Accepting<'_> {
         Ok(())
     }
 
-    /// The approved calls of a message that have no result yet.
+    /// The approved calls of a message whose results are still to come.
     fn load_approved(&self, known: &RequestedMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
         let answered = answered_calls(&known.rows, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let note = get_note(self.db, self.session_id, row.seq)?;
             for (call_id, approval) in note.decided {
-                // Skips a call that nobody was asked about, or that has its result.
+                // Nobody was asked for it, or it has its result.
                 if !note.approvals.contains_key(&call_id) || answered.contains(call_id.as_str()) {
                     continue;
                 }

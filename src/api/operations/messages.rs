@@ -33,11 +33,11 @@ use crate::store::config::load_config;
 /// The longest page that a caller may ask for, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
 
-/// The longest page that is ever sent. A page that is cut says so.
+/// And the longest that there is: a page that is cut says so.
 const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 
-/// A message of the AI SDK, as it was appended, with `createdAt`. An application's own
-/// fields are kept.
+/// A message of the AI SDK, as it was appended, with `createdAt`. Fields of an
+/// application's own are kept.
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -50,8 +50,8 @@ pub struct UiMessage {
     parts: Vec<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]
     metadata: Option<serde_json::Value>,
-    /// Milliseconds since the epoch. If the message was appended with a `createdAt` of
-    /// another form, such as a text, that value is kept.
+    /// Milliseconds since the epoch. Where the message brought a `createdAt` of
+    /// another form, such as a text, it stands here as it was appended.
     created_at: serde_json::Value,
 }
 
@@ -59,7 +59,7 @@ pub struct UiMessage {
 #[derive(Deserialize, schemars::JsonSchema)]
 #[allow(dead_code)]
 pub struct AppendedMessage {
-    /// `false`: a message with this id was there already.
+    /// `false`: a message of this id was there already.
     inserted: bool,
     message: UiMessage,
 }
@@ -73,19 +73,18 @@ pub struct MessageList {
 
 /// Appends a message: one event, after the leaf unless `parentId` says otherwise.
 ///
-/// A message whose id is already in the session is not written again.
+/// An id that is already in the session is not written again.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AppendMessage {
     session_id: Id,
     message: JsonObject,
-    /// The event that the message follows. Left out: the leaf. `null`: the message is a
-    /// root.
+    /// The event that it follows. Left out: the leaf. `null`: none, it is a root.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Id>"))]
     parent_id: Option<Option<Id>>,
-    /// `client`: reserved metadata keys and provider metadata are removed.
+    /// `client`: reserved metadata keys and provider metadata are taken out.
     #[serde(default)]
     source: MessageSource,
     #[serde(default, deserialize_with = "nullable")]
@@ -101,7 +100,7 @@ struct MessagePlacement {
 }
 
 impl AppendMessage {
-    /// The message to write, and its place. The text of the request is freed.
+    /// What is to be written, and where. As it was sent it is let go.
     fn split(self, agent: &Agent<'_>) -> Result<(MessagePlacement, NewMessage)> {
         let message = parse(agent, &self.message, self.source)?;
         let place = MessagePlacement {
@@ -138,8 +137,8 @@ fn appended_reply(inserted: bool, message: &Message) -> Reply {
     Reply::text([head, &message.json, "}"].concat())
 }
 
-/// Parses a message that the caller may write. A caller that may not write the agent's
-/// messages may not set reserved metadata either.
+/// Reads a message that the caller may write. Who may not say what the agent said
+/// may not say what only a server knows either.
 fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Result<NewMessage> {
     let source = match agent.caller.may_write_agent_messages() {
         true => source,
@@ -155,7 +154,7 @@ fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Resu
     Ok(message)
 }
 
-/// Checks that the caller may write the stored message that is to be replaced.
+/// Holds a message that is to be replaced against who may write what it is now.
 fn permit_replacing(agent: &Agent<'_>, session_id: &Id, message: &NewMessage) -> Result<()> {
     if agent.caller.may_write_agent_messages() {
         return Ok(());
@@ -192,7 +191,7 @@ impl RunAtOnce for AppendMessage {
     }
 }
 
-/// Appends a message, or updates the message that has its id.
+/// Appends a message, or updates the one that has its id.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -225,8 +224,8 @@ impl RunAtOnce for UpsertMessage {
     }
 }
 
-/// Replaces the message that has this id; `null` if there is none. If the message is
-/// unchanged, nothing is written.
+/// Replaces a message; `null` if there is none of its id. One that is unchanged
+/// writes no row.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -264,10 +263,10 @@ fn or_null(message: Option<Message>) -> Reply {
     Reply::text(message.map_or_else(|| "null".to_owned(), |message| message.json))
 }
 
-/// Shows a message; `null` if there is none.
+/// Shows a message, or `null`.
 ///
-/// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads
-/// its events; the error says which.
+/// One that is made from events of more than 4 MiB is refused: `loadEvents` reads
+/// those, and the error says from where to where.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -310,8 +309,8 @@ fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
 /// Reads a branch as messages in root→leaf order: the newest that fit into
 /// `limit` and `maxBytes`.
 ///
-/// With the `cursor` of a page as `before`, it reads the page above. A page has at most
-/// 4 MiB, or one longer message.
+/// `before`, the `cursor` of a page, reads the page above it. A page has at most
+/// 4 MiB, or one message that is longer.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -331,9 +330,9 @@ pub struct GetHistory {
 #[allow(dead_code)]
 pub struct HistoryPage {
     messages: Vec<UiMessage>,
-    /// Whether there are messages above this page.
+    /// Whether there are messages above these.
     truncated: bool,
-    /// The next call's `before`; `null` where no message is above.
+    /// For `before`; `null` where nothing is above.
     cursor: Option<String>,
 }
 
@@ -380,7 +379,7 @@ impl RunAtOnce for GetHistory {
     }
 }
 
-/// Reads a session's newest messages. A token for `getHistory` allows this, too.
+/// A token that may read the history may read it in this way too.
 pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
     let answer = permit_and_show(agent, &session_id);
     #[cfg(test)]
@@ -396,7 +395,7 @@ fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
 
 /// Reads the messages that directly follow one: its branches.
 ///
-/// More than 4 MiB of messages are refused: `getMessage` reads each by itself.
+/// More than 4 MiB of them are refused: `getMessage` reads each by itself.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -430,7 +429,7 @@ impl RunAtOnce for GetBranches {
     }
 }
 
-/// Shows the message that ends the session's default branch; `null` if there is none.
+/// Shows the message that the session's default branch ends with, or `null`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -497,8 +496,8 @@ impl RunAtOnce for GetPathLength {
     }
 }
 
-/// Deletes messages. Messages that followed them join the nearest message that is left.
-/// Unknown ids are ignored.
+/// Deletes messages. What followed them joins the nearest message that is left;
+/// ids that are not there are passed over.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -558,7 +557,7 @@ impl Operation for ClearMessages {
 
 impl RunAtOnce for ClearMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // The running turn answers a message that is deleted here.
+        // What it is answering goes.
         agent.turns.cancel(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,

@@ -1,9 +1,9 @@
-//! Overlays: stored summaries that replace a range of a path when the path is read.
-//! An overlay hides rows and never changes a row.
+//! Overlays: stored summaries that stand in for a range of a path when it is
+//! read. They hide rows and never change one.
 //!
-//! A walk up a path meets an overlay at the newest event that the overlay covers. A
-//! branch that leaves the range in its middle therefore doesn't meet the overlay. If
-//! two overlays overlap, the one that ends later counts; of equal ends, the wider.
+//! An overlay is met where a walk up a path comes to the newest event that it
+//! covers, so a branch that leaves the range in its middle doesn't see it. Where
+//! two overlap, the one that ends later holds, and of those the wider.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ use crate::messages::tree::path::surviving;
 /// Overlays that a session may have.
 pub const MAX_OVERLAYS: i64 = 200;
 
-/// Bytes of one summary. The summaries of a session are then at most 12.5 MiB.
+/// Bytes of one summary. All of a session's are then at most 12.5 MiB.
 pub const MAX_SUMMARY_BYTES: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ pub struct Overlay {
 pub struct EventRange {
     pub from_seq: i64,
     pub to_seq: i64,
-    /// The event that the range's first event follows; 0: none.
+    /// The event that the first one follows; 0: none.
     pub above_seq: i64,
 }
 
@@ -68,7 +68,7 @@ impl FromRow<'_> for Overlay {
     }
 }
 
-/// An overlay without its summary, which may be long.
+/// An overlay without its summary, which is long.
 struct OverlayEdges {
     id: String,
     from_id: String,
@@ -91,8 +91,8 @@ impl FromRow<'_> for OverlayEdges {
     }
 }
 
-/// The overlays of a session, in the order in which a walk up from `from_seq` may meet
-/// them. Reads one row at the start, and one row per overlay passed.
+/// The overlays of a session, in the order in which a walk from `from_seq` up
+/// may meet them. Reads one row at the start, and one for each that it passes.
 pub struct Overlays<'a> {
     db: &'a dyn Database,
     session_id: &'a Id,
@@ -128,12 +128,12 @@ impl<'a> Overlays<'a> {
         Ok(())
     }
 
-    /// The newest event that the next overlay covers; 0: there is no next overlay.
+    /// The newest event that the next one covers; 0: there is none.
     pub fn next_to_seq(&self) -> i64 {
         self.next.as_ref().map_or(0, |overlay| overlay.range.to_seq)
     }
 
-    /// The overlay that ends at this event of the path. The next call looks above it.
+    /// The one that ends at this event of the path, which is then passed.
     pub fn take_ending_at(&mut self, seq: i64) -> Result<Option<Overlay>> {
         if self.next_to_seq() > seq {
             self.advance(seq)?;
@@ -149,9 +149,9 @@ impl<'a> Overlays<'a> {
     }
 }
 
-/// The overlay that hides the event at `seq` on the path that ends at `leaf_seq`, for a
-/// page that begins inside a range. A walk from the leaf would have met the same
-/// overlay.
+/// The overlay that hides the event at `seq` from a reader of the path that
+/// ends at `leaf_seq`: where a page begins inside a range. It is one that a walk
+/// from the leaf would have met.
 pub fn find_covering(
     db: &dyn Database,
     session_id: &Id,
@@ -190,7 +190,7 @@ const INSERT: &str = "
            (session_id, to_seq, from_seq, number, id, above_seq, from_id, to_id, summary,
             tokens_before, tokens_after, created_at)";
 
-/// The content of a new overlay and the range that it hides.
+/// What a new overlay says and hides.
 pub struct NewOverlay<'a> {
     pub range: EventRange,
     pub from_id: &'a str,
@@ -200,7 +200,7 @@ pub struct NewOverlay<'a> {
     pub tokens_after: Option<i64>,
 }
 
-/// Part of a transaction that records the overlay in the feed. Returns the new id.
+/// Part of a transaction that tells the feed. Gives its id.
 pub fn insert(
     db: &dyn Database,
     host: &dyn Host,
@@ -234,7 +234,7 @@ pub fn insert(
     Ok(id)
 }
 
-/// Refuses a new overlay if the session already has [`MAX_OVERLAYS`].
+/// Whether the session may have one more.
 pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     let sql = "SELECT count(*) FROM cf_agents_compactions WHERE session_id = ?1";
     let count = find_value(db, sql, &[session_id.as_str().into()])?;
@@ -249,7 +249,7 @@ pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     ))
 }
 
-/// SQL: one overlay's JSON.
+/// One overlay's JSON.
 const JSON: &str = r#"
     '{"id":' || json_quote(id)
     || ',"summary":' || json_quote(summary)
@@ -266,7 +266,7 @@ pub fn get_json(db: &dyn Database, session_id: &Id, id: &Id) -> Result<SqlText> 
         .ok_or_else(|| Error::storage("a compaction that was just written is missing"))
 }
 
-/// All overlays of a session, oldest first, as a JSON array.
+/// All of a session's, oldest first, as a JSON array.
 pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
     let sql = format!(
         "SELECT {JSON}
@@ -279,7 +279,7 @@ pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
     Ok(format!("[{}]", overlays.join(",")))
 }
 
-/// All overlays of a session, oldest first.
+/// All of a session's, oldest first.
 pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>> {
     let sql = format!(
         "SELECT {}
@@ -292,8 +292,8 @@ pub fn load_overlays(db: &dyn Database, session_id: &Id) -> Result<Vec<Overlay>>
     load(db, &sql, &[session_id.as_str().into()])
 }
 
-/// Writes an exported overlay. Its edges must lie on one path. `numbers`: tokens before
-/// and after, and the time of creation.
+/// Writes an overlay as it was exported; the edges must lie on one path. `numbers`:
+/// tokens before and after, and when it was made.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
@@ -353,8 +353,8 @@ pub fn restore(
     )
 }
 
-/// Deletes an overlay; `false`: there is no overlay with this id. Part of a transaction
-/// that records the change in the feed.
+/// Takes an overlay away; `false`: there is none of this id. Part of a
+/// transaction that tells the feed.
 pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
     let rows = db.rows(
         "DELETE FROM cf_agents_compactions
@@ -366,9 +366,9 @@ pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
     Ok(!rows.is_empty())
 }
 
-/// Deletes overlays that the wider overlay of `range` hides, except the newest `kept`.
-/// An overlay that a branch may still show stays. Returns the ids of the deleted
-/// overlays.
+/// Forgets the oldest of those that a wider one hides anyway, but for the newest
+/// `kept`. One that a branch may still be read by stays. Gives the ids of those
+/// that went.
 pub fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
@@ -402,9 +402,9 @@ pub fn prune_nested(
     )
 }
 
-/// After a deletion joined children to the nearest survivors: moves each deleted edge of
-/// an overlay to the nearest event that the overlay still covers, and deletes overlays
-/// that cover nothing. Returns the ids of all these overlays.
+/// Events were deleted and their children joined to the nearest survivors:
+/// overlays whose edge went move to the nearest event that they still cover.
+/// One that covers nothing any more goes. Gives the ids of all these.
 pub fn splice(
     db: &dyn Database,
     session_id: &Id,
@@ -454,7 +454,7 @@ pub fn splice(
     Ok(changed)
 }
 
-/// The first event below `above_seq` on the path that ends at `to_seq`.
+/// The event right below `above_seq` on the path that ends at `to_seq`.
 fn find_first_below(
     db: &dyn Database,
     session_id: &Id,
@@ -500,8 +500,8 @@ fn move_edges(db: &dyn Database, session_id: &Id, id: &str, range: EventRange) -
     )
 }
 
-/// Copies the overlays of a path, given as `segments`, to a fork. The fork is a line,
-/// and its events keep their ids. Returns the ids of the copied overlays.
+/// Copies the overlays of a path, given as `segments`, to a fork of it. The
+/// copy is a line, and its events keep their ids. Gives the overlays' own.
 pub fn copy(
     db: &dyn Database,
     original_id: &Id,
