@@ -1,6 +1,7 @@
 //! Reads the bodies of the runtime's requests, and builds its responses.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -13,7 +14,8 @@ use worker::{Delay, console_error, web_sys};
 
 use super::storage::Meter;
 use super::stream;
-use crate::base::budget::{REQUESTS, Reservation, SMALL_BYTES};
+use crate::api::limits::check_length;
+use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
 
@@ -180,7 +182,7 @@ const PIECE_BYTES: u32 = 64 << 10;
 /// no more than this. After a full buffer, the next buffer is twice as long.
 const FIRST_PIECE_BYTES: u32 = 4 << 10;
 
-/// The deadline for a large body. After this time its reservation goes to others.
+/// The deadline for a body. After this time its memory goes to others.
 const MAX_READING_MS: u64 = 60_000;
 
 /// A request's body, read piece by piece.
@@ -292,8 +294,10 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
     let Some(stream) = stream.filter(|_| limit > 0) else {
         return ReceivedBody::nothing();
     };
-    if let Some(announced) = announced.filter(|bytes| *bytes <= SMALL_BYTES.min(limit)) {
-        return read_at_once(&stream, announced).await;
+    if let Some(announced) =
+        announced.filter(|bytes| *bytes <= limit.min(FIRST_PIECE_BYTES as usize))
+    {
+        return in_time(read_at_once(&stream, announced)).await;
     }
     let mut body = RequestBody::new(request)?;
     let read = read_within(&mut body, announced, limit).await;
@@ -303,8 +307,8 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
     read
 }
 
-/// Reads a short body at once. The body reserves no memory while it arrives, so that
-/// no deadline is needed. Bytes beyond the announced length are ignored.
+/// Reads a short body at once, into a buffer no longer than any body's first. Bytes
+/// beyond the announced length are ignored.
 async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<ReceivedBody> {
     let reader = ByteReader::new(stream).map_err(|_| lost())?;
     let length = u32::try_from(announced).map_err(|_| lost())?;
@@ -333,9 +337,13 @@ async fn read_within(
         check_length(limit, announced)?;
     }
     let reservation = Reservation::for_request(announced.unwrap_or(0))?;
-    let reading = Box::pin(gather(body, announced.unwrap_or(0), limit, reservation));
-    let deadline = Box::pin(Delay::from(Duration::from_millis(MAX_READING_MS)));
-    match select(reading, deadline).await {
+    in_time(gather(body, announced.unwrap_or(0), limit, reservation)).await
+}
+
+/// Gives a body up that has not arrived at the deadline.
+async fn in_time(reading: impl Future<Output = Result<ReceivedBody>>) -> Result<ReceivedBody> {
+    let deadline = Delay::from(Duration::from_millis(MAX_READING_MS));
+    match select(pin!(reading), pin!(deadline)).await {
         Either::Left((received, _)) => received,
         Either::Right(_) => Err(Error::invalid(
             "body",
@@ -366,11 +374,4 @@ async fn gather(
         bytes.extend_from_slice(&piece);
     }
     Ok(ReceivedBody { bytes, reservation })
-}
-
-fn check_length(limit: usize, actual: usize) -> Result<()> {
-    match actual > limit {
-        true => Err(Error::payload_too_large("The body", limit, actual)),
-        false => Ok(()),
-    }
 }

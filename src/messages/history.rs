@@ -133,13 +133,13 @@ pub fn walk_items(
     session_id: &Id,
     start: WalkStart,
     expected: i64,
-    request_origin: &mut dyn FnMut(PathItem) -> Result<WalkStep>,
+    visit: &mut dyn FnMut(PathItem) -> Result<WalkStep>,
 ) -> Result<()> {
     let from_seq = match start {
         WalkStart::At(seq) => seq,
         WalkStart::With(overlay) => {
             let above_seq = overlay.range.above_seq;
-            let is_over = matches!(request_origin(PathItem::Summary(overlay))?, WalkStep::Stop);
+            let is_over = matches!(visit(PathItem::Summary(overlay))?, WalkStep::Stop);
             if is_over || above_seq == 0 {
                 return Ok(());
             }
@@ -160,12 +160,12 @@ pub fn walk_items(
         &mut |place, row| {
             if let Some(overlay) = overlays.take_ending_at(place.seq)? {
                 let above_seq = overlay.range.above_seq;
-                return Ok(match request_origin(PathItem::Summary(overlay))? {
+                return Ok(match visit(PathItem::Summary(overlay))? {
                     WalkStep::Stop => WalkStep::Stop,
                     WalkStep::On | WalkStep::Jump(_) => WalkStep::Jump(above_seq),
                 });
             }
-            request_origin(PathItem::Event(read_path_row(db, session_id, row)?))
+            visit(PathItem::Event(read_path_row(db, session_id, row)?))
         },
     )
 }

@@ -49,7 +49,7 @@ pub fn walk_path(
     from_seq: i64,
     columns: &str,
     expected: i64,
-    request_origin: &mut dyn FnMut(&PathRow, &Row) -> Result<WalkStep>,
+    visit: &mut dyn FnMut(&PathRow, &Row) -> Result<WalkStep>,
 ) -> Result<()> {
     let sql = format!(
         "SELECT {columns}
@@ -59,32 +59,32 @@ pub fn walk_path(
           ORDER BY e.seq DESC
           LIMIT ?3"
     );
-    let starting_bite = if has_branches(db, session_id)? {
+    let first_batch = if has_branches(db, session_id)? {
         1
     } else {
         expected.clamp(1, MAX_BATCH)
     };
-    let mut bite = starting_bite;
+    let mut batch = first_batch;
     let mut next = from_seq;
     loop {
         let rows = db.rows(
             &sql,
-            &[session_id.as_str().into(), next.into(), bite.into()],
+            &[session_id.as_str().into(), next.into(), batch.into()],
         )?;
         // Batches start small in each run of neighbours, since the run may end soon.
-        bite = (bite * 2).min(MAX_BATCH);
+        batch = (batch * 2).min(MAX_BATCH);
         for row in rows {
             let place: PathRow = row.read()?;
             if place.seq != next {
                 return Err(Error::storage(format!("event {next} of a path is missing")));
             }
-            match request_origin(&place, &row)? {
+            match visit(&place, &row)? {
                 WalkStep::Stop => return Ok(()),
                 WalkStep::On => next = place.parent_seq,
                 WalkStep::Jump(seq) => next = seq,
             }
             if place.is_branch || next != place.parent_seq {
-                bite = starting_bite;
+                batch = first_batch;
                 break;
             }
         }
