@@ -10,8 +10,8 @@ import { Stop } from "../stop.mjs";
 /** What building, serving and deploying need. */
 export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk)");
 
-/** What the tests in workerd need besides: the clients that people speak to the Worker with. */
-export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)");
+/** What the tests in workerd need besides: the clients that people speak to the Worker with, and TypeScript. */
+export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React, TypeScript)");
 
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
 export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");

@@ -11,7 +11,10 @@ export const read = (path) => readFile(join(ROOT, path), "utf8");
 
 const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
 
-/** Every document for readers: `{ path, text, blocks }`. A file that is added to docs/ is among them. */
+/**
+ * Every document for readers: `{ path, text, blocks }`. A file that is added to docs/ is
+ * among them. A block is `{ path, line, language, text }`, where `line` is its first fence's.
+ */
 export const documents = await Promise.all(["README.md", ...guides.sort()].map(open));
 
 /** Those that people write. `tests/scripts/operations.test.mjs` holds the generated one. */
@@ -22,9 +25,15 @@ export const readme = documents[0];
 async function open(path) {
   const text = await read(path);
   const fences = text.matchAll(/^```([^\n]*)\n(.*?)^```$/gms);
-  const blocks = [...fences].map(([, language, text]) => ({ path, language, text }));
+  const blocks = [...fences].map(({ index, 1: language, 2: code }) => ({ path, line: text.slice(0, index).split("\n").length, language, text: code }));
   return { path, text, blocks };
 }
+
+/** What a ```ts block finds in `env`, with its type. */
+export const ENV = { SESSION_AGENT_TOKEN: "string", MEMORY: "Fetcher", AGENTS: "DurableObjectNamespace" };
+
+/** A ```ts block that exports helps the ```ts blocks after it in the same document. */
+export const isHelper = ({ language, text }) => language === "ts" && /^export /m.test(text);
 
 /** Every block in one of these languages, of all documents that people write. */
 export function blocksIn(...languages) {

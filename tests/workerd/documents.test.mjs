@@ -1,7 +1,8 @@
 // The README and the guides in docs/, held to what is true: their requests are sent
 // as they are printed, their code is run or compiled, their settings are read by
 // wrangler. A block of a kind that no test knows is a failure. How requests and
-// answers are written is in reader.mjs; tables.test.mjs holds the tables.
+// answers are written is in reader.mjs; tables.test.mjs holds the tables, and
+// types.test.mjs the types of the TypeScript.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -15,7 +16,7 @@ import { transform } from "esbuild";
 import { unstable_readConfig as readConfig } from "wrangler";
 import { ROOT } from "../../scripts/places.mjs";
 import { NODE, quietly, WRANGLER } from "../../scripts/wrangler.mjs";
-import { blocksIn, documents, namesIn, read, readme, tableUnder, written } from "./documents.mjs";
+import { blocksIn, documents, ENV, isHelper, namesIn, read, readme, tableUnder, written } from "./documents.mjs";
 import { startServer } from "./harness.mjs";
 import { openPage } from "./tab.mjs";
 import { follow } from "./tour.mjs";
@@ -96,15 +97,13 @@ test("the_typescript_runs_over_both_bindings", async () => {
     MEMORY: fetcher("service"),
     AGENTS: { getByName: (name) => fetcher("object", name) },
   };
+  assert.deepEqual(Object.keys(env), Object.keys(ENV));
   for (const { blocks } of written) {
-    // What a block exports, the blocks after it in the same document use.
     const helpers = [];
-    for (const { language, text } of blocks) {
-      if (language !== "ts") continue;
-      if (/^export /m.test(text)) {
-        helpers.push(text);
-        continue;
-      }
+    for (const block of blocks) {
+      const { language, text } = block;
+      if (isHelper(block)) helpers.push(text);
+      if (language !== "ts" || isHelper(block)) continue;
       const typed = `${helpers.join("\n")}\nexport default async (env: any) => { ${text}\n return messages; };`;
       const { code } = await transform(typed, { loader: "ts" });
       const { default: run } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
@@ -115,7 +114,7 @@ test("the_typescript_runs_over_both_bindings", async () => {
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {
-  const [helper] = blocksIn("ts").filter(({ text }) => /^export /m.test(text));
+  const [helper] = blocksIn("ts").filter(isHelper);
   const { code } = await transform(helper.text, { loader: "ts" });
   const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   const target = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };

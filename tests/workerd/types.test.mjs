@@ -1,0 +1,117 @@
+// The types of the TypeScript that people copy: the blocks of the README and the
+// guides, and the examples. documents.test.mjs and tests/scripts/examples.test.mjs run
+// the same code, without its types.
+//
+// A block becomes a file of its own with the lines of its document, so an error of the
+// compiler names the document's line. What a test gives the block when it runs stands
+// in the lines of the fences.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { promisify } from "node:util";
+import { ROOT } from "../../scripts/places.mjs";
+import { NODE } from "../../scripts/wrangler.mjs";
+import { blocksIn, ENV, isHelper, written } from "./documents.mjs";
+
+const PACKAGES = join(ROOT, "tests/node_modules");
+const TSC = join(PACKAGES, "typescript/bin/tsc");
+
+const runFile = promisify(execFile);
+
+/** A Worker and a page have different globals, so each kind of block has its own options. */
+const PLACES = {
+  ts: { types: ["@cloudflare/workers-types"], lib: ["esnext"] },
+  tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"] },
+};
+
+test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
+  const files = await readdir(join(ROOT, "examples"), { recursive: true });
+  const examples = files.filter((name) => name.endsWith(".ts") && !name.includes("node_modules")).map((name) => join("examples", name));
+  assert.ok(blocksIn("ts").length >= 4);
+  assert.ok(blocksIn("tsx").length >= 4);
+  assert.ok(examples.length >= 1);
+  const errors = await typeErrorsOf(written, examples);
+  assert.ok(errors.length === 0, errors.join("\n"));
+});
+
+test("a_wrong_call_is_told_with_the_line_of_its_document", async () => {
+  const block = (line, language, text) => ({ path: "docs/wrong.md", line, language, text });
+  const helper = block(3, "ts", "export const add = (a: number, b: number) => a + b;\n");
+  const worker = block(7, "ts", "const messages = [add(1, 2)];\nenv.MEMORY.fetch();\nadd(1, env.SESSION_AGENT_TOKEN);\n");
+  const page = block(20, "tsx", 'import { useChat } from "@ai-sdk/react";\nconst chat = useChat({ id: "trip", resume: token });\n');
+  const errors = await typeErrorsOf([{ path: "docs/wrong.md", blocks: [helper, worker, page] }], []);
+  assert.deepEqual(errors.map((error) => error.match(/^(\S+) - error TS(\d+)/)?.slice(1)), [
+    ["docs/wrong.md:9", "2554"],
+    ["docs/wrong.md:10", "2345"],
+    ["docs/wrong.md:22", "2322"],
+  ]);
+});
+
+/** What the compiler says of the TypeScript in these documents and examples, an error each. */
+async function typeErrorsOf(documents, examples) {
+  const folder = await mkdtemp(join(tmpdir(), "session-agent-types-"));
+  try {
+    await symlink(PACKAGES, join(folder, "node_modules"), "dir");
+    for (const example of examples) await cp(join(ROOT, example), join(folder, example));
+    const files = { ts: [...examples], tsx: [] };
+    for (const { blocks } of documents) {
+      for (const block of blocks.filter(({ language }) => language in files)) {
+        const file = fileOf(block);
+        await mkdir(dirname(join(folder, file)), { recursive: true });
+        await writeFile(join(folder, file), programOf(block, blocks));
+        files[block.language].push(file);
+      }
+    }
+    const told = await Promise.all(Object.keys(PLACES).map((language) => compile(folder, language, files[language])));
+    return told.flat();
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+const fileOf = ({ path, line, language }) => `${path}.${line}.${language}`;
+
+/** A block as a module whose lines are its document's. */
+function programOf(block, blocks) {
+  const before = blocks.slice(0, blocks.indexOf(block)).filter(isHelper);
+  const given = block.language === "ts" ? [...before.map(importOf), `declare const env: ${typeOf(ENV)};`] : ["declare const token: string;"];
+  const used = block.language === "ts" ? "messages" : "chat";
+  if (isHelper(block)) return `${"\n".repeat(block.line)}${block.text}`;
+  return `${"\n".repeat(block.line - 1)}${given.join(" ")}\n${block.text}export { ${used} };\n`;
+}
+
+/** A helper's names, which the blocks after it use. */
+function importOf(helper) {
+  const names = [...helper.text.matchAll(/^export (?:async )?(?:function|const|class) (\w+)/gm)].map(([, name]) => name);
+  return `import { ${names.join(", ")} } from "./${fileOf(helper).split("/").at(-1)}";`;
+}
+
+const typeOf = (fields) => `{ ${Object.entries(fields).map(([name, type]) => `${name}: ${type}`).join("; ")} }`;
+
+async function compile(folder, language, files) {
+  const config = join(folder, `tsconfig.${language}.json`);
+  const compilerOptions = {
+    ...PLACES[language],
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    allowImportingTsExtensions: true,
+    // Those of the packages, which are not ours to mend.
+    skipLibCheck: true,
+  };
+  await writeFile(config, JSON.stringify({ compilerOptions, files }));
+  const failed = await runFile(NODE, [TSC, "--project", config, "--pretty", "false"], { cwd: folder }).then(
+    () => null,
+    (error) => error,
+  );
+  if (failed === null) return [];
+  const errors = failed.stdout.split(/\n(?! )/).filter((error) => error !== "");
+  assert.ok(errors.length > 0, failed.message);
+  return errors.map((error) => error.replace(/^(.+?)(?:(?<=\.md)\.\d+\.tsx?)?\((\d+),\d+\): /, "$1:$2 - "));
+}
