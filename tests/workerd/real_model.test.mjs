@@ -7,6 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { allOf, events, submit } from "./chat_stream.mjs";
 import { startServer } from "./harness.mjs";
 import { startRealModel } from "./real_models.mjs";
+import { startRecorder } from "./recorder.mjs";
 
 const model = await startRealModel("language_model");
 after(() => model.stop());
@@ -26,21 +27,29 @@ const TRIES = 10;
 /** What a summary may have at most: the contract's bound of a summary, in bytes. */
 const MAX_SUMMARY_BYTES = 64 << 10;
 
-function assertIsSummary(summary) {
-  assert.match(summary, /\p{L}{3}/u);
+/** The summary is what the model said, whatever that is: another processor's sums make it another text. */
+function assertIsSummary(summary, answers) {
+  assert.ok(answers.some((answer) => answer.trim() === summary), summary);
+  assert.ok(summary.length > 0);
   assert.ok(Buffer.byteLength(summary) <= MAX_SUMMARY_BYTES);
   for (const { content } of conversation) assert.notEqual(summary, content);
 }
 
 describe("a_real_model", { skip: model.skip }, () => {
+  const served = (url) => startServer({ vars: { AUTH: "open", MODEL: "openai:smollm2", OPENAI_BASE_URL: url } });
+  let recorder;
   let server;
   before(async () => {
-    server = await startServer({ vars: { AUTH: "open", MODEL: "openai:smollm2", OPENAI_BASE_URL: model.url } });
+    recorder = await startRecorder(model.url);
+    server = await served(recorder.url);
   });
-  after(() => server.stop());
+  after(async () => {
+    await server.stop();
+    await recorder.stop();
+  });
 
-  async function call(operation, input) {
-    const { status, body } = await server.call("traveller", operation, input);
+  async function call(operation, input, to = server) {
+    const { status, body } = await to.call("traveller", operation, input);
     assert.equal(status, 200, JSON.stringify(body));
     return body;
   }
@@ -51,7 +60,7 @@ describe("a_real_model", { skip: model.skip }, () => {
     await call("configureCompaction", { sessionId: "asked", tailTokenBudget: 0 });
     const { reason, compaction, tokensBefore, tokensAfter } = await call("compact", { sessionId: "asked" });
     assert.equal(reason, "compacted");
-    assertIsSummary(compaction.summary);
+    assertIsSummary(compaction.summary, recorder.answers);
     assert.deepEqual([compaction.fromId, compaction.toId], [events[3].id, events[57].id]);
     assert.ok(tokensAfter < tokensBefore);
     const { messages } = await call("buildWorkingContext", { sessionId: "asked" });
@@ -69,7 +78,7 @@ describe("a_real_model", { skip: model.skip }, () => {
       const { compactions } = await call("getCompactions", { sessionId: "grown" });
       return compactions.length > 0 ? compactions : null;
     });
-    assertIsSummary(compaction.summary);
+    assertIsSummary(compaction.summary, recorder.answers);
     const session = await call("getSession", { sessionId: "grown" });
     assert.equal(session.lastCompactionError ?? null, null);
   });
@@ -101,11 +110,14 @@ describe("a_real_model", { skip: model.skip }, () => {
 
   // Measured and told, not held: how busy a machine is decides no test.
   test("is_heard_through_the_worker_about_as_soon_as_without_it", async (t) => {
+    // Asks the model itself: the recorder would take time of its own.
+    const server = await served(model.url);
+    t.after(() => server.stop());
     const question = "Count from one to one hundred.";
     const message = { id: "u", role: "user", parts: [{ type: "text", text: question }] };
-    await call("createSession", { id: "same" });
-    await call("appendMessage", { sessionId: "same", message });
-    const { modelInput } = await call("buildWorkingContext", { sessionId: "same", format: "openai" });
+    await call("createSession", { id: "same" }, server);
+    await call("appendMessage", { sessionId: "same", message }, server);
+    const { modelInput } = await call("buildWorkingContext", { sessionId: "same", format: "openai" }, server);
 
     const alone = async () => {
       const away = new AbortController();
@@ -122,14 +134,14 @@ describe("a_real_model", { skip: model.skip }, () => {
     };
     const throughTheWorker = async (index) => {
       const sessionId = `heard-${index}`;
-      await call("createSession", { id: sessionId });
+      await call("createSession", { id: sessionId }, server);
       const started = performance.now();
       const response = await submit(server, "traveller", sessionId, question);
       let ms = null;
       for await (const { type } of events(response)) {
         if (type !== "text-delta" || ms !== null) continue;
         ms = performance.now() - started;
-        await call("cancelTurn", { sessionId });
+        await call("cancelTurn", { sessionId }, server);
       }
       assert.notEqual(ms, null);
       return ms;

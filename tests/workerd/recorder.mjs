@@ -1,0 +1,44 @@
+// A server in front of a model's: it hands each request on and each answer back as
+// they are, and keeps the text of every answer.
+
+import { once } from "node:events";
+import { createServer } from "node:http";
+
+/** `{ url, answers, stop }`; `answers` are the texts that the model at `to` has said so far. */
+export async function startRecorder(to) {
+  const answers = [];
+  const server = createServer(async (request, response) => {
+    const asked = Buffer.concat(await Array.fromAsync(request));
+    const answer = await fetch(to + request.url, {
+      method: request.method,
+      headers: { "content-type": "application/json" },
+      body: asked,
+    });
+    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") });
+    const said = [];
+    for await (const piece of answer.body) {
+      said.push(piece);
+      response.write(piece);
+    }
+    // Kept before the last byte is sent: who has the answer finds it here.
+    if (answer.ok) answers.push(textOf(Buffer.concat(said).toString()));
+    response.end();
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const stop = async () => {
+    server.close();
+    server.closeAllConnections();
+  };
+  return { url: `http://127.0.0.1:${server.address().port}`, answers, stop };
+}
+
+/** The text of an answer in OpenAI's language, whole or as a stream of events. */
+function textOf(body) {
+  if (body.startsWith("{")) return JSON.parse(body).choices[0].message.content;
+  return body
+    .split("\n")
+    .filter((line) => line.startsWith("data: {"))
+    .map((line) => JSON.parse(line.slice("data: ".length)).choices[0]?.delta?.content ?? "")
+    .join("");
+}
