@@ -10,6 +10,7 @@ use std::collections::HashMap;
 use serde_json::json;
 
 use super::message_text::text_of_fields;
+use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -99,29 +100,37 @@ pub fn load_slices(
     seq: i64,
     message: Option<&str>,
 ) -> Result<HashMap<String, String>> {
-    let rows = db.rows(
-        "SELECT field, text
+    let cut: Vec<(String, i64, i64)> = load(
+        db,
+        "SELECT field, max(part), sum(octet_length(text))
            FROM cf_agents_slices
           WHERE session_id = ?1
             AND seq = ?2
-          ORDER BY field, part",
+          GROUP BY field",
         &[session_id.into(), seq.into()],
     )?;
-    let mut lengths: HashMap<&str, usize> = HashMap::new();
-    for row in &rows {
-        let (field, text): (&str, &str) = row.read()?;
-        *lengths.entry(field).or_default() += text.len();
-    }
-    // Reserve the length first: growing by doubling takes three times the length.
-    let mut fields: HashMap<String, String> = lengths
-        .into_iter()
-        .map(|(field, length)| (field.to_owned(), String::with_capacity(length)))
-        .collect();
-    for row in rows {
-        let (field, text): (&str, &str) = row.read()?;
-        if let Some(field) = fields.get_mut(field) {
-            field.push_str(text);
+    let mut fields = HashMap::with_capacity(cut.len());
+    for (field, last_part, length) in cut {
+        // Reserve the length first: growing by doubling takes three times the length.
+        let mut joined = String::with_capacity(usize::try_from(length).unwrap_or(0));
+        // Read one slice at a time: all of them at once would be in memory twice.
+        for part in 0..=last_part {
+            let sql = "SELECT text
+                         FROM cf_agents_slices
+                        WHERE session_id = ?1
+                          AND seq = ?2
+                          AND field = ?3
+                          AND part = ?4";
+            let params: [SqlValue; 4] = [
+                session_id.into(),
+                seq.into(),
+                field.as_str().into(),
+                part.into(),
+            ];
+            let slice: Option<String> = find_value(db, sql, &params)?;
+            joined.push_str(slice.as_deref().unwrap_or_default());
         }
+        fields.insert(field, joined);
     }
     let message = fields.get("message").map(String::as_str).or(message);
     if let Some(content) = message.and_then(text_of_fields) {
