@@ -1,5 +1,5 @@
 //! What an event records, and the role of its author. Both are parsed once, where a row
-//! or a request comes in.
+//! or a request comes in. Their names stand in this file alone, those in SQL included.
 
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +37,21 @@ impl Action {
         }
     }
 
+    /// The action of a message by `role` that calls no tools.
+    pub fn of(role: Role) -> Self {
+        match role {
+            Role::User => Self::UserMessage,
+            Role::Assistant => Self::AgentMessage,
+            Role::Tool => Self::ToolResult,
+            Role::System => Self::SystemInstruction,
+        }
+    }
+
+    /// Whether the agent or one of its tools is the author.
+    pub fn is_agents(self) -> bool {
+        matches!(self.role(), Role::Assistant | Role::Tool)
+    }
+
     pub fn role(self) -> Role {
         match self {
             Self::UserMessage => Role::User,
@@ -46,6 +61,18 @@ impl Action {
         }
     }
 }
+
+/// SQL: the list of the actions for which [`Action::is_agents`] holds. A macro, because
+/// `concat!` takes no constant.
+macro_rules! agents_actions {
+    () => {
+        "('agent_message', 'tool_call_request', 'tool_result')"
+    };
+}
+pub(crate) use agents_actions;
+
+/// SQL: the list of the actions that record what a person or the agent said.
+pub const SAID_ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// The action in an event's row. An object that once had the documents' layout may have
 /// rows with an action that this code doesn't know. Such rows are shown unchanged.
@@ -102,6 +129,17 @@ pub enum Role {
 }
 
 impl Role {
+    pub const ALL: [Self; 4] = [Self::User, Self::Assistant, Self::Tool, Self::System];
+
+    /// The roles that a message of the AI SDK may have.
+    pub const OF_MESSAGES: [Self; 3] = [Self::User, Self::Assistant, Self::System];
+
+    /// The role that a JSON string names. The string must be spelled without escapes.
+    pub fn find_in_json(json: &str) -> Option<Self> {
+        let name = json.strip_prefix('"')?.strip_suffix('"')?;
+        Self::ALL.into_iter().find(|role| role.name() == name)
+    }
+
     pub fn name(self) -> &'static str {
         match self {
             Self::User => "user",
@@ -121,6 +159,31 @@ mod tests {
         for action in Action::ALL {
             assert_eq!(StoredAction::parse(action.name()), action);
             assert_eq!(serde_json::to_value(action).unwrap(), action.name());
+        }
+    }
+
+    #[test]
+    fn the_lists_for_sql_are_those_of_the_enum() {
+        let list = |chosen: &dyn Fn(Action) -> bool| {
+            let names = Action::ALL.into_iter().filter(|action| chosen(*action));
+            let names: Vec<String> = names.map(|action| format!("'{}'", action.name())).collect();
+            format!("({})", names.join(", "))
+        };
+        assert_eq!(agents_actions!(), list(&Action::is_agents));
+        let said = [Action::UserMessage, Action::AgentMessage];
+        assert_eq!(SAID_ACTIONS, list(&|action| said.contains(&action)));
+    }
+
+    #[test]
+    fn a_role_is_found_by_its_name_and_sent_by_it() {
+        for role in Role::ALL {
+            let json = serde_json::to_string(&role).unwrap();
+            assert_eq!(json, format!("\"{}\"", role.name()));
+            assert_eq!(Role::find_in_json(&json), Some(role));
+            assert_eq!(Action::of(role).role(), role);
+        }
+        for other in ["user", "\"User\"", "\"\"", "\"", "5"] {
+            assert_eq!(Role::find_in_json(other), None, "{other}");
         }
     }
 

@@ -1,7 +1,8 @@
 //! The base of every other folder: values, errors, JSON, limits in bytes, and the three
 //! interfaces to the runtime (`database`, `host`, `outbound`).
 //!
-//! Nothing here knows a table, a session or a message.
+//! Nothing here knows a table or a session. Of messages, `action` and `part` know the
+//! names that every district shares.
 
 pub mod action;
 pub mod allocator;
@@ -15,6 +16,7 @@ pub mod ids;
 pub mod json;
 pub mod numbers;
 pub mod outbound;
+pub mod part;
 pub mod settings;
 pub mod slots;
 pub mod tokens;

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
 use crate::base::json::list;
+use crate::base::part::{Part, ToolState};
 use crate::log::message_text::MAX_PARTS;
 
 /// What the model reads when the user declined a call without a reason.
@@ -77,28 +78,6 @@ impl CallAnswer {
     }
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct AnsweredPart<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    tool_call_id: Id,
-    state: String,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    error_text: Option<String>,
-    /// The tool will send more of its output.
-    preliminary: Option<bool>,
-    approval: Option<ApprovalState>,
-}
-
-#[derive(Deserialize)]
-struct ApprovalState {
-    id: Option<String>,
-    approved: Option<bool>,
-    reason: Option<String>,
-}
-
 /// The answers among a message's parts, in their order. Parts that are no valid answer
 /// are skipped: most parts of a history hold none.
 pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
@@ -108,25 +87,19 @@ pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
 }
 
 fn answer_in(part: &RawValue) -> Option<CallAnswer> {
-    let part: AnsweredPart<'_> = serde_json::from_str(part.get()).ok()?;
-    if !part.kind.starts_with("tool-") && part.kind != "dynamic-tool" {
-        return None;
-    }
-    let tool_call_id = part.tool_call_id;
-    let outcome = match part.state.as_str() {
-        "output-available" if part.preliminary != Some(true) => ClientOutcome::output(part.output),
-        "output-error" => ClientOutcome::error(part.error_text),
-        "approval-responded" | "output-denied" => {
-            let (id, approved, reason) = match part.approval {
-                Some(approval) => (approval.id, approval.approved, approval.reason),
-                None => (None, None, None),
-            };
-            let approved = approved == Some(true) && part.state != "output-denied";
+    let part = Part::parse(part)?.tool()?;
+    let tool_call_id = Id::parse(part.call_id).ok()?;
+    let outcome = match part.state? {
+        ToolState::OutputAvailable if !part.is_preliminary => ClientOutcome::output(part.output),
+        ToolState::OutputError => ClientOutcome::error(part.error_text),
+        state @ (ToolState::ApprovalResponded | ToolState::OutputDenied) => {
+            let approval = part.approval.unwrap_or_default();
+            let is_denied = state == ToolState::OutputDenied;
             return Some(CallAnswer::Approval(ApprovalAnswer {
                 tool_call_id,
-                approval_id: id,
-                approved,
-                reason,
+                approval_id: approval.id,
+                approved: approval.approved == Some(true) && !is_denied,
+                reason: approval.reason,
             }));
         }
         _ => return None,

@@ -8,7 +8,8 @@
 use std::collections::{HashMap, HashSet};
 
 use super::answers::{ApprovalAnswer, CallAnswer, ClientAnswer};
-use super::request::{ChatRequest, ClientMessage, ClientRole, Trigger};
+use super::request::{ChatRequest, ClientMessage, Trigger};
+use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::MAX_EVENTS;
@@ -151,7 +152,7 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Acc
             let is_edited = rest.is_empty() && newest_stored.is_some_and(|stored| stored.is_users);
             accepted.edited = newest_known.filter(|message| {
                 is_edited
-                    && message.role == ClientRole::User
+                    && message.role == Some(Role::User)
                     && message_id.is_some()
                     && message.id == *message_id
             });
@@ -166,7 +167,7 @@ fn new_messages(messages: &[ClientMessage]) -> Result<Vec<&ClientMessage>> {
     let mut ids = HashSet::new();
     let new: Vec<&ClientMessage> = messages
         .iter()
-        .filter(|message| message.role == ClientRole::User)
+        .filter(|message| message.role == Some(Role::User))
         .filter(|message| message.id.as_ref().is_none_or(|id| ids.insert(id)))
         .collect();
     if new.len() > MAX_EVENTS {

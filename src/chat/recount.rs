@@ -6,35 +6,12 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
+use crate::base::part::{Part, PartKind, ToolPart, ToolState};
 
 #[derive(Deserialize)]
 struct RecountedMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct RecountedPart<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    text: Option<String>,
-    tool_call_id: Option<String>,
-    tool_name: Option<String>,
-    state: Option<String>,
-    #[serde(borrow)]
-    input: Option<&'a RawValue>,
-    #[serde(borrow)]
-    output: Option<&'a RawValue>,
-    error_text: Option<String>,
-    approval: Option<RecountedApproval>,
-    url: Option<String>,
-    media_type: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct RecountedApproval {
-    id: String,
 }
 
 /// The chunks between `start` and the turn's own first step, and the ids of their
@@ -45,76 +22,89 @@ pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     let mut chunks = vec![Chunk::StartStep];
     let mut calls = Vec::new();
     for (index, part) in message.parts.into_iter().enumerate() {
-        if let Ok(part) = serde_json::from_str::<RecountedPart<'_>>(part.get()) {
+        if let Some(part) = Part::parse(part) {
             // The turn's own block ids never have this prefix.
-            add(part, format!("e{index}"), &mut chunks, &mut calls);
+            add(&part, format!("e{index}"), &mut chunks, &mut calls);
         }
     }
     chunks.push(Chunk::FinishStep);
     (chunks, calls)
 }
 
-fn add(part: RecountedPart<'_>, id: String, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>) {
-    match (part.kind.as_str(), part.text) {
-        ("step-start", _) if chunks.len() > 1 => {
+fn add(part: &Part<'_>, id: String, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>) {
+    match part.kind() {
+        PartKind::StepStart if chunks.len() > 1 => {
             chunks.extend([Chunk::FinishStep, Chunk::StartStep]);
         }
-        ("text", Some(delta)) => chunks.extend([
-            Chunk::TextStart { id: id.clone() },
-            Chunk::TextDelta {
-                id: id.clone(),
-                delta,
-            },
-            Chunk::TextEnd { id },
-        ]),
-        ("reasoning", Some(delta)) => chunks.extend([
-            Chunk::ReasoningStart { id: id.clone() },
-            Chunk::ReasoningDelta {
-                id: id.clone(),
-                delta,
-            },
-            Chunk::ReasoningEnd { id },
-        ]),
-        ("file", _) => {
-            if let (Some(url), Some(media_type)) = (part.url, part.media_type) {
+        PartKind::Text => {
+            if let Some(delta) = part.text() {
+                chunks.extend([
+                    Chunk::TextStart { id: id.clone() },
+                    Chunk::TextDelta {
+                        id: id.clone(),
+                        delta,
+                    },
+                    Chunk::TextEnd { id },
+                ]);
+            }
+        }
+        PartKind::Reasoning => {
+            if let Some(delta) = part.text() {
+                chunks.extend([
+                    Chunk::ReasoningStart { id: id.clone() },
+                    Chunk::ReasoningDelta {
+                        id: id.clone(),
+                        delta,
+                    },
+                    Chunk::ReasoningEnd { id },
+                ]);
+            }
+        }
+        PartKind::File => {
+            if let Some((url, media_type)) = part.file() {
                 chunks.push(Chunk::File { url, media_type });
             }
         }
-        (kind, _) => {
-            let name = match kind {
-                "dynamic-tool" => part.tool_name.as_deref(),
-                kind => kind.strip_prefix("tool-"),
-            };
-            let (Some(name), Some(call)) = (name, part.tool_call_id) else {
-                return;
-            };
-            calls.push(call.clone());
-            chunks.push(Chunk::ToolInputAvailable {
-                tool_call_id: call.clone(),
-                tool_name: name.to_owned(),
-                input: part.input.unwrap_or(RawValue::NULL).to_owned(),
-            });
-            chunks.extend(match (part.state.as_deref(), part.approval) {
-                (Some("output-available"), _) => Some(Chunk::ToolOutputAvailable {
-                    tool_call_id: call,
-                    output: part.output.unwrap_or(RawValue::NULL).to_owned(),
-                }),
-                (Some("output-error"), _) => Some(Chunk::ToolOutputError {
-                    tool_call_id: call,
-                    error_text: part.error_text.unwrap_or_default(),
-                }),
-                (Some("output-denied"), _) => Some(Chunk::ToolOutputDenied { tool_call_id: call }),
-                // Whether answered or not: the running turn has the outcome.
-                (Some("approval-requested" | "approval-responded"), Some(approval)) => {
-                    Some(Chunk::ToolApprovalRequest {
-                        approval_id: approval.id,
-                        tool_call_id: call,
-                    })
-                }
-                _ => None,
-            });
+        PartKind::Tool(_) | PartKind::DynamicTool => {
+            if let Some(part) = part.tool() {
+                add_call(part, chunks, calls);
+            }
         }
+        PartKind::StepStart | PartKind::Other => {}
     }
+}
+
+fn add_call(part: ToolPart<'_>, chunks: &mut Vec<Chunk>, calls: &mut Vec<String>) {
+    let Some(tool_name) = part.name else {
+        return;
+    };
+    let tool_call_id = part.call_id;
+    calls.push(tool_call_id.clone());
+    chunks.push(Chunk::ToolInputAvailable {
+        tool_call_id: tool_call_id.clone(),
+        tool_name,
+        input: part.input.unwrap_or(RawValue::NULL).to_owned(),
+    });
+    let approval_id = part.approval.and_then(|approval| approval.id);
+    chunks.extend(match part.state {
+        Some(ToolState::OutputAvailable) => Some(Chunk::ToolOutputAvailable {
+            tool_call_id,
+            output: part.output.unwrap_or(RawValue::NULL).to_owned(),
+        }),
+        Some(ToolState::OutputError) => Some(Chunk::ToolOutputError {
+            tool_call_id,
+            error_text: part.error_text.unwrap_or_default(),
+        }),
+        Some(ToolState::OutputDenied) => Some(Chunk::ToolOutputDenied { tool_call_id }),
+        // Whether answered or not: the running turn has the outcome.
+        Some(ToolState::ApprovalRequested | ToolState::ApprovalResponded) => {
+            approval_id.map(|approval_id| Chunk::ToolApprovalRequest {
+                approval_id,
+                tool_call_id,
+            })
+        }
+        Some(ToolState::InputStreaming | ToolState::InputAvailable) | None => None,
+    });
 }
 
 #[cfg(test)]

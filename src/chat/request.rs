@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 
 use super::answers::{CallAnswer, answers_in};
 use super::client_tools::parse_client_tools;
+use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject, list, optional_list};
@@ -64,17 +65,10 @@ pub struct ClientMessage {
     /// `None`: the message has no id, or an invalid one, which only a user message must
     /// not have.
     pub id: Option<Id>,
-    pub role: ClientRole,
+    /// `None`: a role that this agent doesn't know.
+    pub role: Option<Role>,
     /// The whole message as the client sent it.
     pub text: JsonObject,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClientRole {
-    User,
-    Assistant,
-    /// `system`, or another role that a client may use.
-    Other,
 }
 
 impl ClientMessage {
@@ -85,7 +79,7 @@ impl ClientMessage {
             #[serde(borrow)]
             parts: Option<&'a RawValue>,
         }
-        if self.role != ClientRole::Assistant {
+        if self.role != Some(Role::Assistant) {
             return Vec::new();
         }
         let message: Option<Parts<'_>> = serde_json::from_str(self.text.as_str()).ok();
@@ -261,9 +255,7 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
     let head: Head<'_> = serde_json::from_str(text.as_str())
         .map_err(|_| wrong("id", "or its role is given twice"))?;
     let role = match head.role.map(RawValue::get) {
-        Some("\"user\"") => ClientRole::User,
-        Some("\"assistant\"") => ClientRole::Assistant,
-        Some(other) if other.starts_with('"') => ClientRole::Other,
+        Some(role) if role.starts_with('"') => Role::find_in_json(role),
         Some(_) => return Err(wrong("role", "must be a string")),
         None => return Err(wrong("role", "is missing")),
     };
@@ -273,7 +265,7 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
             Ok(id) => Some(id),
             // The log chooses the ids of such messages, so no stored message has an
             // invalid id.
-            Err(_) if role != ClientRole::User => None,
+            Err(_) if role != Some(Role::User) => None,
             Err(_) => return Err(wrong("id", "must be a string of 1 to 200 characters")),
         },
     };

@@ -16,10 +16,26 @@ use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};
 
-/// SQL: whether event `e` is read together with its neighbours of the same kind, as
-/// one message. `EventRow::is_run_member` is the same rule for a loaded row.
-pub const IS_RUN_MEMBER: &str = "(e.message IS NULL
-    AND e.action IN ('agent_message', 'tool_call_request', 'tool_result'))";
+/// SQL: whether the event of the table `$event` is read together with its neighbours of
+/// the same kind, as one message. `EventRow::is_run_member` is the same rule for a
+/// loaded row.
+macro_rules! is_run_member {
+    ($event:literal) => {
+        concat!(
+            "(",
+            $event,
+            ".message IS NULL AND ",
+            $event,
+            ".action IN ",
+            $crate::base::action::agents_actions!(),
+            ")"
+        )
+    };
+}
+pub(crate) use is_run_member;
+
+/// SQL: whether event `e` is a run member.
+pub const IS_RUN_MEMBER: &str = is_run_member!("e");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
 #[derive(Debug, Deserialize)]
@@ -96,8 +112,9 @@ impl NewEvent {
 
     /// Checks what serde's types can't say: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
-        let missing = |name: &str, action: &str| {
+        let missing = |name: &str| {
             let field = format!("{field}.{name}");
+            let action = self.action.name();
             Error::invalid(
                 &field,
                 format!("`{field}` is missing: a {action} carries it."),
@@ -138,17 +155,13 @@ impl NewEvent {
         }
         match self.action {
             Action::ToolCallRequest if self.tool_calls.as_deref().is_none_or(<[_]>::is_empty) => {
-                Err(missing("toolCalls", "tool_call_request"))
+                Err(missing("toolCalls"))
             }
-            Action::ToolResult if self.tool_call_id.is_none() => {
-                Err(missing("toolCallId", "tool_result"))
-            }
-            Action::ToolResult if self.tool_name.is_none() => {
-                Err(missing("toolName", "tool_result"))
-            }
+            Action::ToolResult if self.tool_call_id.is_none() => Err(missing("toolCallId")),
+            Action::ToolResult if self.tool_name.is_none() => Err(missing("toolName")),
             // Only a request for tool calls may have no content.
             action if self.content.is_none() && action != Action::ToolCallRequest => {
-                Err(missing("content", action.name()))
+                Err(missing("content"))
             }
             _ => Ok(()),
         }

@@ -21,6 +21,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
 /// one more row per use.
@@ -114,7 +115,7 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
     let mut spans = Vec::new();
     for part in message.parts {
         let is_text = serde_json::from_str::<MediaPart<'_>>(part.get())
-            .map_or(true, |part| part.kind == "text");
+            .map_or(true, |part| PartKind::parse(&part.kind) == PartKind::Text);
         if is_text {
             continue;
         }

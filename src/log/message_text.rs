@@ -8,6 +8,8 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::base::part::PartKind;
+
 /// Parts of one message: a turn of many steps has some hundred.
 pub const MAX_PARTS: usize = 10_000;
 
@@ -52,7 +54,7 @@ impl<'de> Deserialize<'de> for Lines {
                 let mut count = 0;
                 while let Some(part) = parts.next_element::<TextPart<'de>>()? {
                     count += 1;
-                    if part.kind != "text" {
+                    if PartKind::parse(&part.kind) != PartKind::Text {
                         continue;
                     }
                     let text = part

@@ -10,6 +10,7 @@ use crate::access::ModelReach;
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::part::PartApproval;
 
 /// Bytes of reasoning that are kept per step.
 pub const MAX_REASONING_BYTES: usize = 64 << 10;
@@ -54,6 +55,16 @@ pub struct Approval {
     pub approved: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl From<Approval> for PartApproval {
+    fn from(approval: Approval) -> Self {
+        Self {
+            id: Some(approval.id),
+            approved: Some(approval.approved),
+            reason: approval.reason,
+        }
+    }
 }
 
 impl Note {

@@ -7,7 +7,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::log::event::IS_RUN_MEMBER;
+use crate::log::event::{IS_RUN_MEMBER, is_run_member};
 use crate::log::media;
 use crate::log::note::Note;
 use crate::log::slices::load_slices;
@@ -42,15 +42,18 @@ pub const ROW_BYTES: &str =
 
 /// SQL: whether event `e` starts a message: it is no run member, or its parent is no
 /// run member. [`EventRow::is_run_member`] is the same rule for a loaded row.
-pub const STARTS_MESSAGE: &str = "
-    NOT (e.message IS NULL
-         AND e.action IN ('agent_message', 'tool_call_request', 'tool_result')
+pub const STARTS_MESSAGE: &str = concat!(
+    "NOT (",
+    is_run_member!("e"),
+    "
          AND EXISTS (SELECT 1
                        FROM cf_agents_events AS parent
                       WHERE parent.session_id = e.session_id
                         AND parent.seq = e.parent_seq
-                        AND parent.message IS NULL
-                        AND parent.action IN ('agent_message', 'tool_call_request', 'tool_result')))";
+                        AND ",
+    is_run_member!("parent"),
+    "))"
+);
 
 /// An event's place in its tree, without its bodies.
 pub struct EventLink {
@@ -110,12 +113,7 @@ impl EventRow {
     /// Whether this event is read together with its neighbours of the same kind.
     pub fn is_run_member(&self) -> bool {
         self.message.is_none()
-            && matches!(
-                self.action,
-                StoredAction::Known(
-                    Action::AgentMessage | Action::ToolCallRequest | Action::ToolResult
-                )
-            )
+            && matches!(self.action, StoredAction::Known(action) if action.is_agents())
     }
 
     pub fn body_bytes(&self) -> usize {

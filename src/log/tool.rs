@@ -45,6 +45,9 @@ impl<Calls, Text, Flag> Default for ToolFields<Calls, Text, Flag> {
     }
 }
 
+/// SQL: where the `tool` column of a result has the id of the call.
+pub const CALL_ID_PATH: &str = "$.toolCallId";
+
 /// For a reader that copies the stored JSON.
 pub type StoredTool<'a> = ToolFields<&'a RawValue, &'a RawValue, &'a RawValue>;
 

@@ -191,7 +191,7 @@ pub fn load_page(
         let messages = match item {
             PathItem::Event(row) => gatherer.take(row)?,
             PathItem::Summary(overlay) => {
-                [gatherer.finish()?, Some(Message::from_overlay(&overlay))]
+                [gatherer.finish()?, Some(Message::from_overlay(&overlay)?)]
             }
         };
         for message in messages.into_iter().flatten() {

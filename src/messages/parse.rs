@@ -7,10 +7,11 @@ use serde::de::{self, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::base::action::Action;
+use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, MAX_INTEGER, check_values};
+use crate::base::part;
 use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
 
@@ -23,13 +24,6 @@ pub enum MessageSource {
     #[default]
     Server,
 }
-
-/// Fields of a part in which a provider describes its own work.
-const PROVIDER_KEYS: &[&str] = &[
-    "providerMetadata",
-    "callProviderMetadata",
-    "resultProviderMetadata",
-];
 
 #[derive(Debug)]
 pub struct NewMessage {
@@ -100,15 +94,10 @@ pub fn parse_message(
     };
     let action = match find("role")? {
         None => return Err(wrong("role", "is missing")),
-        Some("\"user\"") => Action::UserMessage,
-        Some("\"assistant\"") => Action::AgentMessage,
-        Some("\"system\"") => Action::SystemInstruction,
-        Some(_) => {
-            return Err(wrong(
-                "role",
-                "must be one of `user`, `assistant`, `system`",
-            ));
-        }
+        Some(role) => Role::find_in_json(role)
+            .filter(|role| Role::OF_MESSAGES.contains(role))
+            .map(Action::of)
+            .ok_or_else(|| wrong("role", "must be one of `user`, `assistant`, `system`"))?,
     };
     let created_at = find("createdAt")?.and_then(whole_number);
     let content = match (find("parts")?, find("content")?) {
@@ -234,7 +223,7 @@ fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
                     self.0.push(',');
                 }
                 is_first = false;
-                push_without(self.0, part, &|key| PROVIDER_KEYS.contains(&key));
+                push_without(self.0, part, &|key| part::PROVIDER_FIELDS.contains(&key));
             }
             self.0.push(']');
             Ok(())

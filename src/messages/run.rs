@@ -5,7 +5,7 @@
 use serde_json::Value as Json;
 
 use super::view::MAX_RUN_EVENTS;
-use crate::base::action::StoredAction;
+use crate::base::action::{Action, StoredAction};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row};
@@ -16,6 +16,7 @@ use crate::log::find::find_seqs;
 use crate::log::note::Note;
 use crate::log::row::ROW_BYTES;
 use crate::log::row::get_event_text;
+use crate::log::tool::CALL_ID_PATH;
 use crate::messages::tree::children::load_children;
 
 /// Rows that one statement reads at most.
@@ -54,14 +55,15 @@ impl RunRow {
     /// The columns of an event `e`. The row names the call that a result answers. If that
     /// name is in slices or no JSON, the last column is 1.
     fn columns() -> String {
+        let result = Action::ToolResult.name();
         format!(
             "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {IS_RUN_MEMBER}, {ROW_BYTES},
          iif(json_valid(coalesce(e.note, '{{}}')),
              json_remove(e.note, '$.reasoning', '$.badArguments', '$.approval', '$.isJson'),
              substr(e.note, 1, 100)),
-         iif(e.action = 'tool_result' AND json_valid(e.tool), e.tool ->> '$.toolCallId', NULL),
+         iif(e.action = '{result}' AND json_valid(e.tool), e.tool ->> '{CALL_ID_PATH}', NULL),
          CASE
-           WHEN e.action <> 'tool_result' THEN 0
+           WHEN e.action <> '{result}' THEN 0
            WHEN e.tool IS NULL THEN e.sliced_bytes > 0
            ELSE NOT json_valid(e.tool)
          END"

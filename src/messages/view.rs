@@ -14,7 +14,8 @@ use crate::base::action::{Action, Role};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::json::JsonObject;
-use crate::log::note::{Approval, Note};
+use crate::base::part::{NewPart, NewToolPart, PartApproval, PartCall, PartResult};
+use crate::log::note::Note;
 use crate::messages::tree::overlays::Overlay;
 
 /// Events of one message, at most. A longer run is split, and so is a run of more bytes
@@ -37,20 +38,21 @@ const COMPACTION_PREFIX: &str = "compaction_";
 
 impl Message {
     /// The message that readers see in place of the events that an overlay covers.
-    pub fn from_overlay(overlay: &Overlay) -> Self {
+    pub fn from_overlay(overlay: &Overlay) -> Result<Self> {
         let id = format!("{COMPACTION_PREFIX}{}", overlay.id);
-        let json = format!(
-            r#"{{"id":{},"role":"assistant","parts":[{{"type":"text","text":{}}}],"createdAt":{}}}"#,
-            quoted(&id),
-            quoted(&overlay.summary),
-            overlay.created_at,
-        );
-        Self {
+        let json = render(&RenderedMessage {
+            id: &id,
+            role: Role::Assistant,
+            parts: &[NewPart::Text(&overlay.summary)],
+            metadata: None,
+            created_at: overlay.created_at,
+        })?;
+        Ok(Self {
             id,
             json,
             first_seq: overlay.range.from_seq,
             parent_seq: overlay.range.above_seq,
-        }
+        })
     }
 }
 
@@ -117,8 +119,8 @@ fn single(row: &EventRow) -> Result<Message> {
                 Role::User => Role::User,
                 _ => Role::System,
             };
-            let parts = vec![RenderedPart::Text { text: &row.content }];
-            render(row, role, &parts, row.metadata.as_deref())?
+            let parts = vec![NewPart::Text(&row.content)];
+            render_row(row, role, &parts, row.metadata.as_deref())?
         }
     };
     Ok(Message {
@@ -129,74 +131,12 @@ fn single(row: &EventRow) -> Result<Message> {
     })
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase", tag = "type", rename = "text")]
-struct RenderedText<'a> {
-    text: &'a str,
-}
-
-#[derive(Serialize)]
-#[serde(tag = "type", rename = "reasoning")]
-struct Reasoning<'a> {
-    text: &'a str,
-}
-
-enum RenderedPart<'a> {
-    Text { text: &'a str },
-    Reasoning { text: String },
-    Tool(ToolPart<'a>),
-}
-
-impl Serialize for RenderedPart<'_> {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self {
-            RenderedPart::Text { text } => RenderedText { text }.serialize(serializer),
-            RenderedPart::Reasoning { text } => Reasoning { text }.serialize(serializer),
-            RenderedPart::Tool(part) => part.serialize(serializer),
-        }
-    }
-}
-
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct ToolPart<'a> {
-    #[serde(rename = "type")]
-    kind: String,
-    tool_call_id: String,
-    state: &'static str,
-    input: Box<RawValue>,
-    /// The arguments as the model sent them, if they are no JSON object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    raw_input: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    output: Option<RenderedOutput<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    error_text: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    approval: Option<PartApproval>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged)]
-enum RenderedOutput<'a> {
-    Text(&'a str),
-    Json(Box<RawValue>),
-}
-
-/// The state of an approval: asked, or asked and decided.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum PartApproval {
-    Asked { id: String },
-    Decided(Approval),
-}
-
 /// One assistant message from a run of events, oldest first.
 fn joined(run: &[EventRow]) -> Result<Message> {
     let Some(first) = run.first() else {
         return Err(Error::storage("an empty run of events"));
     };
-    let mut parts: Vec<RenderedPart<'_>> = Vec::new();
+    let mut parts: Vec<NewPart<'_>> = Vec::new();
     for row in run {
         let note = row.note()?;
         let tool = match &row.tool {
@@ -211,55 +151,49 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         }
         let mut note = note;
         if !note.reasoning.is_empty() {
-            parts.push(RenderedPart::Reasoning {
-                text: std::mem::take(&mut note.reasoning),
-            });
+            parts.push(NewPart::Reasoning(std::mem::take(&mut note.reasoning)));
         }
         if !row.content.is_empty() {
-            parts.push(RenderedPart::Text { text: &row.content });
+            parts.push(NewPart::Text(&row.content));
         }
         for call in tool
             .into_iter()
             .filter_map(|tool| tool.tool_calls)
             .flatten()
         {
-            parts.push(RenderedPart::Tool(ToolPart {
-                kind: format!("tool-{}", call.name),
-                state: if note.decided.contains_key(&call.id) {
-                    "approval-responded"
-                } else if note.approvals.contains_key(&call.id) {
-                    "approval-requested"
-                } else {
-                    "input-available"
-                },
+            parts.push(NewPart::Tool(NewToolPart::new(PartCall {
                 approval: approval_of(&mut note, &call.id),
                 raw_input: note.bad_arguments.remove(&call.id),
-                tool_call_id: call.id,
+                id: call.id,
+                tool_name: call.name,
                 input: call.arguments,
-                output: None,
-                error_text: None,
-            }));
+            })));
         }
     }
     let metadata = run.iter().rev().find_map(|row| row.metadata.as_deref());
     Ok(Message {
         id: first.id.clone(),
-        json: render(first, Role::Assistant, &parts, metadata)?,
+        json: render_row(first, Role::Assistant, &parts, metadata)?,
         first_seq: first.seq,
         parent_seq: first.parent_seq,
     })
 }
 
 fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
-    let decided = note.decided.remove(call_id).map(PartApproval::Decided);
-    let asked = note.approvals.remove(call_id);
-    decided.or_else(|| asked.map(|id| PartApproval::Asked { id }))
+    let asked = note.approvals.remove(call_id).map(|id| PartApproval {
+        id: Some(id),
+        ..PartApproval::default()
+    });
+    note.decided
+        .remove(call_id)
+        .map(PartApproval::from)
+        .or(asked)
 }
 
 /// Puts a result into the part of its call. If the run doesn't have the call, the
 /// result becomes a part by itself.
 fn add_result<'a>(
-    parts: &mut Vec<RenderedPart<'a>>,
+    parts: &mut Vec<NewPart<'a>>,
     row: &'a EventRow,
     tool: Option<RenderedTool>,
     note: Note,
@@ -273,75 +207,66 @@ fn add_result<'a>(
     else {
         return Err(row.damaged());
     };
-    let asked = parts.iter().position(|part| {
-        matches!(part, RenderedPart::Tool(part) if part.tool_call_id == id
-            && matches!(part.state, "input-available" | "approval-requested" | "approval-responded"))
-    });
+    let asked = parts
+        .iter()
+        .position(|part| matches!(part, NewPart::Tool(part) if part.awaits(&id)));
     let index = match asked {
         Some(index) => index,
         None => {
-            parts.push(RenderedPart::Tool(ToolPart {
-                kind: format!("tool-{}", tool_name.unwrap_or_default()),
-                tool_call_id: id,
-                state: "input-available",
+            parts.push(NewPart::Tool(NewToolPart::new(PartCall {
+                id,
+                tool_name: tool_name.unwrap_or_default(),
                 input: RawValue::from_string("{}".to_owned()).map_err(|_| row.damaged())?,
                 raw_input: None,
-                output: None,
-                error_text: None,
                 approval: None,
-            }));
+            })));
             parts.len() - 1
         }
     };
-    if let Some(RenderedPart::Tool(part)) = parts.get_mut(index) {
-        let is_denied = note.approval.as_ref().is_some_and(|asked| !asked.approved);
-        part.approval = note.approval.map(PartApproval::Decided);
-        if is_denied {
-            part.state = "output-denied";
-        } else if is_error == Some(true) {
-            part.state = "output-error";
-            part.error_text = Some(&row.content);
-        } else {
-            part.state = "output-available";
-            part.output = Some(if note.is_json {
-                let json = RawValue::from_string(row.content.clone());
-                RenderedOutput::Json(json.map_err(|_| row.damaged())?)
-            } else {
-                RenderedOutput::Text(&row.content)
-            });
-        }
+    if let Some(NewPart::Tool(part)) = parts.get_mut(index) {
+        let result = PartResult {
+            content: &row.content,
+            is_json: note.is_json,
+            is_error: is_error == Some(true),
+            approval: note.approval.map(PartApproval::from),
+        };
+        part.settle(result).map_err(|_| row.damaged())?;
     }
     Ok(())
 }
 
-fn render(
+fn render_row(
     row: &EventRow,
     role: Role,
-    parts: &[RenderedPart<'_>],
+    parts: &[NewPart<'_>],
     metadata: Option<&str>,
 ) -> Result<String> {
-    #[derive(Serialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Rendered<'a> {
-        id: &'a str,
-        role: Role,
-        parts: &'a [RenderedPart<'a>],
-        #[serde(skip_serializing_if = "Option::is_none")]
-        metadata: Option<JsonObject>,
-        created_at: i64,
-    }
     let metadata = metadata
         .map(serde_json::from_str)
         .transpose()
         .map_err(|_| row.damaged())?;
-    let rendered = Rendered {
+    render(&RenderedMessage {
         id: &row.id,
         role,
         parts,
         metadata,
         created_at: row.created_at,
-    };
-    serde_json::to_string(&rendered).map_err(|error| Error::storage(error.to_string()))
+    })
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct RenderedMessage<'a> {
+    id: &'a str,
+    role: Role,
+    parts: &'a [NewPart<'a>],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<JsonObject>,
+    created_at: i64,
+}
+
+fn render(message: &RenderedMessage<'_>) -> Result<String> {
+    serde_json::to_string(message).map_err(|error| Error::storage(error.to_string()))
 }
 
 pub fn quoted(text: &str) -> String {

@@ -2,9 +2,10 @@
 //! different files; the code that encodes a request decides what a model is shown.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
+use crate::base::part::{PartKind, field, kind};
 
 /// The most files of one message that a model is sent; a message may hold more.
 pub const MAX_FILES: usize = 20;
@@ -46,15 +47,28 @@ impl File {
     /// file.
     fn from_part(part: &Value) -> Option<Self> {
         let text = |name: &str| part.get(name).and_then(Value::as_str).map(str::to_owned);
-        if part.get("type").and_then(Value::as_str) != Some("file") {
+        if part.get(field::KIND)?.as_str().map(PartKind::parse) != Some(PartKind::File) {
             return None;
         }
         let file = Self {
-            media_type: text("mediaType")?,
-            url: text("url")?,
-            filename: text("filename"),
+            media_type: text(field::MEDIA_TYPE)?,
+            url: text(field::URL)?,
+            filename: text(field::FILENAME),
         };
         file.problem().is_none().then_some(file)
+    }
+
+    /// Writes a `file` part of a message.
+    pub fn to_part(&self) -> Value {
+        let mut part = json!({
+            field::KIND: kind::FILE,
+            field::MEDIA_TYPE: self.media_type,
+            field::URL: self.url,
+        });
+        if let (Some(filename), Some(part)) = (&self.filename, part.as_object_mut()) {
+            part.insert(field::FILENAME.to_owned(), json!(filename));
+        }
+        part
     }
 
     /// The media type without its parameters, in lower case.
@@ -124,8 +138,6 @@ pub fn check_files(field: &str, files: &[File]) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]

@@ -4,6 +4,7 @@ use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{list, optional_list};
+use crate::base::part::{field, kind};
 use crate::log::MAX_CALLS;
 use crate::log::event::{MessageText, NewEvent};
 use crate::log::tool::ToolCall;
@@ -76,11 +77,8 @@ impl ContextMessage {
     pub fn into_event(self, field: &str, names: &dyn Fn(&Id) -> Option<Id>) -> Result<NewEvent> {
         let has_calls = !self.calls().is_empty();
         let action = match self.role {
-            Role::User => Action::UserMessage,
-            Role::System => Action::SystemInstruction,
             Role::Assistant if has_calls => Action::ToolCallRequest,
-            Role::Assistant => Action::AgentMessage,
-            Role::Tool => Action::ToolResult,
+            role => Action::of(role),
         };
         let tool_name = match (&self.tool_name, &self.tool_call_id) {
             (None, Some(id)) => names(id),
@@ -112,18 +110,16 @@ impl ContextMessage {
         if self.files.is_empty() {
             return None;
         }
-        let text = json!({"type": "text", "text": self.content});
-        let files = self.files.iter().map(|file| {
-            let mut part = json!({"type": "file", "mediaType": file.media_type, "url": file.url});
-            if let (Some(filename), Some(part)) = (&file.filename, part.as_object_mut()) {
-                part.insert("filename".to_owned(), json!(filename));
-            }
-            part
-        });
+        let text = json!({field::KIND: kind::TEXT, field::TEXT: self.content});
         let text = Some(text).filter(|_| !self.content.is_empty());
+        let files = self.files.iter().map(File::to_part);
         let parts: Vec<Value> = text.into_iter().chain(files).collect();
         Some(MessageText {
-            fields: format!(r#""role":"user","parts":{}"#, Value::from(parts)),
+            fields: format!(
+                r#""role":"{}","parts":{}"#,
+                self.role.name(),
+                Value::from(parts)
+            ),
             is_dated: false,
         })
     }

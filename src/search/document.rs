@@ -8,6 +8,7 @@ use super::stem::stem;
 use super::words::words;
 use crate::base::action::Role;
 use crate::base::data_url::find_payload;
+use crate::base::part::{PartKind, field};
 
 /// The most bytes of an event's text that are searched, and of each body that is read for
 /// the text. The longest message may have as many: more than a million words.
@@ -21,6 +22,14 @@ const MAX_NAMES: usize = 10;
 
 /// A word that every document holds. The number of documents is counted like any word.
 pub const EVERY_DOCUMENT: &str = "\u{E000}";
+
+/// The fields of a tool's part that are searched, beside the tool's name.
+const TOOL_FIELDS: &[&str] = &[
+    field::TOOL_NAME,
+    field::INPUT,
+    field::OUTPUT,
+    field::ERROR_TEXT,
+];
 
 /// An event as it is stored, whole.
 #[derive(Default)]
@@ -93,20 +102,22 @@ impl LineCollector<'_> {
             return self.tell_fields(message, &["content"]);
         }
         for part in parts() {
-            if kind_of(part).as_deref() == Some("text") {
-                self.tell_fields(part, &["text"]);
+            if kind_of(part).as_deref().map(PartKind::parse) == Some(PartKind::Text) {
+                self.tell_fields(part, &[field::TEXT]);
             }
         }
         for part in parts() {
-            match kind_of(part).as_deref() {
-                Some("text") | None => {}
-                Some("reasoning") => self.tell_fields(part, &["text"]),
-                Some(kind) if kind.starts_with("tool-") || kind == "dynamic-tool" => {
-                    let name = kind.strip_prefix("tool-").unwrap_or_default();
+            match kind_of(part).as_deref().map(PartKind::parse) {
+                Some(PartKind::Text) | None => {}
+                Some(PartKind::Reasoning) => self.tell_fields(part, &[field::TEXT]),
+                Some(kind @ (PartKind::Tool(_) | PartKind::DynamicTool)) => {
+                    let name = kind.find_tool(None).unwrap_or_default();
                     self.tell_line(&mut |teller| teller.piece(name));
-                    self.tell_fields(part, &["toolName", "input", "output", "errorText"]);
+                    self.tell_fields(part, TOOL_FIELDS);
                 }
-                Some(_) => self.tell_fields(part, &["title", "filename", "data"]),
+                Some(PartKind::File | PartKind::StepStart | PartKind::Other) => {
+                    self.tell_fields(part, &["title", "filename", "data"])
+                }
             }
         }
     }
@@ -160,7 +171,7 @@ impl LineCollector<'_> {
 }
 
 fn kind_of(part: &str) -> Option<Cow<'_, str>> {
-    let (_, kind) = fields(part).find(|(name, _)| name == "type")?;
+    let (_, kind) = fields(part).find(|(name, _)| name == field::KIND)?;
     text(kind)
 }
 

@@ -95,9 +95,9 @@ pub struct Hit {
     pub session_id: String,
     pub session_name: Option<String>,
     pub id: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["user", "assistant", "tool", "system"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::base::action::Role::ALL.map(crate::base::action::Role::name))))]
     pub role: String,
-    #[cfg_attr(test, schemars(extend("enum" = ["user_message", "agent_message", "tool_call_request", "tool_result", "system_instruction", "compaction"])))]
+    #[cfg_attr(test, schemars(extend("enum" = crate::base::action::Action::ALL.map(crate::base::action::Action::name))))]
     pub action: String,
     pub seq: i64,
     pub created_at: i64,

@@ -7,6 +7,7 @@ use super::nearest::{
     PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
     find_nearest,
 };
+use crate::base::action::SAID_ACTIONS;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::Result;
@@ -19,10 +20,6 @@ use crate::search::fuse::Nearest;
 use crate::search::query::WordQuery;
 use crate::search::request::SearchRequest;
 use crate::store::config::load_config;
-
-/// Only what people and the agent said gets a vector. What tools were given and returned
-/// is found by words: it is names and numbers more than meaning, and most of a log.
-const ACTIONS: &str = "('user_message', 'agent_message')";
 
 /// What a search found.
 pub struct EventMatches {
@@ -101,6 +98,9 @@ impl VectorStore for Events<'_> {
         self.db
     }
 
+    /// Only what people and the agent said gets a vector. What tools were given and
+    /// returned is mostly names and numbers, and most of a log: words find these events.
+    ///
     /// Goes backwards from the newest event of the newest session. A batch counts every
     /// event, whoever spoke. A message of megabytes is found by words alone: no row of
     /// the log holds its text.
@@ -124,7 +124,7 @@ impl VectorStore for Events<'_> {
                     group_concat(place) FILTER (WHERE is_wanted AND vector IS NULL)
                FROM (SELECT e.place, e.is_wanted, v.vector
                        FROM (SELECT {place} AS place,
-                                    e.action IN {ACTIONS}
+                                    e.action IN {SAID_ACTIONS}
                                     AND octet_length(e.content) > 0
                                     AND {filters} AS is_wanted
                                FROM cf_agents_sessions AS s

@@ -94,6 +94,26 @@ test("the_insert_of_each_table_is_written_once", () => {
   assert.deepEqual([...files].filter(([, named]) => named.length > 1), []);
 });
 
+// What a name means is decided where the name stands: in one file.
+test("the_names_of_a_messages_parts_stand_in_one_file", () => {
+  const states = ["input-streaming", "input-available", "approval-requested", "approval-responded"];
+  states.push("output-available", "output-error", "output-denied");
+  const names = [...states, "tool-", "dynamic-tool", "step-start", "providerMetadata"];
+  const { code } = sources.find(({ file }) => file === "base/part.rs");
+  for (const name of names) {
+    assert.ok(code.includes(`"${name}"`), name);
+    const others = sources.filter((other) => other.code.includes(`"${name}"`)).map(({ file }) => file);
+    assert.deepEqual(others, ["base/part.rs"], name);
+  }
+});
+
+test("the_names_of_actions_and_roles_stand_in_one_file", () => {
+  const actions = /["'](user_message|agent_message|tool_call_request|tool_result|system_instruction)["']/;
+  assert.deepEqual(holders(actions), ["base/action.rs"]);
+  // Providers have roles of their own.
+  assert.deepEqual(holders(/["'](user|assistant)\\?["']/, /^models\//), ["base/action.rs"]);
+});
+
 test("no_source_file_is_long", () => {
   const long = sources.filter(({ code }) => code.split("\n").length > 550).map(({ file }) => file);
   assert.deepEqual(long, []);

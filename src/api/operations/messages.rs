@@ -45,7 +45,7 @@ const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 #[allow(dead_code)]
 pub struct UiMessage {
     id: Id,
-    #[schemars(extend("enum" = ["user", "assistant", "system"]))]
+    #[schemars(extend("enum" = crate::base::action::Role::OF_MESSAGES.map(crate::base::action::Role::name)))]
     role: String,
     parts: Vec<JsonObject>,
     #[serde(skip_serializing_if = "Option::is_none")]

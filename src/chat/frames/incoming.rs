@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
 use crate::base::json::{self, list};
+use crate::base::part::ToolState;
 use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;
 use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
@@ -176,7 +177,8 @@ fn answer(frame: &Frame<'_>, answer: Option<CallAnswer>) -> Incoming {
 
 fn tool_result(frame: &Frame<'_>) -> Option<CallAnswer> {
     let tool_call_id = call_id(frame)?;
-    let outcome = if frame.state.and_then(find_text).as_deref() == Some("output-error") {
+    let state = frame.state.and_then(find_text);
+    let outcome = if state.as_deref().and_then(ToolState::find) == Some(ToolState::OutputError) {
         ClientOutcome::error(frame.error_text.and_then(find_text))
     } else {
         json::check_text(frame.output.map_or("null", RawValue::get)).ok()?;

@@ -23,7 +23,7 @@ fn the_newest_message_alone_is_a_request() {
     assert_eq!(request.session_id.as_ref().unwrap().as_str(), "s");
     assert_eq!(request.trigger, Trigger::Submit { message_id: None });
     assert_eq!(ids(&request), ["u1"]);
-    assert_eq!(request.messages[0].role, ClientRole::User);
+    assert_eq!(request.messages[0].role, Some(Role::User));
     assert!(request.client_tools.is_empty() && request.system_instructions.is_empty());
 }
 
@@ -128,7 +128,7 @@ fn an_id_that_no_log_gave_is_nobodys_unless_it_is_a_users() {
     ))
     .unwrap();
     assert!(request.messages.iter().all(|message| message.id.is_none()));
-    assert_eq!(request.messages[1].role, ClientRole::Other);
+    assert_eq!(request.messages[1].role, None);
     assert_eq!(
         field(&format!(
             r#"{{"messages":[{{"id":"{long}","role":"user"}}]}}"#

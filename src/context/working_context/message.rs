@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::JsonObject;
+use crate::base::part::{PartKind, ToolState, field};
 use crate::log::row::EventRow;
 use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::tree::overlays::Overlay;
@@ -82,25 +83,21 @@ struct Unfolding {
 impl Unfolding {
     fn take(&mut self, part: &Value) {
         let text = |name: &str| part.get(name).and_then(Value::as_str);
-        match text("type") {
-            Some("text") => {
+        match text(field::KIND).map(PartKind::parse) {
+            Some(PartKind::Text) => {
                 // Text after a call was written with the call's result known, so it
                 // starts a new message.
                 if !self.calls.is_empty() {
                     self.close();
                 }
-                self.text.extend(text("text").map(str::to_owned));
+                self.text.extend(text(field::TEXT).map(str::to_owned));
             }
-            Some("step-start") if !self.calls.is_empty() => self.close(),
+            Some(PartKind::StepStart) if !self.calls.is_empty() => self.close(),
             Some(kind) => {
-                let name = match kind {
-                    "dynamic-tool" => text("toolName"),
-                    kind => kind.strip_prefix("tool-"),
-                };
-                let (Some(name), Some(id)) = (name, text("toolCallId")) else {
-                    return;
-                };
-                self.take_tool(name, id, part);
+                let name = kind.find_tool(text(field::TOOL_NAME));
+                if let (Some(name), Some(id)) = (name, text(field::CALL_ID)) {
+                    self.take_tool(name, id, part);
+                }
             }
             None => {}
         }
@@ -110,15 +107,15 @@ impl Unfolding {
         let (Ok(name), Ok(id)) = (Id::parse(name.to_owned()), Id::parse(id.to_owned())) else {
             return;
         };
-        let input = part.get("input").filter(|input| input.is_object());
+        let input = part.get(field::INPUT).filter(|input| input.is_object());
         let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
         let Ok(arguments) = serde_json::from_str::<JsonObject>(&arguments) else {
             return;
         };
-        let state = part.get("state").and_then(Value::as_str);
-        let (content, is_error) = match state {
-            Some("output-available") => (part.get("output").map(as_text), None),
-            Some("output-error") => (part.get("errorText").map(as_text), Some(true)),
+        let state = part.get(field::STATE).and_then(Value::as_str);
+        let (content, is_error) = match state.and_then(ToolState::find) {
+            Some(ToolState::OutputAvailable) => (part.get(field::OUTPUT).map(as_text), None),
+            Some(ToolState::OutputError) => (part.get(field::ERROR_TEXT).map(as_text), Some(true)),
             _ => (None, None),
         };
         if let Some(content) = content {

@@ -260,9 +260,10 @@ impl EventLine {
         belongs("toolCalls", calls, Action::ToolCallRequest)?;
         belongs("toolCallId", result, Action::ToolResult)?;
         if result && self.tool_call_id.is_none() {
+            let result = Action::ToolResult.name();
             return Err(Error::invalid(
                 "toolCallId",
-                "`toolCallId` is missing: a tool_result carries it.",
+                format!("`toolCallId` is missing: a {result} carries it."),
             ));
         }
         if self.message.is_some() && (self.content.is_some() || calls || result) {
@@ -271,11 +272,7 @@ impl EventLine {
                 "`message` says all of its event: there is no content or tool beside it.",
             ));
         }
-        let is_agents = matches!(
-            self.action,
-            Action::AgentMessage | Action::ToolCallRequest | Action::ToolResult
-        );
-        if self.note.is_some() && !is_agents {
+        if self.note.is_some() && !self.action.is_agents() {
             return Err(Error::invalid(
                 "note",
                 "`note` belongs to what the agent or a tool said.",
