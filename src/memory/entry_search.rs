@@ -302,19 +302,13 @@ fn with_rows<'a>(
 
 fn to_candidate(row: &FoundRow, query: &WordQuery, terms: &[QueryTerm]) -> Candidate {
     let title = row.title.as_deref();
-    let mut reading = TermCounter::new(terms);
-    let mut is_begun = vec![false; query.prefixes.len()];
+    let mut counter = TermCounter::new(terms, &query.prefixes);
     each_word(&text_of(title, &row.content), &mut |word| {
-        reading.take(&stem(word));
-        for (prefix, is_begun) in query.prefixes.iter().zip(&mut is_begun) {
-            *is_begun |= word.starts_with(prefix.as_str());
-        }
+        counter.take(word);
     });
     for stem in about(&row.key, title) {
-        reading.take_about(&stem);
+        counter.take_about(&stem);
     }
     // Entries are no dialogue: an entry's neighbours don't affect its score.
-    let mut candidate = reading.end(row.number, 0, row.updated_at, row.score);
-    candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
-    candidate
+    counter.end(row.number, 0, row.updated_at, row.score)
 }

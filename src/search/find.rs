@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::candidates::{IndexMatch, load_candidates};
-use super::document::{EventText, MAX_TEXT_BYTES, about, text_of};
+use super::document::{EventText, MAX_TEXT_BYTES, about, read_text, text_of};
 use super::fuse::{Nearest, fuse};
 use super::progress::find_number;
 use super::query::WordQuery;
@@ -15,7 +15,7 @@ use super::rank::{Candidate, QueryTerm, TermCounter, scores};
 use super::read::find_event;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
-use super::words::each_word;
+use super::words::WordSplitter;
 use crate::base::action::StoredAction;
 use crate::base::columns::FromRow;
 use crate::base::database::{Database, Row, SqlValue};
@@ -269,22 +269,20 @@ fn to_candidate(
     index_score: f64,
 ) -> Candidate {
     let event = &row.event;
-    let text = text_of(event, MAX_TEXT_BYTES);
-    let mut reading = TermCounter::new(terms);
-    let mut is_begun = vec![false; query.prefixes.len()];
-    each_word(&text, &mut |word| {
-        reading.take(&stem(word));
-        for (prefix, is_begun) in query.prefixes.iter().zip(&mut is_begun) {
-            *is_begun |= word.starts_with(prefix.as_str());
-        }
+    let mut counter = TermCounter::new(terms, &query.prefixes);
+    let mut splitter = WordSplitter::default();
+    let mut last_char = None;
+    read_text(event, MAX_TEXT_BYTES, &mut |piece| {
+        last_char = piece.trim_end().chars().next_back().or(last_char);
+        splitter.read(piece, &mut |word| counter.take(word));
     });
+    splitter.end(&mut |word| counter.take(word));
     for word in about(event) {
-        reading.take_about(&stem(&word));
+        counter.take_about(&stem(&word));
     }
     let (session, seq) = row.place;
-    let mut candidate = reading.end(session, seq, event.created_at, index_score);
-    candidate.other_hits = is_begun.into_iter().filter(|is_begun| *is_begun).count();
-    candidate.is_question = text.trim_end().ends_with('?');
+    let mut candidate = counter.end(session, seq, event.created_at, index_score);
+    candidate.is_question = last_char == Some('?');
     candidate
 }
 

@@ -7,6 +7,8 @@
 
 use std::collections::HashMap;
 
+use super::stem::{may_have_stem, stem};
+
 /// How fast a repeated word stops adding, and how much length counts.
 const K1: f64 = 1.2;
 const B: f64 = 0.35;
@@ -45,7 +47,7 @@ pub struct Candidate {
     /// Which of the query's words stand beside the query's next word.
     is_together: Vec<bool>,
     /// How many of the query's prefixes the text holds.
-    pub other_hits: usize,
+    other_hits: usize,
     pub is_question: bool,
     pub created_at: i64,
     /// The index's score. It counts only if the part of the text that was read holds no
@@ -53,26 +55,46 @@ pub struct Candidate {
     pub index_score: f64,
 }
 
-/// Reads a candidate's stems, in order.
+/// Reads a candidate's words, in order.
 pub struct TermCounter<'a> {
     terms: &'a [QueryTerm],
+    prefixes: &'a [String],
     length: usize,
     counts: Vec<usize>,
     is_about: Vec<bool>,
     is_together: Vec<bool>,
-    /// The terms that the two previous stems matched.
+    /// Which of the prefixes begin one of the words.
+    is_begun: Vec<bool>,
+    /// The terms that the two previous words matched.
     before: [Option<usize>; 2],
 }
 
 impl<'a> TermCounter<'a> {
-    pub fn new(terms: &'a [QueryTerm]) -> Self {
+    /// Counts the query's words, and the beginnings of words that it asks for.
+    pub fn new(terms: &'a [QueryTerm], prefixes: &'a [String]) -> Self {
         Self {
             terms,
+            prefixes,
             length: 0,
             counts: vec![0; terms.len()],
             is_about: vec![false; terms.len()],
             is_together: vec![false; terms.len()],
+            is_begun: vec![false; prefixes.len()],
             before: [None; 2],
+        }
+    }
+
+    /// Takes the next word of the text. Few words of a text are stemmed: a word that can't
+    /// have the stem of any of the query's words is only counted.
+    pub fn take(&mut self, word: &str) {
+        let mut terms = self.terms.iter();
+        let found = match terms.any(|term| may_have_stem(word, &term.stem)) {
+            true => self.find(&stem(word)),
+            false => None,
+        };
+        self.count(found);
+        for (prefix, is_begun) in self.prefixes.iter().zip(&mut self.is_begun) {
+            *is_begun |= word.starts_with(prefix.as_str());
         }
     }
 
@@ -80,10 +102,9 @@ impl<'a> TermCounter<'a> {
         self.terms.iter().position(|term| term.stem == stem)
     }
 
-    /// Takes the next stem of the text.
-    pub fn take(&mut self, stem: &str) {
+    /// Counts a word, and the term that the word matches.
+    fn count(&mut self, found: Option<usize>) {
         self.length += 1;
-        let found = self.find(stem);
         if let Some(found) = found {
             if let Some(count) = self.counts.get_mut(found) {
                 *count += 1;
@@ -116,7 +137,7 @@ impl<'a> TermCounter<'a> {
             counts: self.counts,
             is_about: self.is_about,
             is_together: self.is_together,
-            other_hits: 0,
+            other_hits: self.is_begun.iter().filter(|is_begun| **is_begun).count(),
             is_question: false,
             created_at,
             index_score,
@@ -229,9 +250,10 @@ mod tests {
     use super::*;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
-        let mut reading = TermCounter::new(terms);
+        let mut reading = TermCounter::new(terms, &[]);
         for stem in text.split_whitespace() {
-            reading.take(stem);
+            let found = reading.find(stem);
+            reading.count(found);
         }
         reading.take_about(about);
         reading.end(1, seq, 0, 0.0)

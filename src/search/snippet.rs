@@ -2,8 +2,8 @@
 //! it. The piece is plain text: a page that shows it marks the hits itself, and renders
 //! nothing that somebody stored as markup.
 
-use super::stem::stem;
-use super::words::words;
+use super::stem::{may_have_stem, stem};
+use super::words::each_word;
 
 /// The approximate length of a snippet, in characters.
 const MAX_CHARS: usize = 240;
@@ -66,10 +66,15 @@ fn utf16_length(text: &str) -> usize {
 }
 
 fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<WordSpan> {
-    let is_hit = |word: &str| {
-        words(word).iter().any(|word| {
-            terms.contains(&stem(word)) || prefixes.iter().any(|prefix| word.starts_with(prefix))
-        })
+    let is_asked = |word: &str| {
+        let may_be_term = terms.iter().any(|term| may_have_stem(word, term));
+        may_be_term && terms.contains(&stem(word))
+            || prefixes.iter().any(|prefix| word.starts_with(prefix))
+    };
+    let is_hit = |span: &str| {
+        let mut is_hit = false;
+        each_word(span, &mut |word| is_hit |= is_asked(word));
+        is_hit
     };
     let mut spots = Vec::new();
     let mut start = None;

@@ -25,6 +25,15 @@ pub fn stem(word: &str) -> String {
     word.text().replace('Y', "y")
 }
 
+/// `false`: the word's stem is certainly another one. This looks at no more than the
+/// beginnings: a stem is never longer than its word, and keeps the word's first two
+/// letters, but that a `y` may become an `i`.
+pub fn may_have_stem(word: &str, stem: &str) -> bool {
+    let folded = |letter: u8| if letter == b'y' { b'i' } else { letter };
+    let mut pairs = word.bytes().zip(stem.bytes()).take(2);
+    word.len() >= stem.len() && pairs.all(|(letter, other)| folded(letter) == folded(other))
+}
+
 const EXCEPTIONS: &[(&str, &str)] = &[
     ("skis", "ski"),
     ("skies", "sky"),
@@ -374,5 +383,46 @@ mod tests {
         for word in ["", "a", "42", "naïve", "東京", "x1s"] {
             assert_eq!(stem(word), word);
         }
+    }
+
+    #[test]
+    fn a_word_may_have_the_stem_that_it_has() {
+        let check = |word: &str| {
+            let stem = stem(word);
+            assert!(may_have_stem(word, &stem), "{word}: {stem}");
+        };
+        for (word, _) in EXCEPTIONS {
+            check(word);
+        }
+        // Every word of up to four of these letters, before every ending that a rule takes.
+        let endings = [
+            "", "s", "ies", "ied", "sses", "eed", "eedly", "ed", "ing", "edly", "ingly", "y",
+            "ogi", "li", "ative", "ion", "sion", "tion", "e", "ll",
+        ];
+        let steps = STEP_2.iter().chain(STEP_3).map(|(ending, _)| *ending);
+        let endings: Vec<&str> = steps.chain(STEP_4.iter().copied()).chain(endings).collect();
+        let mut starts = vec![String::new()];
+        for _ in 0..4 {
+            let longer = starts.iter().flat_map(|start| {
+                b"aeiybls".map(|letter| format!("{start}{}", char::from(letter)))
+            });
+            starts = starts.iter().cloned().chain(longer).collect();
+            starts.sort();
+            starts.dedup();
+        }
+        for start in &starts {
+            for ending in &endings {
+                check(&format!("{start}{ending}"));
+            }
+        }
+    }
+
+    #[test]
+    fn a_word_that_begins_otherwise_can_not_have_the_stem() {
+        assert!(!may_have_stem("paint", "point"));
+        assert!(!may_have_stem("go", "goal"));
+        assert!(may_have_stem("dying", "die") && may_have_stem("points", "point"));
+        assert!(!may_have_stem("", "a") && may_have_stem("a", "a"));
+        assert!(!may_have_stem("é", "è") && may_have_stem("東京", "東京"));
     }
 }

@@ -31,35 +31,70 @@ pub struct WordSplitter {
 
 impl WordSplitter {
     pub fn read(&mut self, text: &str, take: &mut dyn FnMut(&str)) {
-        for c in text.chars() {
-            if is_cjk(c) {
-                self.end_word(take);
-                take(c.encode_utf8(&mut [0; 4]));
-                if let Some(before) = self.before {
-                    let mut pair = [0; 8];
-                    let first = before.encode_utf8(&mut pair).len();
-                    let both = first
-                        + c.encode_utf8(pair.get_mut(first..).unwrap_or_default())
-                            .len();
-                    take(str::from_utf8(pair.get(..both).unwrap_or_default()).unwrap_or_default());
-                }
-                self.before = Some(c);
-                continue;
+        let mut rest = text;
+        loop {
+            let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric();
+            let length = rest.bytes().take_while(|byte| is_word_byte(*byte)).count();
+            let (run, after) = rest.split_at(length);
+            if !run.is_empty() {
+                self.read_run(run, after, take);
             }
-            self.before = None;
-            if c.is_alphanumeric() {
-                if self.length < MAX_WORD_CHARS {
-                    for c in c.to_lowercase() {
-                        self.word.push(without_mark(c));
-                    }
-                }
-                self.length += 1;
-            } else if matches!(c, '\'' | '\u{2019}') && !self.word.is_empty() {
-                // The apostrophe joins: `don't` becomes `dont`, and `Anna's` has the stem
-                // `anna`.
-            } else if !is_mark(c) {
-                self.end_word(take);
+            let mut chars = after.chars();
+            let Some(c) = chars.next() else {
+                return;
+            };
+            self.read_char(c, take);
+            rest = chars.as_str();
+        }
+    }
+
+    /// Reads letters and digits of ASCII. Almost all of most texts is such runs, and most
+    /// of them are words as they stand, which are passed on without a copy.
+    fn read_run(&mut self, run: &str, after: &str, take: &mut dyn FnMut(&str)) {
+        self.before = None;
+        let ends_here = |next: u8| next.is_ascii() && next != b'\'';
+        let is_whole = self.length == 0
+            && run.len() <= MAX_WORD_CHARS
+            && after.bytes().next().is_some_and(ends_here)
+            && !run.bytes().any(|byte| byte.is_ascii_uppercase());
+        if is_whole {
+            return take(run);
+        }
+        let room = MAX_WORD_CHARS.saturating_sub(self.length).min(run.len());
+        let (kept, _) = run.split_at(room);
+        self.word
+            .extend(kept.chars().map(|c| c.to_ascii_lowercase()));
+        self.length += run.len();
+    }
+
+    fn read_char(&mut self, c: char, take: &mut dyn FnMut(&str)) {
+        if is_cjk(c) {
+            self.end_word(take);
+            take(c.encode_utf8(&mut [0; 4]));
+            if let Some(before) = self.before {
+                let mut pair = [0; 8];
+                let first = before.encode_utf8(&mut pair).len();
+                let both = first
+                    + c.encode_utf8(pair.get_mut(first..).unwrap_or_default())
+                        .len();
+                take(str::from_utf8(pair.get(..both).unwrap_or_default()).unwrap_or_default());
             }
+            self.before = Some(c);
+            return;
+        }
+        self.before = None;
+        if c.is_alphanumeric() {
+            if self.length < MAX_WORD_CHARS {
+                for c in c.to_lowercase() {
+                    self.word.push(without_mark(c));
+                }
+            }
+            self.length += 1;
+        } else if matches!(c, '\'' | '\u{2019}') && !self.word.is_empty() {
+            // The apostrophe joins: `don't` becomes `dont`, and `Anna's` has the stem
+            // `anna`.
+        } else if !is_mark(c) {
+            self.end_word(take);
         }
     }
 
