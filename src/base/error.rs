@@ -5,6 +5,8 @@
 //! message is kept in `cause`, which is logged once, where the error leaves the object,
 //! and is never serialised.
 
+use std::ops::{Deref, DerefMut};
+
 use serde_json::{Map, Value, json};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -119,8 +121,12 @@ impl Code {
     }
 }
 
+/// One pointer long: each `?` of the code copies an error's bytes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Error {
+pub struct Error(Box<ErrorParts>);
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ErrorParts {
     pub code: Code,
     pub message: String,
     pub details: Map<String, Value>,
@@ -128,18 +134,57 @@ pub struct Error {
     pub cause: Option<String>,
 }
 
+impl Deref for Error {
+    type Target = ErrorParts;
+
+    fn deref(&self) -> &ErrorParts {
+        &self.0
+    }
+}
+
+impl DerefMut for Error {
+    fn deref_mut(&mut self) -> &mut ErrorParts {
+        &mut self.0
+    }
+}
+
 impl Error {
     pub fn new(code: Code, message: impl Into<String>) -> Self {
-        Self {
-            code,
-            message: message.into(),
-            details: Map::new(),
-            cause: None,
-        }
+        Self::of(code, message.into())
     }
 
-    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.details.insert(key.to_owned(), value.into());
+    #[inline(never)]
+    fn of(code: Code, message: String) -> Self {
+        Self(Box::new(ErrorParts {
+            code,
+            message,
+            details: Map::new(),
+            cause: None,
+        }))
+    }
+
+    pub fn with(self, key: &str, value: impl Into<Value>) -> Self {
+        self.with_detail(key, value.into())
+    }
+
+    #[inline(never)]
+    fn with_detail(mut self, key: &str, value: Value) -> Self {
+        self.details.insert(key.to_owned(), value);
+        self
+    }
+
+    /// The same error in other words.
+    pub fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.message = message.into();
+        self
+    }
+
+    pub fn into_message(self) -> String {
+        self.0.message
+    }
+
+    pub fn with_cause(mut self, cause: Option<String>) -> Self {
+        self.cause = cause;
         self
     }
 
@@ -176,13 +221,11 @@ impl Error {
     }
 
     pub fn storage(cause: impl Into<String>) -> Self {
-        Self {
-            cause: Some(cause.into()),
-            ..Self::new(
-                Code::StorageFailed,
-                "The object's storage failed. Nothing of this request was written; it is safe to send it again.",
-            )
-        }
+        Self::new(
+            Code::StorageFailed,
+            "The object's storage failed. Nothing of this request was written; it is safe to send it again.",
+        )
+        .with_cause(Some(cause.into()))
     }
 
     /// The JSON envelope of §4.

@@ -126,7 +126,7 @@ impl RegisteredTool {
             // The list of origins may have become shorter since the tool was defined.
             ToolAddress::Url(url) => match check_url(outbound, url) {
                 Ok(()) => Endpoint::Url(url.clone()),
-                Err(error) => return CallState::failed(error.message),
+                Err(error) => return CallState::failed(error.into_message()),
             },
         };
         let asked = Asked {

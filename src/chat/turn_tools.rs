@@ -123,7 +123,7 @@ impl<'a> TurnTools<'a> {
                 output: outcome.output,
                 is_json: false,
             },
-            Err(error) => CallState::failed(error.message),
+            Err(error) => CallState::failed(error.into_message()),
         }
     }
 }

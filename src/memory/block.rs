@@ -121,7 +121,7 @@ pub async fn read_or_omit(memory: &Memory<'_>, block: &Definition) -> Result<Blo
 fn why_omitted(error: Error) -> Result<String> {
     match why_away(&error) {
         Some(reason) => Ok(reason),
-        None if error.code.status() < 500 => Ok(error.message),
+        None if error.code.status() < 500 => Ok(error.into_message()),
         None => Err(error),
     }
 }

@@ -83,10 +83,7 @@ fn too_many_branches(some: &[Message], bytes: usize) -> Error {
         "{} Read each by itself with `getMessage`; `loadEvents` with `afterSeq` shows their ids.",
         error.message
     );
-    Error {
-        message: advice,
-        ..error
-    }
+    error.with_message(advice)
 }
 
 /// The event of a row with the columns [`ShortRow::columns`], bodies included.

@@ -147,12 +147,10 @@ impl Run {
             error.message,
             last + 1
         );
-        Error {
-            message: advice,
-            ..error
-        }
-        .with("afterSeq", Json::from(after_seq))
-        .with("beforeSeq", Json::from(last + 1))
+        error
+            .with_message(advice)
+            .with("afterSeq", Json::from(after_seq))
+            .with("beforeSeq", Json::from(last + 1))
     }
 }
 

@@ -134,17 +134,15 @@ pub fn unanswered(provider: Provider, failure: &CallFailure) -> Refusal {
             Setting::Ai,
             "A local run can't serve Workers AI. Deploy, or set `MODEL` to `demo` or to another provider's model.",
         ),
-        _ => Error {
-            cause: match failure {
-                CallFailure::Unreachable { cause } => Some(cause.clone()),
-                _ => None,
-            },
-            ..Error::new(
-                Code::ModelFailed,
-                format!("{} did not answer: {}.", provider.title(), failure.reason()),
-            )
-            .with("provider", provider.name())
-        },
+        _ => Error::new(
+            Code::ModelFailed,
+            format!("{} did not answer: {}.", provider.title(), failure.reason()),
+        )
+        .with("provider", provider.name())
+        .with_cause(match failure {
+            CallFailure::Unreachable { cause } => Some(cause.clone()),
+            _ => None,
+        }),
     };
     Refusal {
         error,

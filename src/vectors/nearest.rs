@@ -56,7 +56,7 @@ impl VectorReport {
             pending: false,
             error: Some(ReportedError {
                 code: error.code.name().to_owned(),
-                message: error.message,
+                message: error.into_message(),
             }),
         }
     }

@@ -205,7 +205,7 @@ fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
         has_more: outcome.has_more,
         error: outcome.error.map(|error| Failed {
             code: error.code.name(),
-            message: error.message,
+            message: error.into_message(),
         }),
     })
 }

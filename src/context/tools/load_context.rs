@@ -109,5 +109,5 @@ async fn with_keys(toolbox: &Toolbox<'_>, block: &Definition, error: Error) -> E
             keys.join(", ")
         )
     };
-    Error { message, ..error }
+    error.with_message(message)
 }

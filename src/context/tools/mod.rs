@@ -116,7 +116,7 @@ pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<T
         }),
         Err(error) if error.code.status() >= 500 && !is_told(&error) => Err(error),
         Err(error) => Ok(ToolOutcome {
-            output: error.message,
+            output: error.into_message(),
             is_error: true,
         }),
     }

@@ -25,11 +25,9 @@ pub fn at_line(number: u64, error: Error) -> Error {
         return error;
     }
     let message = error.message.replace("The body", "The line");
-    Error {
-        message: format!("Line {number}: {message}"),
-        ..error
-    }
-    .with("line", number)
+    error
+        .with_message(format!("Line {number}: {message}"))
+        .with("line", number)
 }
 
 impl ImportTarget {

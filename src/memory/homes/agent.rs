@@ -148,13 +148,12 @@ fn read_error(who: &str, answer: &Value) -> Error {
         _ => return unavailable(who, "it answered with an error"),
     };
     let details = error.and_then(|error| error.get("details"));
-    Error {
-        details: details
-            .and_then(Value::as_object)
-            .cloned()
-            .unwrap_or_default(),
-        ..Error::new(code, text("message").unwrap_or_default())
-    }
+    let mut refusal = Error::new(code, text("message").unwrap_or_default());
+    refusal.details = details
+        .and_then(Value::as_object)
+        .cloned()
+        .unwrap_or_default();
+    refusal
 }
 
 #[cfg(test)]

@@ -30,13 +30,11 @@ const DETAIL: &str = "unavailable";
 
 /// The error for a home that gave no usable answer. `who` names the home.
 pub fn unavailable(who: &str, reason: &str) -> Error {
-    Error {
-        message: format!(
+    Error::storage(reason)
+        .with_message(format!(
             "{who} is unavailable: {reason}. Nothing is lost; try again when it is back."
-        ),
-        ..Error::storage(reason)
-    }
-    .with(DETAIL, format!("{who}: {reason}"))
+        ))
+        .with(DETAIL, format!("{who}: {reason}"))
 }
 
 /// Why the block's home is unavailable, if this error says so.
@@ -82,12 +80,12 @@ pub async fn begin_write<'a>(
 /// The error for a write without an answer: the home may have done the write.
 fn unsure(error: Error) -> Error {
     match find_unavailable(&error) {
-        Some(reason) => Error {
-            message: format!(
+        Some(reason) => {
+            let message = format!(
                 "{reason}. Whether the text was written is not known: read it before you write it again."
-            ),
-            ..error
-        },
+            );
+            error.with_message(message)
+        }
         None => error,
     }
 }
