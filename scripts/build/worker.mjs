@@ -2,7 +2,9 @@
 //
 //   cargo      compiles the crate to WebAssembly
 //   bindgen    writes the JavaScript that it imports and exports
-//   wasm-opt   makes the module smaller and faster
+//   wasm-opt   makes the module smaller and faster, and moves the names of its
+//              functions to build/functions.txt: a crash's stack trace has numbers,
+//              and `wasm-function[123]` is the line that begins with `123:`
 //   esbuild    puts shim.mjs in front and makes one file of all the JavaScript
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
@@ -67,10 +69,14 @@ function importAsWorkersDo(file) {
 }
 
 async function optimise() {
-  const optimised = join(STAGE, "optimised.wasm");
+  const [named, optimised] = [join(STAGE, "named.wasm"), join(STAGE, "optimised.wasm")];
   const features = FEATURES.map((name) => `--enable-${name}`);
-  // The names of functions stay, for the stack traces of crashes.
-  await step(join(BIN, "wasm-opt"), [join(STAGE, "index_bg.wasm"), "-o", optimised, "-O", ...features, "--debuginfo"]);
+  const optimiser = join(BIN, "wasm-opt");
+  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, "-O", ...features, "--debuginfo"]);
+  const names = outputOf(optimiser, [named, ...features, "--debuginfo", "--symbolmap"]);
+  if (names === null) throw new Stop("wasm-opt named no functions.");
+  writeFileSync(join(BUILD, "functions.txt"), names);
+  await step(optimiser, [named, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
   return optimised;
 }
 

@@ -123,7 +123,7 @@ mod tests {
     fn parse(body: &str) -> Result<Sample, (String, String)> {
         crate::base::json::parse::<Sample>(body.as_bytes()).map_err(|error| {
             let field = error.details["field"].as_str().unwrap().to_owned();
-            (field, error.message)
+            (field, error.into_message())
         })
     }
 

@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(error.code.name(), "invalid_request");
         (
             error.details["field"].as_str().unwrap().to_owned(),
-            error.message,
+            error.into_message(),
         )
     }
 

@@ -598,7 +598,11 @@ fn who_may_not_read_a_session_learns_nothing_by_importing_into_it() {
                 .iter()
                 .map(|file| {
                     let error = alice.import_warily("s", file).unwrap_err();
-                    (error.code.name(), error.message, error.details)
+                    (
+                        error.code.name(),
+                        error.message.clone(),
+                        error.details.clone(),
+                    )
                 })
                 .collect();
             assert_eq!(told[0].0, "already_exists");
