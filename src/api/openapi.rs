@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::OPENAPI_JSON;
 use super::operation::OperationEntry;
-use super::operations::messages::UiMessage;
+use super::operations::message_reads::UiMessage;
 use super::operations::tokens::Preset;
 use super::table::OPERATIONS;
 use crate::access::{Effect, Needs};

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::dispatch::dispatch;
 use super::operation::{Agent, CHAT, Operation};
 use super::operations::chat::CancelTurn;
-use super::operations::messages::ClearMessages;
+use super::operations::message_writes::ClearMessages;
 use super::route::parse_session_id;
 use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};

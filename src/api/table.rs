@@ -17,9 +17,11 @@ use super::operations::memory_entries::{DeleteEntry, ListEntries, SearchContext,
 use super::operations::memory_prompt::{FreezePrompt, GetReminder, RefreshPrompt, RenderPrompt};
 use super::operations::memory_skills::{DeleteSkill, ListSkills, LoadSkill, PutSkill, UnloadSkill};
 use super::operations::memory_tools::{CallTool, GetTools};
-use super::operations::messages::{
-    AppendMessage, ClearMessages, DeleteMessages, GetBranches, GetHistory, GetLatestLeaf,
-    GetMessage, GetPathLength, UpdateMessage, UpsertMessage,
+use super::operations::message_reads::{
+    GetBranches, GetHistory, GetLatestLeaf, GetMessage, GetPathLength,
+};
+use super::operations::message_writes::{
+    AppendMessage, ClearMessages, DeleteMessages, UpdateMessage, UpsertMessage,
 };
 use super::operations::search::Search;
 use super::operations::sessions::{

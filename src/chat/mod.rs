@@ -34,6 +34,7 @@
 //! - Editing a message sends it again under its old id, as the last of the list.
 
 pub mod accept;
+mod answer_log;
 pub mod answers;
 pub mod chunk_writer;
 pub mod chunks;
@@ -42,6 +43,7 @@ pub mod driver;
 pub mod early;
 mod ending;
 pub mod frames;
+mod known_messages;
 pub mod open_calls;
 pub mod plan;
 pub mod recount;

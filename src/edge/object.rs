@@ -22,7 +22,7 @@ use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
 use crate::api::listener::TurnListener;
 use crate::api::operation::{Agent, Reply};
-use crate::api::operations::messages::get_messages;
+use crate::api::operations::message_reads::get_messages;
 use crate::api::route::{self, Route};
 use crate::api::socket;
 use crate::api::table::OPERATIONS;

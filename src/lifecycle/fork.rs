@@ -12,7 +12,7 @@ use crate::log::sessions::{NewSession, create_session, get_session};
 use crate::log::tip::get_tip;
 use crate::memory::copy::copy_session;
 use crate::messages::tree::leaf::resolve_leaf;
-use crate::messages::tree::overlays;
+use crate::messages::tree::overlay_writes;
 use crate::messages::tree::path::load_segments;
 use crate::search::build::add_session;
 use crate::store::changes::{self, ChangeType};
@@ -68,7 +68,7 @@ pub fn fork_session(
             "UPDATE cf_agents_sessions SET copied_seq = ?2 WHERE id = ?1",
             &[id.as_str().into(), copied.into()],
         )?;
-        let overlays = overlays::copy(db, fork.session_id, &segments, &id)?;
+        let overlays = overlay_writes::copy(db, fork.session_id, &segments, &id)?;
         let told: Vec<Option<&str>> = overlays.iter().map(|id| Some(id.as_str())).collect();
         changes::record(db, host, &id, copied, ChangeType::Compaction, &told)?;
         copy_session(db, fork.session_id, &id)?;

@@ -153,7 +153,7 @@ pub const TABLES: &[SessionTable] = &[
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
-        fork: InFork::Made("messages/tree/overlays.rs"),
+        fork: InFork::Made("messages/tree/overlay_writes.rs"),
         file: InFile::ShownBy("getCompactions"),
     },
     SessionTable {

@@ -20,7 +20,8 @@ use crate::base::tokens;
 use crate::context::working_context::message::{from_overlay, from_row};
 use crate::log::tip::get_tip;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
-use crate::messages::tree::overlays::{self, EventRange, NewOverlay};
+use crate::messages::tree::overlay_writes::{self, NewOverlay};
+use crate::messages::tree::overlays::{self, EventRange};
 use crate::messages::tree::path::WalkStep;
 use crate::models::TokenUsage;
 use crate::models::message::ContextMessage;
@@ -174,7 +175,7 @@ impl Compactor<'_> {
             return Ok(outcome);
         }
         // Checked first, before a request costs anything.
-        let room = overlays::check_room(self.db, task.session_id);
+        let room = overlay_writes::check_room(self.db, task.session_id);
         let mut used = UsageIncrease::default();
         let summary = match room {
             Ok(()) => self.summarise(task, &units, &plan, &mut used).await,
@@ -309,8 +310,8 @@ impl Compactor<'_> {
             if !is_same || self.load_last_change(session_id)? != seen {
                 return Ok(None);
             }
-            let pruned = overlays::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
-            let id = overlays::insert(self.db, self.host, session_id, new)?;
+            let pruned = overlay_writes::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
+            let id = overlay_writes::insert(self.db, self.host, session_id, new)?;
             let changed: Vec<Option<&str>> = pruned
                 .iter()
                 .map(String::as_str)

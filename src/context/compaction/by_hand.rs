@@ -8,7 +8,8 @@ use crate::log::row::EventLink;
 use crate::log::tip::get_tip;
 use crate::messages::run::{get_run_event, load_run_from};
 use crate::messages::tree::leaf::get_seq;
-use crate::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES, NewOverlay};
+use crate::messages::tree::overlay_writes::{self, NewOverlay};
+use crate::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
 use crate::messages::tree::path::{WalkStep, lies_on_path, walk_path};
 use crate::messages::view::MAX_RUN_EVENTS;
 use crate::store::changes::{self, ChangeType};
@@ -50,7 +51,7 @@ pub fn add_compaction(
             tokens_before: None,
             tokens_after: None,
         };
-        let id = overlays::insert(db, host, session_id, &new)?;
+        let id = overlay_writes::insert(db, host, session_id, &new)?;
         record(db, host, session_id, tip.last_seq(), &id)?;
         overlays::get_json(db, session_id, &id)
     })
@@ -66,7 +67,7 @@ pub fn delete_compaction(
 ) -> Result<bool> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        if !overlays::delete(db, session_id, id)? {
+        if !overlay_writes::delete(db, session_id, id)? {
             return Ok(false);
         }
         record(db, host, session_id, tip.last_seq(), id)?;

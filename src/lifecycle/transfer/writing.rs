@@ -30,7 +30,7 @@ use crate::log::find::find_seqs;
 use crate::log::media::{self, StrippedText};
 use crate::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
 use crate::log::write::write_rows;
-use crate::messages::tree::overlays;
+use crate::messages::tree::overlay_writes;
 use crate::search::build::add_session;
 use crate::store::changes;
 use crate::store::config::load_config;
@@ -171,7 +171,7 @@ impl ImportWriter {
         self.flush(db, host)?;
         atomically(db, || {
             staging::hold(db, host, &self.session_id, &self.token)?;
-            overlays::restore(
+            overlay_writes::restore(
                 db,
                 &self.session_id,
                 &line.id,

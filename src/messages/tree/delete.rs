@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use serde_json::json;
 
-use super::overlays::splice;
+use super::overlay_writes::splice;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;

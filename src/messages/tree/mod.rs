@@ -8,5 +8,6 @@
 pub mod children;
 pub mod delete;
 pub mod leaf;
+pub mod overlay_writes;
 pub mod overlays;
 pub mod path;

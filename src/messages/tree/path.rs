@@ -106,6 +106,12 @@ pub struct PathSegment {
     pub to_seq: i64,
 }
 
+/// Whether the event at `seq` is on the path.
+pub fn is_on_path(path: &[PathSegment], seq: i64) -> bool {
+    path.iter()
+        .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq))
+}
+
 /// The whole path that ends at `to_seq`, as segments, oldest first. Reads only the
 /// session's branch index.
 pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<PathSegment>> {
@@ -138,10 +144,7 @@ fn segments(branches: &[(i64, i64)], mut to_seq: i64) -> Vec<PathSegment> {
 
 /// Whether the event at `seq` is on the path that ends at `to_seq`.
 pub fn lies_on_path(db: &dyn Database, session_id: &Id, seq: i64, to_seq: i64) -> Result<bool> {
-    let segments = load_segments(db, session_id, to_seq)?;
-    Ok(segments
-        .iter()
-        .any(|segment| (segment.from_seq..=segment.to_seq).contains(&seq)))
+    Ok(is_on_path(&load_segments(db, session_id, to_seq)?, seq))
 }
 
 /// The nearest surviving ancestor, or the event itself if it survives (0: none).

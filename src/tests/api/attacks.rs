@@ -11,7 +11,7 @@ use crate::access::{
     AccessRule, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
 };
 use crate::api::dispatch::dispatch;
-use crate::api::operations::messages::get_messages;
+use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
 use crate::api::socket::{SocketState, hear, open};
 use crate::api::table::OPERATIONS;

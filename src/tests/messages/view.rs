@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::api::operations::messages::{AppendedMessage, HistoryPage};
+use crate::api::operations::message_reads::HistoryPage;
+use crate::api::operations::message_writes::AppendedMessage;
 use crate::tests::{Alice, ids};
 
 fn text(id: &str, text: &str) -> Value {

@@ -1,0 +1,294 @@
+//! Operations that read a session's messages: one message, a page of a branch, the
+//! branches below a message.
+
+use serde::{Deserialize, Serialize};
+
+use crate::access::{Effect, Needs, permit};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::route::parse_session_id;
+use crate::api::shown::load_shown;
+use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+#[cfg(test)]
+use crate::base::json::JsonObject;
+use crate::base::json::Limit;
+use crate::log::sessions::session_exists;
+use crate::messages::history::{
+    DEFAULT_MAX_BYTES, HistoryCursor, WalkStart, count_messages, load_page,
+};
+use crate::messages::read::{find_message, load_branches, message_at_leaf};
+use crate::messages::tree::leaf::resolve_leaf;
+use crate::messages::tree::path::load_segments;
+use crate::messages::view::Message;
+
+/// The longest page that a caller may ask for, in bytes.
+const MAX_PAGE_BYTES: i64 = 32 << 20;
+
+/// The most bytes of a page, whatever the caller asks for. A page that is cut has
+/// `truncated`.
+const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
+
+/// A message of the AI SDK as it was appended, and its `createdAt`. The application's
+/// own fields are kept.
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(extend("additionalProperties" = true))]
+#[allow(dead_code)]
+pub struct UiMessage {
+    id: Id,
+    #[schemars(extend("enum" = crate::base::action::Role::OF_MESSAGES.map(crate::base::action::Role::name)))]
+    role: String,
+    parts: Vec<JsonObject>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<serde_json::Value>,
+    /// Milliseconds since the epoch. A `createdAt` of another type, such as a text, is
+    /// shown as it was appended.
+    created_at: serde_json::Value,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct MessageList {
+    messages: Vec<UiMessage>,
+}
+
+/// A message as an answer; `null` if there is none.
+pub fn or_null(message: Option<Message>) -> Reply {
+    Reply::text(message.map_or_else(|| "null".to_owned(), |message| message.json))
+}
+
+/// Shows a message; `null` if no message has the id.
+///
+/// A message that is made from more than 4 MiB of events is refused. `loadEvents` reads
+/// such events, and the error names the first and the last.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetMessage {
+    session_id: Id,
+    message_id: Id,
+}
+
+impl Operation for GetMessage {
+    const NAME: &'static str = "getMessage";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetMessage {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        require_session(agent, &self.session_id)?;
+        Ok(or_null(find_message(
+            agent.db,
+            &self.session_id,
+            &self.message_id,
+        )?))
+    }
+}
+
+fn require_session(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
+    if session_exists(agent.db, session_id)? {
+        return Ok(());
+    }
+    Err(Error::session_not_found(session_id.as_str()))
+}
+
+/// Reads the newest messages of a branch, in root→leaf order: as many as fit into
+/// `limit` and `maxBytes`.
+///
+/// `before` takes the `cursor` of a page and reads the page above. A page has at most
+/// 4 MiB, or one message that is longer.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetHistory {
+    session_id: Id,
+    /// The end of the branch to read. Left out: the session's leaf.
+    leaf_id: Option<Id>,
+    #[serde(default)]
+    limit: Limit<100, 1000>,
+    #[serde(default)]
+    max_bytes: Limit<DEFAULT_MAX_BYTES, MAX_PAGE_BYTES>,
+    before: Option<String>,
+}
+
+#[cfg(test)]
+#[derive(Deserialize, schemars::JsonSchema)]
+#[allow(dead_code)]
+pub struct HistoryPage {
+    messages: Vec<UiMessage>,
+    /// Whether there are messages above these.
+    truncated: bool,
+    /// The `before` of the next request; `null` if no message is above these.
+    cursor: Option<String>,
+}
+
+impl Operation for GetHistory {
+    const NAME: &'static str = "getHistory";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = HistoryPage;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetHistory {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let start = match &self.before {
+            None => WalkStart::At(leaf.unwrap_or(0)),
+            Some(before) => {
+                let from_seq = HistoryCursor::parse(before)
+                    .ok_or_else(|| {
+                        Error::invalid(
+                            "before",
+                            "`before` must be the `cursor` of an earlier page, as it was.",
+                        )
+                    })?
+                    .resolve(agent.db, &self.session_id)?;
+                WalkStart::within(agent.db, &self.session_id, from_seq, leaf)?
+            }
+        };
+        if matches!(start, WalkStart::At(0)) {
+            return Ok(Reply::text(
+                r#"{"messages":[],"truncated":false,"cursor":null}"#.to_owned(),
+            ));
+        }
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
+        let max_bytes = max_bytes.min(MAX_HISTORY_BYTES);
+        let page = load_page(agent.db, &self.session_id, start, limit, max_bytes)?;
+        Ok(Reply::text(page.json()))
+    }
+}
+
+/// Answers `GET …/get-messages`. A token that may run `getHistory` may ask for it.
+pub fn get_messages(agent: &Agent<'_>, session_id: String) -> Result<Reply> {
+    let answer = permit_and_show(agent, &session_id);
+    #[cfg(test)]
+    crate::api::answers::hold_refusal("getMessages", &answer);
+    answer
+}
+
+fn permit_and_show(agent: &Agent<'_>, session_id: &str) -> Result<Reply> {
+    let session_id = parse_session_id(session_id)?;
+    permit(agent.caller, GetHistory::RULE, Some(&session_id))?;
+    load_shown(agent.db, &session_id).map(Reply::text)
+}
+
+/// Reads the messages that directly follow a message: its branches.
+///
+/// More than 4 MiB of branches are refused. `getMessage` reads them one by one.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetBranches {
+    session_id: Id,
+    message_id: Id,
+}
+
+impl Operation for GetBranches {
+    const NAME: &'static str = "getBranches";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = MessageList;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetBranches {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        require_session(agent, &self.session_id)?;
+        let messages = load_branches(agent.db, &self.session_id, &self.message_id)?;
+        let messages: Vec<String> = messages.into_iter().map(|message| message.json).collect();
+        Ok(Reply::text(format!(
+            r#"{{"messages":[{}]}}"#,
+            messages.join(",")
+        )))
+    }
+}
+
+/// Shows the last message of the session's default branch; `null` if there is none.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetLatestLeaf {
+    session_id: Id,
+}
+
+impl Operation for GetLatestLeaf {
+    const NAME: &'static str = "getLatestLeaf";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = Option<UiMessage>;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetLatestLeaf {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        match resolve_leaf(agent.db, &self.session_id, "leafId", None)? {
+            Some(seq) => Ok(or_null(message_at_leaf(agent.db, &self.session_id, seq)?)),
+            None => Ok(or_null(None)),
+        }
+    }
+}
+
+/// Counts the messages of a branch.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct GetPathLength {
+    session_id: Id,
+    leaf_id: Option<Id>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PathLength {
+    length: i64,
+}
+
+impl Operation for GetPathLength {
+    const NAME: &'static str = "getPathLength";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Nothing;
+    #[cfg(test)]
+    type Output = PathLength;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunAtOnce for GetPathLength {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let segments = load_segments(agent.db, &self.session_id, leaf.unwrap_or(0))?;
+        Reply::json(&PathLength {
+            length: count_messages(agent.db, &self.session_id, &segments)?,
+        })
+    }
+}
