@@ -4,6 +4,12 @@
 //! A gap, a duplicate, or a statement that a Durable Object refuses is a build
 //! error here, not a surprise in production.
 
+#![expect(
+    clippy::expect_used,
+    clippy::disallowed_macros,
+    reason = "a build script stops the build by a panic"
+)]
+
 use std::env;
 use std::fmt::Write as _;
 use std::fs;

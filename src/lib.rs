@@ -4,8 +4,29 @@
 //! to `api`, which finds the operation; the operation decides, and reads or writes
 //! through the districts below it. A district calls only those above it in this list.
 
-// Natively there is no edge, so what only the edge calls looks unused.
-#![cfg_attr(not(target_arch = "wasm32"), allow(dead_code))]
+#![cfg_attr(
+    not(target_arch = "wasm32"),
+    allow(
+        dead_code,
+        reason = "without the edge, what only the edge calls looks unused; the build for wasm32 has the edge"
+    )
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::unwrap_used,
+        clippy::expect_used,
+        clippy::panic,
+        clippy::unreachable,
+        clippy::indexing_slicing,
+        clippy::string_slice,
+        clippy::disallowed_macros,
+        clippy::disallowed_methods,
+        clippy::disallowed_types,
+        clippy::print_stdout,
+        reason = "a test may panic, print and measure; what ships is also checked without its tests"
+    )
+)]
 
 mod base;
 

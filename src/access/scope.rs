@@ -76,7 +76,6 @@ impl Allow {
 }
 
 // serde passes a reference.
-#[allow(clippy::trivially_copy_pass_by_ref)]
 fn is_off(flag: &bool) -> bool {
     !flag
 }

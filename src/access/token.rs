@@ -102,7 +102,7 @@ pub fn is_token(text: &str) -> bool {
         .is_some_and(|rest| rest.starts_with('.'))
 }
 
-#[allow(clippy::expect_used)]
+#[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
 fn mac(key: &[u8], text: &str) -> Hmac<Sha256> {
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("HMAC takes a key of any length");
     mac.update(text.as_bytes());

@@ -175,9 +175,10 @@ fn agent_name(text: &str) -> Result<String> {
 fn path(url: &str) -> &str {
     let after_scheme = match url.split_once("://") {
         // A path may hold `://` too; a scheme may not hold a slash.
-        Some((scheme, rest)) if !scheme.contains('/') => {
-            rest.find('/').map_or("/", |slash| &rest[slash..])
-        }
+        Some((scheme, rest)) if !scheme.contains('/') => rest
+            .find('/')
+            .and_then(|slash| rest.get(slash..))
+            .unwrap_or("/"),
         _ => url,
     };
     after_scheme.split(['?', '#']).next().unwrap_or("/")

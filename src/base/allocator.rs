@@ -1,6 +1,8 @@
 //! How much memory is in use. Wasm memory never shrinks, so its size only shows the
 //! highest use so far. This allocator counts the bytes that are allocated and freed.
 
+#![expect(unsafe_code, reason = "an allocator is unsafe to implement")]
+
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 

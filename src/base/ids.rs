@@ -99,7 +99,8 @@ fn random_text(host: &dyn Host) -> String {
     host.fill_random(&mut bytes);
     bytes
         .iter()
-        .map(|byte| char::from(ALPHABET[usize::from(byte & 31)]))
+        .filter_map(|byte| ALPHABET.get(usize::from(byte & 31)))
+        .map(|letter| char::from(*letter))
         .collect()
 }
 

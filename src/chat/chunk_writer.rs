@@ -89,7 +89,7 @@ impl ChunkWriter {
             AnswerPart::Text(text) => self.fill(TextBlockKind::Text, text, &mut out),
             AnswerPart::Reasoning(text) => self.fill(TextBlockKind::Reasoning, text, &mut out),
             AnswerPart::CallStart { index, id, name } => {
-                self.start_call(*index, id, name, &mut out)
+                self.start_call(*index, id, name, &mut out);
             }
             AnswerPart::CallDelta { index, text } => self.fill_call(*index, text, &mut out),
             AnswerPart::Call {

@@ -128,7 +128,10 @@ pub fn plan<'a>(stored: &[NamedMessage], request: &'a ChatRequest) -> Result<Acc
         .iter()
         .rposition(|message| log.find(message.id.as_ref()).is_some())
         .map_or(0, |index| index + 1);
-    let (past, rest) = request.messages.split_at(past);
+    let (past, rest) = request
+        .messages
+        .split_at_checked(past)
+        .unwrap_or((&request.messages, &[]));
     let newest_known = past.last();
     let newest_stored = newest_known.and_then(|message| log.find(message.id.as_ref()));
 

@@ -165,10 +165,9 @@ fn read_answer(name: &str, status: u16, content_type: &str, bytes: Vec<u8>) -> C
     };
     if !(200..300).contains(&status) {
         let said = text.trim();
-        let end = (0..=said.len().min(2_000))
-            .rev()
-            .find(|end| said.is_char_boundary(*end));
-        let said = said.get(..end.unwrap_or(0)).unwrap_or_default();
+        let said = said
+            .get(..said.floor_char_boundary(2_000))
+            .unwrap_or_default();
         return CallState::failed(format!("`{name}` failed with status {status}: {said}"));
     }
     let is_json = content_type == "application/json" || content_type.ends_with("+json");
@@ -216,7 +215,7 @@ fn origin_of(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let scheme = scheme.to_ascii_lowercase();
     let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    let (authority, after) = rest.split_at(end);
+    let (authority, after) = rest.split_at_checked(end)?;
     let authority = authority.to_ascii_lowercase();
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
     if authority.is_empty() || !authority.chars().all(is_plain) {

@@ -523,10 +523,7 @@ pub fn kept_bytes(text: &str) -> usize {
 }
 
 fn truncate(text: &mut String, max_bytes: usize) {
-    let end = (0..=max_bytes.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or(0));
+    text.truncate(text.floor_char_boundary(max_bytes));
 }
 
 #[cfg(test)]

@@ -4,14 +4,21 @@ use crate::base::host::Host;
 
 pub struct Runtime;
 
+#[expect(
+    clippy::disallowed_types,
+    clippy::disallowed_methods,
+    reason = "everything else asks this host"
+)]
 impl Host for Runtime {
     fn now_ms(&self) -> i64 {
         js_sys::Date::now() as i64
     }
 
-    #[allow(clippy::expect_used)]
+    #[expect(
+        clippy::expect_used,
+        reason = "without randomness two ids could be equal: no answer is better"
+    )]
     fn fill_random(&self, bytes: &mut [u8]) {
-        // Without randomness two ids could be equal: no answer is better.
         getrandom::fill(bytes).expect("the runtime has crypto.getRandomValues");
     }
 }

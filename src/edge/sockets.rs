@@ -150,10 +150,8 @@ pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
 fn tag(session_id: &Id) -> String {
     const MAX_TAG_BYTES: usize = 250;
     let id = session_id.as_str();
-    let end = (0..=MAX_TAG_BYTES.min(id.len()))
-        .rev()
-        .find(|end| id.is_char_boundary(*end));
-    id.get(..end.unwrap_or(0)).unwrap_or_default().to_owned()
+    let end = id.floor_char_boundary(MAX_TAG_BYTES);
+    id.get(..end).unwrap_or_default().to_owned()
 }
 
 pub fn failed(thrown: JsValue) -> Error {

@@ -124,9 +124,8 @@ pub async fn receive(
     mut import: Import,
     body: Option<RequestBody>,
 ) -> Result<Reply> {
-    let mut body = match body {
-        Some(body) => body,
-        None => return Reply::json(&import.finish(db, &Runtime)?),
+    let Some(mut body) = body else {
+        return Reply::json(&import.finish(db, &Runtime)?);
     };
     let mut reservation = Reservation::for_request(0)?;
     loop {

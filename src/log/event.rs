@@ -185,7 +185,6 @@ impl NewEvent {
 #[cfg(test)]
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct Event {
     pub id: Id,
     pub session_id: Id,

@@ -22,7 +22,6 @@ pub const MAX_NAME_CHARS: usize = 1000;
 #[cfg(test)]
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct Session {
     pub id: Id,
     /// The agent's name.

@@ -40,12 +40,9 @@ pub fn cut(text: &str) -> Vec<&str> {
 fn cut_at(text: &str, bytes: usize) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut rest = text;
-    while rest.len() > bytes {
-        let mut end = bytes;
-        while !rest.is_char_boundary(end) {
-            end -= 1;
-        }
-        let (piece, tail) = rest.split_at(end);
+    while rest.len() > bytes
+        && let Some((piece, tail)) = rest.split_at_checked(rest.floor_char_boundary(bytes))
+    {
         pieces.push(piece);
         rest = tail;
     }

@@ -54,7 +54,7 @@ impl Decoder {
         match &mut self.body {
             BodyFormat::Unknown => {}
             BodyFormat::Whole(whole) if whole.len() + bytes.len() > MAX_ANSWER_BYTES => {
-                self.fail_long()
+                self.fail_long();
             }
             BodyFormat::Whole(whole) => whole.extend_from_slice(bytes),
             BodyFormat::Stream(parser) => match parser.push(bytes) {

@@ -116,7 +116,7 @@ impl LineCollector<'_> {
                     self.tell_fields(part, TOOL_FIELDS);
                 }
                 Some(PartKind::File | PartKind::StepStart | PartKind::Other) => {
-                    self.tell_fields(part, &["title", "filename", "data"])
+                    self.tell_fields(part, &["title", "filename", "data"]);
                 }
             }
         }

@@ -52,8 +52,7 @@ pub fn scalars<'a>(json: &'a str, tell: &mut dyn FnMut(&'a str, bool)) {
 pub fn decode(string: &str, tell: &mut dyn FnMut(&str)) {
     let mut rest = string;
     let mut high = None;
-    while let Some(at) = rest.find('\\') {
-        let (plain, escape) = rest.split_at(at);
+    while let Some((plain, escape)) = rest.find('\\').and_then(|at| rest.split_at_checked(at)) {
         if !plain.is_empty() {
             tell(plain);
         }
@@ -239,7 +238,7 @@ mod tests {
             for (_, value) in fields(&json[..end]) {
                 for item in items(value) {
                     for (_, value) in fields(item) {
-                        super::text(value);
+                        text(value);
                         told(value);
                     }
                 }
@@ -247,7 +246,7 @@ mod tests {
         }
         let (_, parts) = fields(json).next().unwrap();
         let last = items(parts).last().unwrap();
-        assert_eq!(super::text(fields(last).last().unwrap().1).unwrap(), "twé ");
+        assert_eq!(text(fields(last).last().unwrap().1).unwrap(), "twé ");
         for nonsense in [
             "\\",
             "\"\\",

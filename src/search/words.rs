@@ -35,7 +35,9 @@ impl WordSplitter {
         loop {
             let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric();
             let length = rest.bytes().take_while(|byte| is_word_byte(*byte)).count();
-            let (run, after) = rest.split_at(length);
+            let Some((run, after)) = rest.split_at_checked(length) else {
+                return;
+            };
             if !run.is_empty() {
                 self.read_run(run, after, take);
             }
@@ -61,7 +63,7 @@ impl WordSplitter {
             return take(run);
         }
         let room = MAX_WORD_CHARS.saturating_sub(self.length).min(run.len());
-        let (kept, _) = run.split_at(room);
+        let kept = run.get(..room).unwrap_or_default();
         self.word
             .extend(kept.chars().map(|c| c.to_ascii_lowercase()));
         self.length += run.len();

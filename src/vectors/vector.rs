@@ -89,6 +89,7 @@ fn multiply_singly(query: &[i16], stored: &[u8]) -> (i32, i32) {
 /// vectorises no loops. The functions enable the feature themselves, so no build flag is
 /// needed.
 #[cfg(target_arch = "wasm32")]
+#[expect(unsafe_code, reason = "no safe function loads a vector")]
 mod simd {
     use core::arch::wasm32::{
         i16x8_splat, i16x8_sub, i32x4_add, i32x4_dot_i16x8, i32x4_extract_lane, i32x4_splat,

@@ -32,11 +32,6 @@ test("only_the_edge_names_the_worker_crate", () => {
   assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs"]);
 });
 
-test("only_a_host_knows_time_and_randomness", () => {
-  const known = /SystemTime|Instant::|\bDate::|Math::random|getrandom|thread_rng|rand::/;
-  assert.deepEqual(holders(known), ["edge/host.rs"]);
-});
-
 test("only_the_schema_creates_and_drops_tables", () => {
   const pattern = /\b(CREATE|DROP|ALTER)\s+((UNIQUE|VIRTUAL|TEMP)\s+)?(TABLE|INDEX|TRIGGER|VIEW)\b/;
   assert.deepEqual(holders(pattern), ["store/schema/mod.rs"]);
@@ -56,18 +51,6 @@ test("homes_and_providers_are_told_apart_by_whole_matches", () => {
   assert.ok(holders(/\bBlockHome::Agent\b/).length > 4);
   assert.ok(holders(/\bProvider::Anthropic\b/).length > 3);
   assert.deepEqual(holders(/\blet\s+(Some\()?(BlockHome|Provider)::|[=!]= (BlockHome|Provider)::|\bmatches!\([^;]*\b(BlockHome|Provider)::/), []);
-});
-
-test("nothing_that_ships_panics", () => {
-  const panics = sources.flatMap(({ file, code }) =>
-    code
-      .split("\n")
-      .map((line, n, lines) => ({ line, above: lines.slice(Math.max(0, n - 12), n) }))
-      .filter(({ line }) => /\.unwrap\(\)|\.expect\(|\b(panic|unreachable|todo|unimplemented)!/.test(line))
-      .filter(({ above }) => !above.some((line) => line.includes("#[allow(clippy::expect_used)]")))
-      .map(({ line }) => `${file}: ${line.trim()}`),
-  );
-  assert.deepEqual(panics, []);
 });
 
 test("a_column_is_read_by_its_number_in_a_row_type_alone", () => {

@@ -125,7 +125,6 @@ pub struct Failed {
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct Compaction {
     id: Id,
     summary: String,
@@ -259,7 +258,6 @@ pub struct GetCompactions {
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct CompactionList {
     compactions: Vec<Compaction>,
     /// The newest last.

@@ -33,7 +33,6 @@ pub struct Tools {
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct ToolList {
     pub tools: Vec<ListedTool>,
 }
@@ -41,7 +40,6 @@ pub struct ToolList {
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct ListedTool {
     pub name: String,
     pub description: String,

@@ -35,7 +35,6 @@ const MAX_HISTORY_BYTES: usize = MAX_ANSWER_BYTES + (3 << 20);
 #[derive(Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(extend("additionalProperties" = true))]
-#[allow(dead_code)]
 pub struct UiMessage {
     id: Id,
     #[schemars(extend("enum" = crate::base::action::Role::OF_MESSAGES.map(crate::base::action::Role::name)))]
@@ -50,7 +49,6 @@ pub struct UiMessage {
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct MessageList {
     messages: Vec<UiMessage>,
 }
@@ -124,7 +122,6 @@ pub struct GetHistory {
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct HistoryPage {
     messages: Vec<UiMessage>,
     /// Whether there are messages above these.

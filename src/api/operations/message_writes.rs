@@ -25,7 +25,6 @@ use crate::store::config::load_config;
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct AppendedMessage {
     /// `false`: the session already had a message with this id.
     inserted: bool,

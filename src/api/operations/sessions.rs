@@ -103,7 +103,6 @@ pub struct ListSessions {
 #[cfg(test)]
 #[derive(Debug, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-#[allow(dead_code)]
 pub struct SessionPage {
     pub sessions: Vec<Session>,
     pub cursor: Option<String>,

@@ -106,7 +106,6 @@ pub struct GetChanges {
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct Changes {
     changes: Vec<Change>,
     /// The next call's `since`.
@@ -115,7 +114,6 @@ pub struct Changes {
 
 #[cfg(test)]
 #[derive(Deserialize, schemars::JsonSchema)]
-#[allow(dead_code)]
 pub struct Change {
     cursor: i64,
     #[schemars(extend("enum" = ["append", "update", "delete", "clear", "compaction"]))]

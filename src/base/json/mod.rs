@@ -181,7 +181,6 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    #[allow(dead_code)]
     struct Sample {
         session_id: String,
         #[serde(default)]
@@ -195,7 +194,6 @@ mod tests {
 
     #[derive(Deserialize, Debug)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]
-    #[allow(dead_code)]
     struct Item {
         kind: Kind,
     }

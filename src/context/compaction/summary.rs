@@ -119,12 +119,7 @@ pub fn accept(answer: &str) -> Result<String> {
             "The model answered the request for a summary with nothing.",
         ));
     }
-    if summary.len() > MAX_SUMMARY_BYTES {
-        let end = (0..=MAX_SUMMARY_BYTES)
-            .rev()
-            .find(|end| summary.is_char_boundary(*end));
-        summary.truncate(end.unwrap_or(0));
-    }
+    summary.truncate(summary.floor_char_boundary(MAX_SUMMARY_BYTES));
     Ok(summary)
 }
 

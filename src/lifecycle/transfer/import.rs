@@ -122,8 +122,9 @@ impl Import {
             .with("actual", self.received));
         }
         let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
-            let (head, tail) = rest.split_at(end);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n')
+            && let Some((head, tail)) = rest.split_at_checked(end)
+        {
             self.extend_line(head)?;
             self.take_line(db, host)?;
             rest = tail.get(1..).unwrap_or_default();

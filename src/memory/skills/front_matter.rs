@@ -32,7 +32,7 @@ impl FrontMatter {
                 .iter()
                 .take_while(|line| line.starts_with([' ', '\t']) || line.trim().is_empty())
                 .count();
-            let (below, after) = rest.split_at(indented);
+            let (below, after) = rest.split_at_checked(indented).unwrap_or((rest, &[]));
             let field = match key {
                 "name" => &mut front.name,
                 "description" => &mut front.description,

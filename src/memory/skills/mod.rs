@@ -277,7 +277,7 @@ pub async fn put(
             service::set(memory, block, binding, &fields).await?;
         }
         BlockHome::Object | BlockHome::Bucket { .. } => {
-            stored::write_skill(memory.db, block, &skill, content)?
+            stored::write_skill(memory.db, block, &skill, content)?;
         }
     }
     Ok(skill)

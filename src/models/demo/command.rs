@@ -38,8 +38,10 @@ impl<'a> Command<'a> {
             return Self::Unload(key(words));
         }
         if let Some(words) = after(text, "call") {
-            let end = words.find(|c: char| c.is_whitespace() || c == '{');
-            let (name, arguments) = words.split_at(end.unwrap_or(words.len()));
+            let (name, arguments) = words
+                .find(|c: char| c.is_whitespace() || c == '{')
+                .and_then(|end| words.split_at_checked(end))
+                .unwrap_or((words, ""));
             let name = name.trim_matches('`');
             if !name.is_empty() {
                 let arguments = match arguments.trim() {

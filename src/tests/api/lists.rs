@@ -16,6 +16,9 @@ struct Found {
 
 struct Document(Value);
 
+/// Makes a value with a list of so many items.
+type OfLength = Box<dyn Fn(usize) -> Value>;
+
 impl Document {
     fn resolve<'a>(&'a self, schema: &'a Value) -> &'a Value {
         if let Some(pointer) = schema["$ref"].as_str() {
@@ -69,10 +72,9 @@ impl Document {
     }
 
     /// The lists within a schema: their path, their limit, a value with so many items.
-    #[allow(clippy::type_complexity)]
-    fn lists(&self, schema: &Value) -> Vec<(String, Option<usize>, Box<dyn Fn(usize) -> Value>)> {
+    fn lists(&self, schema: &Value) -> Vec<(String, Option<usize>, OfLength)> {
         let schema = self.resolve(schema);
-        let mut found: Vec<(String, Option<usize>, Box<dyn Fn(usize) -> Value>)> = Vec::new();
+        let mut found: Vec<(String, Option<usize>, OfLength)> = Vec::new();
         if self.is(schema, "array") {
             let item = self.least(&schema["items"]);
             let max = schema["maxItems"].as_u64().map(|max| max as usize);

@@ -305,9 +305,9 @@ fn the_turns_that_answer_come_among_the_first_ten() {
             for turn in turns.split(',') {
                 gold += 1;
                 if found.iter().any(|id| id == turn) {
-                    hit += 1
+                    hit += 1;
                 } else {
-                    missed.push(format!("{turn} {question}"))
+                    missed.push(format!("{turn} {question}"));
                 }
             }
         } else {
