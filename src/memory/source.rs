@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_source_is_one_home_that_the_kind_can_have() {
-        for (json, kind, is_good) in [
+        let table = [
             (r#"{"r2":"soul.md"}"#, BlockKind::Readonly, true),
             (r#"{"r2":"notes.md"}"#, BlockKind::Writable, true),
             (r#"{"r2":"notes.md"}"#, BlockKind::Loadable, false),
@@ -250,8 +250,17 @@ mod tests {
                 false,
             ),
             (r#"{}"#, BlockKind::Writable, false),
-        ] {
+        ];
+        for (json, kind, is_good) in table {
             assert_eq!(source(json).check(kind, "alice").is_ok(), is_good, "{json}");
+        }
+        let schema = schemars::schema_for!(BlockSource).to_value();
+        for field in schema["properties"].as_object().unwrap().keys() {
+            let named = format!("\"{field}\"");
+            let is_shown = table
+                .iter()
+                .any(|(json, _, is_good)| *is_good && json.contains(&named));
+            assert!(is_shown, "no line shows a block with a `source` of {named}");
         }
     }
 }

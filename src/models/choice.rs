@@ -153,7 +153,20 @@ mod tests {
         let error = serde_json::from_str::<Provider>("\"nobody\"").unwrap_err();
         let names = Provider::ALL.map(|provider| format!("`{}`", provider.name()));
         let expected = format!("expected one of {} at", names.join(", "));
-        assert!(error.to_string().contains(&expected), "{error}");
+        assert!(
+            error.to_string().contains(&expected),
+            "`Provider::ALL` has others: {error}"
+        );
+    }
+
+    #[test]
+    fn the_guide_to_chat_names_each_provider() {
+        let guide = format!("{}/docs/chat.md", env!("CARGO_MANIFEST_DIR"));
+        let guide = std::fs::read_to_string(guide).unwrap();
+        for provider in Provider::ALL {
+            let model = format!("`{}:<model>`", provider.name());
+            assert!(guide.contains(&model), "docs/chat.md doesn't name {model}");
+        }
     }
 
     #[test]

@@ -45,6 +45,14 @@ test("only_the_list_of_settings_names_one", () => {
   assert.deepEqual(holders(/\.(secret|var|durable_object|service|ai|bucket)\("[A-Z_]+"/), []);
 });
 
+test("each_setting_is_read", () => {
+  const [, list] = sources.find(({ file }) => file === "base/settings.rs").code.split("\nsettings! {\n");
+  const variants = [...list.matchAll(/^ +(\w+) = "[A-Z_]+": /gm)].map(([, name]) => name);
+  assert.ok(variants.length > 5);
+  const unread = variants.filter((name) => holders(new RegExp(`\\bSetting::${name}\\b`), /^base\/settings\.rs$/).length === 0);
+  assert.deepEqual(unread, [], "no code reads these settings of base/settings.rs");
+});
+
 // A `match` that names each variant has the compiler name every place that a new
 // home of blocks, or a new provider of models, concerns.
 test("homes_and_providers_are_told_apart_by_whole_matches", () => {
@@ -173,7 +181,7 @@ test("each_test_that_a_promise_names_is_there", () => {
   const [districts] = architecture.split("\n## The districts\n")[1].split("\n## ");
   const named = [...districts.matchAll(/[\w./-]+\.(?:rs|mjs)/g)].map(([name]) => name);
   assert.ok(named.length >= 40);
-  const places = ["src", "src/tests", "tests/workerd", "."];
+  const places = ["src", "src/tests", "tests/workerd"];
   assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
   for (const name of readdirSync(join(ROOT, "src"), { withFileTypes: true })) {
     if (!name.isDirectory() || ["testing", "tests"].includes(name.name)) continue;
@@ -188,6 +196,25 @@ test("each_file_that_a_path_through_the_code_names_is_there", () => {
     assert.ok(named.length >= 8, life);
     assert.deepEqual(named.filter((name) => !existsSync(join(ROOT, "src", name))), []);
   }
+});
+
+test("each_name_and_each_file_that_the_page_gives_is_there", () => {
+  const folders = ["src", "tests/workerd", "tests/scripts", "scripts", "bench", "generated"];
+  const files = folders.flatMap((folder) => {
+    const names = readdirSync(join(ROOT, folder), { recursive: true }).filter((name) => /\.(rs|mjs|json|sql)$/.test(name));
+    return names.map((name) => join(folder, name));
+  });
+  const texts = [...files, "build.rs", "package.json", "wrangler.toml"].map((file) => readFileSync(join(ROOT, file), "utf8"));
+  const words = new Set(texts.join("\n").match(/\w+/g));
+  const names = [...architecture.matchAll(/`([A-Za-z_]\w*(?:::\w+)*)`/g)].map(([, name]) => name);
+  assert.ok(names.length > 30);
+  assert.deepEqual(names.filter((name) => name.split("::").some((word) => !words.has(word))), []);
+
+  const [steps] = architecture.split("\n## How to\n")[1].split("\n## ");
+  const named = [...steps.matchAll(/`([\w./-]+(?:\.\w+|\/))`/g)].map(([, name]) => name);
+  assert.ok(named.length > 30);
+  const places = ["", "src", "src/tests", "tests/workerd"];
+  assert.deepEqual(named.filter((name) => !places.some((place) => existsSync(join(ROOT, place, name)))), []);
 });
 
 test("each_file_that_the_page_on_storage_names_is_there", () => {

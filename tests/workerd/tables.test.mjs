@@ -1,5 +1,5 @@
-// The tables of the guides, compared with what they are about. The table of limits
-// has a file of its own, limits.test.mjs; src/base/settings.rs holds that of settings.
+// The tables of the guides, compared with their sources. limits.test.mjs holds the table
+// of limits, and src/base/settings.rs the table of settings.
 
 import assert from "node:assert/strict";
 import { existsSync } from "node:fs";
@@ -24,7 +24,7 @@ test("the_tables_of_costs_are_the_benchs", async () => {
 
 test("the_bench_has_measured_this_build", async () => {
   const lines = (await read("bench/rows.md")).split("\n");
-  // The lengths that take a moment; cost.test.mjs goes further.
+  // Short logs, which take a moment. cost.test.mjs measures long ones.
   const columns = [
     [1, await costsInASessionOf(server, 10)],
     [2, await costsInASessionOf(server, 1_000)],
@@ -50,7 +50,7 @@ test("the_figures_of_search_are_the_benchs", async () => {
   const measured = await read("bench/vectors.md");
   const rows = tableUnder("docs/search.md", "By meaning");
   assert.ok(rows.length >= 2);
-  // The first of three, then the first, then the first ten: the bench has more columns.
+  // The bench has more columns: first among three, first of all, first ten.
   for (const [, first, otherWords, sameWords] of rows) {
     const line = new RegExp(`^\\| [^|]* \\| ${first} \\| [^|]* \\| ${otherWords} \\| ${sameWords} \\|$`, "m");
     assert.match(measured, line);
@@ -100,6 +100,12 @@ test("what_needs_the_secret_is_what_the_api_says", () => {
 test("the_table_of_kinds_of_blocks_is_the_apis", () => {
   const names = namesIn(tableUnder("docs/memory.md", "Kinds of blocks"), 0);
   assert.deepEqual(names.sort(), api.components.schemas.BlockKind.oneOf.map((kind) => kind.const).sort());
+});
+
+test("the_table_of_homes_is_the_apis", () => {
+  const sources = tableUnder("docs/memory.md", "Memory that lives elsewhere").map(([source]) => JSON.parse(source.slice(1, -1)));
+  const named = new Set(sources.flatMap(Object.keys));
+  assert.deepEqual([...named].sort(), Object.keys(api.components.schemas.BlockSource.properties).sort());
 });
 
 test("each_test_that_the_table_of_clients_names_is_there", () => {

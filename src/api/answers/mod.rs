@@ -55,7 +55,9 @@ impl Document {
         let json: &RawValue = serde_json::from_str(json)
             .unwrap_or_else(|error| panic!("{operation} did not answer JSON: {error}"));
         if let Err(wrong) = schema.hold(json, &self.components) {
-            panic!("{operation} answered what openapi.json does not say. {wrong}");
+            panic!(
+                "{operation} answered what openapi.json does not say. {wrong}\nIf the answer is right, `UPDATE=1 cargo test openapi` writes the document anew."
+            );
         }
     }
 }
@@ -121,7 +123,11 @@ mod tests {
     fn the_document_has_an_answer_of_every_operation() {
         DOCUMENT.with(|document| {
             for entry in OPERATIONS {
-                assert!(document.answers.contains_key(entry.name), "{}", entry.name);
+                assert!(
+                    document.answers.contains_key(entry.name),
+                    "openapi.json has no answer of {}: `UPDATE=1 cargo test openapi` writes it anew",
+                    entry.name
+                );
             }
         });
     }

@@ -16,6 +16,17 @@ fn what_was_never_set_has_its_default() {
 }
 
 #[test]
+fn each_field_of_the_configuration_can_be_changed() {
+    let alice = Alice::default();
+    let config = alice.ok("getConfig", json!({}));
+    for name in config.as_object().unwrap().keys() {
+        if let Err(error) = alice.call("configureAgent", json!({ name: null })) {
+            panic!("`ConfigureAgent` in store/config.rs: {}", error.message);
+        }
+    }
+}
+
+#[test]
 fn what_is_left_out_stays_and_null_goes_back_to_the_default() {
     let alice = Alice::default();
     alice.ok(

@@ -1,5 +1,6 @@
-//! A session's own memory and settings in its file: they come back with it, or
-//! nothing does, and by nobody who could not have written them one by one.
+//! A session's own memory and settings in its file. They come back with the session, or
+//! nothing of the file does. Only a caller who may write them by operations may import
+//! them.
 
 use serde_json::{Value, json};
 
@@ -13,7 +14,7 @@ use crate::tests::Alice;
 use crate::tests::lifecycle::transfer::{furnished, refused, small};
 
 impl Alice {
-    /// Gives a session settings, a block of each kind and something in each.
+    /// Gives a session settings, a block of each kind and content in each block.
     pub fn remember(&self, session_id: &str) {
         let write = |operation: &str, body: Value| {
             let mut body = body;
@@ -67,16 +68,17 @@ impl Alice {
         );
     }
 
-    /// All rows, but of those in which the engine keeps the index of entries only
-    /// which entries it has: the rest shows traces of what was deleted there.
+    /// All rows of the database, as text. Of the index of entries only the list of its
+    /// entries is there, because the rest of the index also depends on deleted entries.
     pub fn rows(&self) -> String {
         let dump = self.db.dump();
-        // Where a later session's cursors begin outlives the sessions.
+        // The row that says where the cursors of later sessions begin stays when sessions
+        // are deleted.
         let lines = dump.lines().filter(|line| !line.contains("Text(\"feed\")"));
         let lines = lines.filter_map(|line| {
             match line.strip_prefix("cf_agents_entries_search_") {
                 None => Some(line),
-                // A row's number, its sizes, and when it came.
+                // The row's number and sizes, without the rank of its writing.
                 Some(kept) if kept.starts_with("docsize ") => Some(kept.rsplit_once(',')?.0),
                 Some(_) => None,
             }
@@ -84,7 +86,7 @@ impl Alice {
         lines.collect::<Vec<_>>().join("\n")
     }
 
-    /// All that is to be known of what [`Alice::remember`] wrote.
+    /// What every read answers about the memory that [`Alice::remember`] wrote.
     pub fn tell_memory(&self, session_id: &str) -> Vec<Value> {
         [
             ("getBlockVersions", json!({"label": "İdeas"})),
@@ -106,7 +108,7 @@ impl Alice {
     }
 }
 
-/// The file of a session of three messages that remembers.
+/// The file of a session of three messages with memory and settings.
 fn file() -> String {
     let alice = small();
     alice.remember("s");
@@ -175,7 +177,7 @@ fn what_a_removed_block_held_is_there_again_when_it_is_defined() {
 }
 
 #[test]
-fn what_goes_on_from_a_copy_writes_on_where_the_original_was() {
+fn the_memory_of_a_copy_goes_on_where_the_originals_was() {
     let alice = small();
     alice.remember("s");
     let bob = Alice::default();
@@ -205,7 +207,7 @@ fn what_goes_on_from_a_copy_writes_on_where_the_original_was() {
 }
 
 #[test]
-fn settings_of_its_own_come_back_and_how_attempts_went_does_not() {
+fn a_sessions_settings_come_back_and_the_outcomes_of_its_compactions_do_not() {
     let alice = small();
     alice.ok(
         "configureCompaction",
@@ -233,7 +235,7 @@ fn settings_of_its_own_come_back_and_how_attempts_went_does_not() {
 }
 
 #[test]
-fn another_memory_is_another_session() {
+fn a_session_with_another_memory_is_another_session() {
     let file = file();
     for (operation, body) in [
         ("setBlock", json!({"label": "İdeas", "content": "four"})),
@@ -374,7 +376,7 @@ fn what_is_too_much_is_refused_by_its_line() {
         let line = |n: usize| of(kind).replace("\"key\":\"a\"", &format!("\"key\":\"{n:05}\""));
         with((0..count).map(line).collect())
     };
-    // Nothing is loaded of the first.
+    // The file's first line of this kind has no content.
     let loaded = |count: usize| {
         let line = of("loaded").replace("\"content\":null", "\"content\":\"c\"");
         let line = |n: usize| line.replace("\"key\":\"a\"", &format!("\"key\":\"{n:05}\""));
@@ -439,7 +441,10 @@ fn a_file_is_whole_for_who_may_read_all_of_it() {
     let readers: Vec<&str> = of_memory
         .map(|table| match table.file {
             InFile::ShownBy(reader) => reader,
-            _ => panic!("{} is not in a file", table.name),
+            _ => panic!(
+                "{}: a fork copies these rows, so a file has them too: `InFile::ShownBy`",
+                table.name
+            ),
         })
         .collect();
     for name in &readers {
@@ -550,7 +555,7 @@ fn a_page_of_memory_is_bounded_and_nothing_falls_between_two() {
         let document =
             json!({"sessionId": "s", "label": "d", "key": n.to_string(), "content": content});
         alice.ok("putSkill", document);
-        // A session has 4 MiB of them loaded at once.
+        // A session can have 4 MiB of documents loaded at once.
         if n < 16 {
             let load = json!({"sessionId": "s", "label": "d", "key": n.to_string()});
             alice.ok("loadSkill", load);
