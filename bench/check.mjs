@@ -1,6 +1,6 @@
-// Whether the Worker slipped: its ratios to the floor are above half of their aims, its
-// wasm is below its limit, and the rows of the usual requests are below theirs. Takes less
-// than a minute. The last line is `N passed, N failed`.
+// Whether the Worker has become worse: its ratios to the floor are above half of their
+// aims, its wasm is below its limit, and the rows of the usual requests are below theirs.
+// It takes less than a minute. The last line is `N passed, N failed`.
 //
 //   npm run bench -- check
 
@@ -20,7 +20,7 @@ const SHARE_OF_AIM = 0.5;
 const KIB = 1 << 10;
 const MAX_WASM = { raw: 3_072 * KIB, gzipped: 1_050 * KIB };
 
-/** Rows read and written at most, in a session of 1,000 events: the contract's. */
+/** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {
   "append an event": [10, 1],
   "append an event with an id of the caller's": [10, 2],

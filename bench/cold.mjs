@@ -1,6 +1,6 @@
-// Cold start: from the start of a fresh process to its first answer, which opens the
-// object and its tables. workerd is started directly, as little around it as can be.
-// Written to results/cold.md.
+// Cold start: the time from the start of a fresh process to its first answer, which opens
+// the object and its tables. workerd is started directly, with as little around it as
+// possible. Results: results/cold.md.
 //
 //   npm run bench -- cold
 
@@ -62,7 +62,10 @@ await report(
   },
 );
 
-/** A folder with the Worker's modules and a configuration that names them; what is left open is the port. */
+/**
+ * Writes a folder with the Worker's modules and a configuration that names them. The
+ * configuration leaves the port open.
+ */
 async function prepare(target) {
   const { source, className, objectBinding } = TARGETS[target];
   const home = join(folder, target);
@@ -124,7 +127,7 @@ async function coldStart({ config, first }) {
   }
 }
 
-/** The status, or `null` while nobody listens. */
+/** The answer's status; `null` while nobody listens. */
 function ask(port, { method, path, body }) {
   return new Promise((resolve, reject) => {
     const sent = request({ host: "127.0.0.1", port, method, path }, (response) => {

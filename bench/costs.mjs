@@ -1,5 +1,5 @@
-// What operations cost in rows, as the `x-rows-*` headers say: measured here,
-// written down by rows.mjs, and held to what was written down by a test.
+// The rows that operations cost, as the `x-rows-*` headers tell: rows.mjs writes them
+// down, and a test compares them with what is written.
 
 import { startChatServer } from "../tests/workerd/chat_server.mjs";
 import { callTools, say } from "../tests/workerd/model_server.mjs";
@@ -8,10 +8,10 @@ const user = (more = {}) => ({ action: "user_message", content: "What is the wea
 const batch = (length) => Array.from({ length }, () => user());
 const message = (id, text) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
 
-/** Events that one append may carry. */
+/** The most events of one append. */
 const MOST = 1_000;
 
-/** By name, what it costs in a session of `length` events: `"rows read / rows written"`. */
+/** The cost of each operation in a session of `length` events: `"rows read / rows written"`. */
 export async function costsInASessionOf(server, length) {
   const agent = `of ${length} events`;
   const { table, ok, measure } = meter(server, agent, { sessionId: "s" });
@@ -60,7 +60,7 @@ export async function costsInASessionOf(server, length) {
   return table;
 }
 
-/** By name, what it costs in an agent of `length` sessions of two events each. */
+/** The cost of each operation in an agent of `length` sessions with two events each. */
 export async function costsInAnAgentOf(server, length) {
   const { table, ok, measure } = meter(server, `of ${length} sessions`);
   for (let n = 0; n < length; n += 1) {
@@ -72,7 +72,7 @@ export async function costsInAnAgentOf(server, length) {
   return table;
 }
 
-/** By name, what the first such turn of a session costs, and a later one. */
+/** The cost of each kind of turn: of a session's first turn, and of a later one. */
 export async function costsOfTurns() {
   const { server, model, stop } = await startChatServer();
   const agent = "of turns";
@@ -94,7 +94,8 @@ export async function costsOfTurns() {
   };
   try {
     await server.call(agent, "defineTool", { name: "weather", description: "The weather.", service: "TOOLS" });
-    // Another session's: from here on the object is awake and its alarm set.
+    // A turn of another session first: afterwards the object is awake and its alarm is
+    // set.
     await turn("awake", say("Good morning."));
     const table = new Map();
     for (const [name, answers] of Object.entries(kinds)) {

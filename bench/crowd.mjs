@@ -90,7 +90,7 @@ async function crowd(target, figures) {
   figures.ms += performance.now() - start;
 }
 
-/** A request whose answer is read and thrown away: as little of a client as can be. */
+/** Sends a request, reads the answer and drops it: the least that a client can do. */
 async function send(target, agent, operation, body) {
   const sent = request(new URL(pathOf(agent, operation), frame.urls[target]), { method: "POST", agent: connections });
   sent.end(JSON.stringify(body));

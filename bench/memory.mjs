@@ -61,7 +61,7 @@ await report(
   },
 );
 
-/** What a process holds, in MiB; `null` where the system doesn't tell. */
+/** The memory of a process, in MiB; `null` where the system doesn't tell. */
 async function residentMib(pid) {
   try {
     return Number((await readFile(`/proc/${pid}/status`, "utf8")).match(/^VmRSS:\s+(\d+) kB/m)[1]) / 1_024;

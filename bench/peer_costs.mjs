@@ -1,4 +1,4 @@
-// What the peers' operations cost in rows, by the names that costs.mjs gives ours.
+// The rows that the peers' operations cost, under the names that costs.mjs gives ours.
 
 import { openChatPeer } from "./frame/chat.mjs";
 import { pathOf, startFrame } from "./frame/frame.mjs";
@@ -7,10 +7,10 @@ import { callTools, say, startModel } from "../tests/workerd/model_server.mjs";
 const TEXT = "What is the weather like in Oslo today?";
 const message = (id, text = TEXT) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
 const MOST = 1_000;
-/** What runs on after a turn's end: the peer tidies up its stream. */
+/** How long the peer tidies up its stream after a turn's end. */
 const SETTLED_MS = 1_500;
 
-/** By name, what it costs in a session of `length` messages: `"rows read / rows written"`. */
+/** The cost of each operation in a session of `length` messages: `"rows read / rows written"`. */
 export async function costsOfPeer(length) {
   const frame = await startFrame({ targets: ["PEER"], meter: true });
   const order = { target: "PEER", door: "object", agent: "costs" };
@@ -45,7 +45,7 @@ export async function costsOfPeer(length) {
   return table;
 }
 
-/** By name, what the first such turn of the chat peer costs, and a later one. */
+/** The cost of each kind of the chat peer's turns: of a session's first turn, and of a later one. */
 export async function costsOfPeersTurns() {
   const model = await startModel();
   const frame = await startFrame({ targets: ["CHAT_PEER"], meter: true, vars: { OPENAI_BASE_URL: model.url } });

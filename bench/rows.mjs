@@ -1,6 +1,7 @@
-// What each operation costs in rows, as the platform bills them, written to
+// The rows that each operation costs, as the platform bills them, written to
 // bench/rows.md. docs/costs.md quotes the file, and tests/workerd/tables.test.mjs
-// measures the short columns again. results/rows.md has the peers' rows beside ours.
+// measures the columns of short sessions again. results/rows.md has the peers' rows
+// beside ours.
 //
 //   npm run bench -- rows
 
@@ -88,7 +89,7 @@ async function columnsOf(lengths, measure) {
   return columns;
 }
 
-/** One column per length. */
+/** A table with one column per length. */
 function tableOf(lengths, columns) {
   const heads = lengths.map((length) => length.toLocaleString("en"));
   return [

@@ -9,7 +9,7 @@ import { bars, machine, ms, report, table, whole } from "./frame/report.mjs";
 import { quantile } from "./frame/stats.mjs";
 
 const ROUNDS = 25;
-/** Words of a message, about: a long one has some 8 KiB. */
+/** The sets, each with about so many words per message: a long message has some 8 KiB. */
 const SETS = [
   { name: "1,000 short", messages: 1_000, words: 12, batch: 500 },
   { name: "100,000 short", messages: 100_000, words: 12, batch: 1_000 },
@@ -42,7 +42,7 @@ for (const set of SETS) {
     await call("AGENT", "appendEvents", { sessionId: "s", events: batch.map((content) => ({ action: "user_message", content })) });
     await call("PEER", "appendMessages", { messages: batch.map((text) => ({ role: "user", parts: [{ type: "text", text }] })) });
   }
-  // The index is made by searching, ours in several steps.
+  // Searches build the index: ours in several steps.
   const peerMeter = async (path) => (await fetch(new URL(pathOf("search", path), frame.urls.PEER))).json();
   const built = { agent: performance.now() };
   while ((await call("AGENT", "search", { query: RARE })).cost.written !== "0");
@@ -97,14 +97,17 @@ await report(
   },
 );
 
-/** Words, the most frequent first. */
+/** The words of a text, the most frequent first. */
 async function wordsOf(file) {
   const counts = new Map();
   for (const [word] of (await readFile(file, "utf8")).toLowerCase().matchAll(/\p{L}{3,}/gu)) counts.set(word, (counts.get(word) ?? 0) + 1);
   return [...counts].sort(([a, many], [b, other]) => other - many || (a < b ? -1 : 1)).map(([word]) => word);
 }
 
-/** Texts of words as frequent as in a language: the word of rank n comes once for n times the first. */
+/**
+ * Texts whose words are as frequent as in a language: the word of rank n comes once for n
+ * times the first.
+ */
 function makeTexts({ messages, words }) {
   let state = 7;
   const roll = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;

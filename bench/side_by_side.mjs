@@ -1,17 +1,17 @@
-// The requests that speed.mjs and check.mjs measure side by side: who is asked what,
-// and how rounds are taken.
+// The requests that speed.mjs and check.mjs measure side by side, and how rounds are
+// taken.
 //
-// A figure is requests per second of CPU time of the runtime's process, in which the
-// caller and all that it asks run. On a machine that has nothing else to do that is
-// requests per second; on a busy one it stays what it was. Where the system doesn't
-// tell CPU time it is the clock's.
+// A figure is requests per second of CPU time. The CPU time is that of the runtime's
+// process, in which the caller and all Workers run. On an idle machine this is requests
+// per second; on a busy machine the figure stays the same. If the system doesn't tell CPU
+// time, the clock's time counts.
 
 import { readdir, readFile } from "node:fs/promises";
 import { pathOf } from "./frame/frame.mjs";
 import { shuffled } from "./frame/stats.mjs";
 
 export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
-/** What a message of this text takes in the peer's tables, and what lies around it. */
+/** The bytes that a message of this text takes in the peer's tables. */
 const PEER_ROW_BYTES = 500;
 
 export const SLICE_MS = 150;
@@ -30,8 +30,8 @@ const page = (limit) => {
 };
 
 /**
- * By name: what this Worker, the floor and the peer are asked. Several of a peer's: the
- * quickest counts. `aim`: the ratios that this Worker is to reach.
+ * For each case, the requests to this Worker, the floor and the peer. If the peer has
+ * several, the quickest counts. `aim` has the ratios that this Worker is to reach.
  */
 export const CASES = {
   "a request that does nothing": { path: "/health", floor: {}, agent: {}, peer: [{}], aim: { floor: 0.7 } },
@@ -68,7 +68,7 @@ export const CASES = {
   "working context of 50": { agent: read("events", "buildWorkingContext", { limit: 50 }), aim: {} },
 };
 
-/** Sessions to write to, and sessions of a thousand events and messages to read from. */
+/** Makes sessions to write to, and sessions of a thousand events and messages to read from. */
 export async function fill(frame, { withPeer = true } = {}) {
   const ask = (target, agent, operation, input) =>
     frame.ask({ target, door: "object", agent, path: pathOf(agent, operation), body: JSON.stringify({ sessionId: "s", ...input }) });
@@ -87,7 +87,7 @@ export async function fill(frame, { withPeer = true } = {}) {
   }
 }
 
-/** The floor and the peer answer what this Worker answers: else a ratio says nothing. */
+/** Checks that the floor and the peer answer what this Worker answers. Otherwise a ratio means nothing. */
 export async function compareAnswers(frame, { withPeer = true } = {}) {
   const answer = async (target, { agent, operation, body }) =>
     JSON.parse(await frame.ask({ target, door: "service", agent, path: pathOf(agent, operation), body: JSON.stringify(body) }));
@@ -104,15 +104,16 @@ export async function compareAnswers(frame, { withPeer = true } = {}) {
   }
 }
 
-/** What an answer says beside ids and times, which are everybody's own. */
+/** An answer without its ids and times, which differ everywhere. */
 function pageOf(answer) {
   const list = answer.messages ?? answer;
   return list.map(({ seq, id, action, content, role, parts }) => (seq === undefined ? { id, role, parts } : { seq, action, content }));
 }
 
 /**
- * Rounds of slices: in each, every lane of `lanes` (`{ key, target, door, ask, path }`) has a turn,
- * in another order. Gives by key the rates of all rounds, so that the same round's stand together.
+ * Measures in rounds. In each round, every lane of `lanes` (`{ key, target, door, ask,
+ * path }`) has one slice of time, in another order. Returns the rates of each lane by its
+ * key; rates of the same round have the same place.
  */
 export async function measure(frame, lanes, rounds) {
   const rates = new Map(lanes.map(({ key }) => [key, []]));
@@ -131,14 +132,14 @@ export async function measure(frame, lanes, rounds) {
       const before = await cpuMs(frame.pid);
       const { done, ms } = await frame.run(order);
       const spent = before === null ? ms : (await cpuMs(frame.pid)) - before;
-      // The first round warms up: code is compiled, caches fill.
+      // The first round warms up: code is compiled, and caches fill.
       if (round >= 0) rates.get(lane.key).push((done * 1_000) / spent);
     }
   }
   return rates;
 }
 
-/** What all threads of a process have run for, in milliseconds; `null` where the system doesn't tell. */
+/** The CPU time of all threads of a process, in milliseconds; `null` where the system doesn't tell. */
 async function cpuMs(pid) {
   try {
     const threads = await readdir(`/proc/${pid}/task`);

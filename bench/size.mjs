@@ -1,4 +1,4 @@
-// How large what is deployed is. Written to results/size.md.
+// The size of what is deployed. Results: results/size.md.
 //
 //   npm run bench -- size
 
@@ -12,7 +12,7 @@ import { bars, report, table, whole } from "./frame/report.mjs";
 const gzipped = (bytes) => gzipSync(bytes, { level: 9 }).length;
 const kib = (bytes) => bytes / 1_024;
 
-/** Bytes of the wasm, raw and gzipped. */
+/** The bytes of the wasm, raw and gzipped. */
 export async function wasmSize() {
   const wasm = await readFile(join(ROOT, "build/index_bg.wasm"));
   return { raw: wasm.length, gzipped: gzipped(wasm) };

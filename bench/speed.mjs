@@ -35,7 +35,7 @@ for (const [name, { path, ...asks }] of Object.entries(CASES)) {
 const rates = await measure(frame, lanes, ROUNDS);
 await frame.stop();
 
-/** All rounds of the quickest way to ask. */
+/** The rates of all rounds, for the quickest of the ways to ask. */
 function roundsOf(name, who, door) {
   const ways = [0, 1].map((at) => rates.get(`${name}/${who}/${door}/${at}`)).filter(Boolean);
   return ways.sort((a, b) => median(b) - median(a))[0];

@@ -1,13 +1,13 @@
-// Two sets to measure finding by: a talk, whose turns are short, and letters,
-// which are long. Made of talks.txt by dice that fall the same way every time;
-// nothing in them was chosen for what a search makes of it.
+// Two sets to measure searches with: talks, whose turns are short, and letters, which are
+// long. They are made from talks.txt with dice that fall the same way every time. Nothing
+// in them was chosen to suit a search.
 //
 //   const { messages, questions } = makeTalk({ pairs: 1 });
 //   const { messages, questions } = makeLetters();
 //
-// A message is `{ id, sessionId, name, role, text, createdAt }`, a question
-// `{ gold, question, inItsWords }`: the message that answers it, and whether it is
-// asked in that message's words.
+// A message is `{ id, sessionId, name, role, text, createdAt }`. A question is `{ gold,
+// question, inItsWords }`: `gold` is the message that answers it, and `inItsWords` says
+// whether the question uses that message's words.
 
 import { readFile } from "node:fs/promises";
 
@@ -23,13 +23,13 @@ const BEGINNING_MS = Date.UTC(2023, 4, 8, 17);
 const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
-/** Things told in one conversation. */
+/** The number of facts in one conversation. */
 const TOLD_A_TALK = 6;
-/** In one letter: things told, and topics that nothing is told of. */
+/** In one letter: the number of facts, and of topics without a fact. */
 const TOLD_A_LETTER = 2;
 const TOPICS_A_LETTER = 3;
 
-/** What two friends told each other, a turn at a time. */
+/** The conversations of two friends, turn by turn. */
 export function makeTalk({ pairs = PAIRS.length } = {}) {
   const made = new Made("t");
   for (const pair of PAIRS.slice(0, pairs)) {
@@ -51,7 +51,7 @@ export function makeTalk({ pairs = PAIRS.length } = {}) {
   return made;
 }
 
-/** What two friends wrote each other: some hundred words a letter. */
+/** The letters of two friends, of some hundred words each. */
 export function makeLetters({ pairs = PAIRS.length } = {}) {
   const made = new Made("l");
   for (const pair of PAIRS.slice(0, pairs)) {
@@ -86,10 +86,10 @@ class Made {
     this.#prefix = prefix;
   }
 
-  /** One thing about each of the topics, and the question that it answers. */
+  /** One fact about each topic, and the question that the fact answers. */
   factsOf(name, topics, pick) {
     return topics.map((topic, index) => {
-      // Two of three are asked for in the words of how they were told.
+      // Two of three questions use the words of the fact.
       const inItsWords = (index + name.length) % 3 > 0;
       const told = (inItsWords ? topic.s[0] : pick(topic.s)).replace("{x}", pick(topic.about));
       const question = pick(inItsWords ? topic.w : topic.o).replace("{P}", name);
@@ -122,7 +122,7 @@ const topics = (await readFile(new URL("talks.txt", import.meta.url), "utf8"))
     return { about: about.slice(2).split("|"), s: of("s"), r: of("r"), n: of("n"), w: of("w"), o: of("o") };
   });
 
-/** The same numbers in every run. */
+/** Numbers that are the same in every run. */
 function dice(seed) {
   let state = (seed + 1) * 2_654_435_761;
   const roll = (sides) => {

@@ -1,13 +1,13 @@
-// Finding by words, by meaning, and by both: what is found, and what it takes over a
-// full block. Written to bench/vectors.md.
+// Finding by words, by meaning and by both: what is found, and how long it takes over a
+// full block. Results: bench/vectors.md.
 //
 //   npm run bench -- vectors
 //   EMBEDDINGS_URL=http://127.0.0.1:1234/v1 EMBEDDINGS_MODEL=… npm run bench -- vectors
 //   RECORD=1 npm run bench -- vectors    (writes src/search/recorded/ anew, too)
 //
-// By the real model of the tests, or by any OpenAI-compatible endpoint's. VERBOSE=1
-// names what was missed. Times are a figure of the machine that they were taken on;
-// their model is a stand-in that answers at once.
+// The vectors come from the real model of the tests, or from any OpenAI-compatible
+// endpoint. VERBOSE=1 names the questions whose answers were missed. The times depend on
+// the machine; they are taken with a stand-in for the model, which answers at once.
 
 import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
@@ -24,7 +24,7 @@ const DIMENSIONS = [384, 1_024];
 const ROUNDS = 20;
 const RECORDED_MESSAGES = 300;
 const RECORDED_QUESTIONS = 80;
-/** Words of its own for each of the entries whose search is timed. */
+/** The entries whose search is timed have words of so many topics. */
 const TOPICS = 1_000;
 
 const known = new Map();
@@ -126,7 +126,7 @@ async function recall() {
   return lines;
 }
 
-/** Messages, each in its session. */
+/** Writes messages, each into its session. */
 async function write(ok, messages) {
   const sessions = new Set();
   for (const { id, sessionId, name, role, text, createdAt } of messages) {
@@ -137,7 +137,7 @@ async function write(ok, messages) {
   }
 }
 
-/** Until every message is in the index, and has its vector. */
+/** Waits until every message is in the index and has its vector. */
 async function untilWhole(ok) {
   for (let left = 1_000; left > 0; left -= 1) {
     const { pending, vectors } = await ok("search", { query: "anything" });
@@ -145,14 +145,17 @@ async function untilWhole(ok) {
   }
 }
 
-/** How near each message is to each question, by the model alone. */
+/** The nearness of each message to each question, by the model alone. */
 async function compare({ messages, questions }) {
   const texts = await embed(messages.map(({ name, text }) => `${name}: ${text}`.slice(0, 2_000)));
   const asked = await embed(questions.map(({ question }) => question));
   return asked.map((one) => texts.map((other) => one.reduce((sum, number, index) => sum + number * other[index], 0)));
 }
 
-/** The model's, each text asked for once: no figure here is about how fast it is. */
+/**
+ * The vectors of the texts. The model is asked for each text once, since no figure here is
+ * about the model's speed.
+ */
 async function embed(texts) {
   const missing = [...new Set(texts)].filter((text) => !known.has(text));
   for (let at = 0; at < missing.length; at += 32) {
@@ -165,7 +168,7 @@ async function embed(texts) {
   return texts.map((text) => known.get(text));
 }
 
-/** The same as an endpoint, for the Worker. */
+/** An endpoint with the same vectors, for the Worker. */
 async function serveEmbeddings() {
   const server = createServer(async (request, response) => {
     let body = "";
@@ -183,9 +186,10 @@ function recallOf(questions, found, most) {
 }
 
 /**
- * Both rankings of the first questions over the first messages, for a test of how they are fused: a line a
- * question, the place of the message that answers it, what words make of each message
- * (in hundredths, nothing where they did not find it), how near each is (in ten-thousandths).
+ * Writes both rankings of the first questions over the first messages, for a test of how
+ * they are fused. A line per question: the place of the message that answers it, the score
+ * of each message by words (in hundredths, empty if words don't find it), and the nearness
+ * of each message (in ten-thousandths).
  */
 async function record({ name, messages, questions, nearness, found: [byWords] }) {
   const kept = messages.slice(0, RECORDED_MESSAGES);
@@ -203,7 +207,7 @@ async function record({ name, messages, questions, nearness, found: [byWords] })
   await writeFile(new URL(`${name}.txt`, folder), `${lines.join("\n")}\n`);
 }
 
-/** The two friends' sessions, as the tests have them. */
+/** Writes the sessions of the two friends, as the tests have them. */
 async function talk(ok) {
   let sessionId;
   let at = 0;
@@ -266,7 +270,7 @@ async function latency() {
   ];
 }
 
-/** Straight into the tables: what is timed is the search. */
+/** Writes straight into the tables, since only the search is timed. */
 async function fill(server, dimensions) {
   await server.call("bench", "defineBlock", { label: "kb", kind: "searchable" });
   const entry = { label: "kb", key: "first", content: "the topic17 of everything" };

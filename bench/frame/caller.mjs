@@ -1,10 +1,10 @@
-// Who asks: a Worker that binds all others, and asks one of them again and again in
-// the same process. So a figure holds no network and no client in another process.
+// The caller: a Worker that binds all others and asks one of them again and again, in the
+// same process. So a figure contains no network, and no client in another process.
 //
 // `POST /run` takes `{ target, door, agent, path, body, lanes }` and either `ms` or
-// `times`, how long or how often; it gives `{ done, ms }`.
-// `POST /ask` asks once and gives the answer. `$ID` in a body is a fresh id per
-// request, the caller's own.
+// `times`: how long or how often. The answer is `{ done, ms }`. `POST /ask` asks once and
+// passes the answer on. `$ID` in a body becomes a fresh id in each request, as the
+// caller's own id.
 
 const ID = '"$ID"';
 

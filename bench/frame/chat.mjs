@@ -1,5 +1,5 @@
-// Chat turns, as a client sees them: this Worker's over HTTP, the chat peer's over its
-// own socket, and the model's own stream without either.
+// Chat turns as a client sees them: of this Worker over HTTP, of the chat peer over its
+// own socket, and the model's stream without either.
 
 const USER = "What is the weather like?";
 const message = () => ({ id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: USER }] });
@@ -15,7 +15,7 @@ export async function turnOfModel(url) {
   return await timed((heard) => streamed(`${url}/chat/completions`, body, '"content"', heard));
 }
 
-/** A socket to the chat peer; `turn()` as above. */
+/** Opens a socket to the chat peer. `turn()` measures as the functions above. */
 export async function openChatPeer(url, name) {
   const address = new URL(`/agents/chat-peer/${name}`, url);
   address.protocol = "ws:";

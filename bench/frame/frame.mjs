@@ -1,5 +1,5 @@
-// The frame that this Worker, the floor and the peers stand in: one workerd, one
-// thread, the same settings, the same kind of storage, and one caller that binds all of them.
+// The frame around this Worker, the floor and the peers: one workerd, one thread, the
+// same settings, the same kind of storage, and one caller that binds all of them.
 //
 //   const frame = await startFrame();
 //   await frame.ask({ target: "FLOOR", door: "service", agent: "a", path: pathOf("a", "createSession"), body: "{}" });
@@ -20,7 +20,10 @@ import { ROOT } from "../../scripts/places.mjs";
 const HOST = "127.0.0.1";
 const FRAME = join(ROOT, "bench/frame");
 
-/** The Workers of the frame by their bindings' names: where they begin, and their object's class. */
+/**
+ * The Workers of the frame by their bindings' names: each one's main file, its object's
+ * class, and its object's binding.
+ */
 export const TARGETS = {
   AGENT: { source: "agent.mjs", className: "SessionAgent", objectBinding: "SESSION_AGENT" },
   FLOOR: { source: "floor.mjs", className: "FloorObject", objectBinding: "OBJECT" },
@@ -31,7 +34,10 @@ export const TARGETS = {
 /** The path of an operation, the same for every target. */
 export const pathOf = (agent, operation) => `/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`;
 
-/** `targets`: which Workers; `meter`: counts rows, which costs time; `vars`: more settings for all. */
+/**
+ * `targets` names the Workers. `meter` counts rows, which takes time. `vars` are further
+ * settings for all.
+ */
 export async function startFrame({ targets = ["AGENT", "FLOOR", "PEER"], meter = false, vars = {} } = {}) {
   const frame = new Frame(await makeStorage());
   await frame.start(targets, { AUTH: "open", ...(meter && { METER: "on" }), ...vars });
@@ -43,7 +49,7 @@ class Frame {
   #miniflare;
   #workerd;
   #callerUrl;
-  /** Where each target listens itself, by its name. */
+  /** The address of each target, by its name. */
   urls = {};
 
   constructor(storage) {
@@ -75,12 +81,12 @@ class Frame {
     return this.#workerd.pid;
   }
 
-  /** One request; its answer as text. */
+  /** Sends one request. Returns the answer as text. */
   async ask(order) {
     return await this.#order("/ask", order);
   }
 
-  /** The same request for `order.ms` in `order.lanes` lanes: `{ done, ms }`. */
+  /** Sends the same request for `order.ms` in `order.lanes` lanes. Returns `{ done, ms }`. */
   async run(order) {
     return JSON.parse(await this.#order("/run", order));
   }
@@ -100,13 +106,14 @@ class Frame {
   }
 }
 
-// miniflare does not tell which process its workerd is; Node tells whoever listens.
+// miniflare does not tell which process its workerd is. Node tells it on this channel.
 const starting = new AsyncLocalStorage();
 diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
 
 /**
- * A folder for storage, in memory where the system has one: else an append measures how
- * long a disk takes to make a write durable, the same for all and a hundred times the rest.
+ * A folder for storage, in memory where the system has that. On a disk, an append would
+ * measure how long the disk takes to make a write durable: the same for all Workers, and a
+ * hundred times the rest.
  */
 export async function makeStorage() {
   const memory = "/dev/shm";
@@ -139,7 +146,7 @@ function worker(name, modules, compatibilityDate, env, exports) {
   };
 }
 
-/** `require("path")` of a package that is no ES module yet, as wrangler reads it. */
+/** Resolves `require("path")` in packages that are no ES modules, as wrangler does. */
 const builtins = {
   name: "builtins",
   setup(build) {
@@ -150,7 +157,7 @@ const builtins = {
   },
 };
 
-/** A Worker's modules, bundled as a deployment bundles them; wasm stays a module of its own. */
+/** A Worker's modules, bundled as for a deployment. The wasm stays a module of its own. */
 export async function modulesOf(source, { minify = false } = {}) {
   const { outputFiles } = await build({
     entryPoints: [join(FRAME, source)],

@@ -1,7 +1,10 @@
-// Counts the rows that an object reads and writes, where the variable METER says so.
-// Speed is measured without: then the class is handed through as it is.
+// Counts the rows that an object reads and writes, if the variable METER is set. Speed is
+// measured without METER: then the class is unchanged.
 
-/** `Base`, with `/__meter` (counting begins anew) and `/__metered` (`{ read, written }`). */
+/**
+ * `Base` with two more doors: `/__meter` starts counting anew, and `/__metered` answers `{
+ * read, written }`.
+ */
 export function metered(Base) {
   return class extends Base {
     #count;
@@ -26,9 +29,9 @@ export function metered(Base) {
 function countRows(storage) {
   const { sql } = storage;
   const [exec, setAlarm] = [sql.exec.bind(sql), storage.setAlarm.bind(storage)];
-  // `null`: nobody counts, and nothing is kept.
+  // `null`: nothing is counted.
   let cursors = null;
-  // An alarm that is set is billed as a row.
+  // Setting an alarm is billed as one row.
   let alarms = 0;
   sql.exec = (...statement) => {
     const cursor = exec(...statement);

@@ -1,10 +1,10 @@
-// What many rounds come to.
+// Statistics of many rounds.
 
 export function median(values) {
   return quantile(values, 0.5);
 }
 
-/** Between neighbours where it falls between two. */
+/** The value at this share of the sorted values. Between two values it is interpolated. */
 export function quantile(values, share) {
   const sorted = [...values].sort((a, b) => a - b);
   const at = (sorted.length - 1) * share;
@@ -12,12 +12,12 @@ export function quantile(values, share) {
   return low + (sorted[Math.ceil(at)] - low) * (at % 1);
 }
 
-/** The median and the quarters around it: half of all rounds lie between those. */
+/** The median and the quartiles: half of all rounds lie between the quartiles. */
 export function spread(values) {
   return { median: median(values), low: quantile(values, 0.25), high: quantile(values, 0.75) };
 }
 
-/** The same order for everybody, another one in each round. */
+/** The list in an order that differs from round to round and is the same in every run. */
 export function shuffled(list, round) {
   let state = round + 1;
   const next = () => (state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0) / 2 ** 32;

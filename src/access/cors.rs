@@ -93,7 +93,7 @@ impl Policy {
         }
         if request_origin.host.is_some_and(|host| !is_loopback(host)) {
             return Err(forbidden(
-                "With `AUTH = \"local\"` this Worker answers under this machine's own names alone: localhost, 127.0.0.1 and [::1].",
+                "With `AUTH = \"local\"` this Worker answers only under this machine's own names: localhost, 127.0.0.1 and [::1].",
             ));
         }
         let Some(origin) = request_origin.origin else {
@@ -129,7 +129,7 @@ fn check_site(request_origin: &RequestOrigin<'_>) -> Result<()> {
         .is_some_and(|site| site.trim().eq_ignore_ascii_case("cross-site"))
     {
         return Err(forbidden(
-            "With `AUTH = \"local\"` pages of other sites are kept out. To a browser `localhost` and `127.0.0.1` are two sites: use for both the one name.",
+            "With `AUTH = \"local\"` pages of other sites are kept out. A browser takes `localhost` and `127.0.0.1` for two sites: use one name for the page and the Worker.",
         ));
     }
     Ok(())

@@ -23,7 +23,7 @@ pub fn identify(
         }
         ConfiguredSecret::Nothing if policy.auth == Auth::Secret => {
             return Err(unauthorized(
-                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`; or, where only bindings reach the Worker, choose `AUTH = \"open\"`.",
+                "This Worker has no secret yet, so it lets nobody in. Set one with `openssl rand -hex 32 | npx wrangler secret put SESSION_AGENT_TOKEN`. If only bindings reach the Worker, you can set `AUTH = \"open\"` instead.",
             ));
         }
         ConfiguredSecret::Nothing => return Ok(Caller::Owner),

@@ -83,14 +83,14 @@ pub fn permit_by_name(caller: &Caller, rule: AccessRule) -> Result<()> {
         }
         None if rule.effect == Effect::Prompts => {
             return Err(forbidden(format!(
-                "`{operation}` changes what stands in prompts: a token runs it only if its `operations` name it."
+                "`{operation}` can change prompts: a token may run it only if the token's `operations` name it."
             )));
         }
         _ => {}
     }
     if scope.session_id.is_some() && needs == Needs::WholeAgent {
         return Err(forbidden(format!(
-            "`{operation}` speaks of the whole agent; this token is for one session."
+            "`{operation}` is about the whole agent; this token is for one session."
         )));
     }
     Ok(())
@@ -103,7 +103,7 @@ pub fn permit_voice(caller: &Caller, is_users: bool, field: &str) -> Result<()> 
         return Ok(());
     }
     Err(forbidden(
-        "A minted token writes a user's messages only. What the agent, its tools or the system said is written with the secret, or with a token that allows `agentMessages`.",
+        "A minted token writes only a user's messages. Messages of the agent, its tools or the system need the secret, or a token that allows `agentMessages`.",
     )
     .with("field", field))
 }

@@ -90,7 +90,7 @@ impl Secret {
             .and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok())
             .ok_or(NO_TOKEN)?;
         if claims.scope.expires_at <= now_ms {
-            return Err("This token has expired; have another minted.");
+            return Err("This token has expired. Get another one from `mintToken`.");
         }
         Ok(claims)
     }

@@ -196,7 +196,7 @@ impl Error {
     pub fn session_not_found(id: &str) -> Self {
         Self::new(
             Code::SessionNotFound,
-            "There is no such session in this agent. `createSession` makes one; `listSessions` shows those there are.",
+            "This agent has no such session. `createSession` makes one; `listSessions` lists the existing ones.",
         )
         .with("sessionId", id)
     }
@@ -214,7 +214,7 @@ impl Error {
         Self::new(
             Code::CorruptRow,
             format!(
-                "The stored {what} of this row is damaged and can't be read. Other rows are untouched; deleting this one by its id makes the range readable again."
+                "The stored {what} of this row is damaged and can't be read. Other rows are not affected. Delete this row by its id, and the range can be read again."
             ),
         )
         .with("id", id)

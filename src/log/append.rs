@@ -116,7 +116,7 @@ pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<(
     }
     Err(Error::new(
         Code::LeafMoved,
-        "The session has moved on: its leaf is not the one expected. Read what was added, then append after the new leaf.",
+        "The session's leaf is not the expected one: others have written meanwhile. Read the new events, then append after the new leaf.",
     )
     .with("leafId", leaf)
     .with("expectedLeafId", expected.as_ref().map(Id::as_str)))

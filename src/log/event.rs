@@ -117,7 +117,7 @@ impl NewEvent {
             let action = self.action.name();
             Error::invalid(
                 &field,
-                format!("`{field}` is missing: a {action} carries it."),
+                format!("`{field}` is missing: a {action} needs it."),
             )
         };
         let belongs = |name: &str, given: bool, action: Action| {

@@ -227,7 +227,7 @@ fn check_number(number: i64) -> Result<()> {
 fn already_exists(id: &Id) -> Error {
     Error::new(
         Code::AlreadyExists,
-        "A session with this id exists. Leave `id` out to have one minted, or use the session that is there.",
+        "A session with this id exists. Leave `id` out to get a new id, or use the existing session.",
     )
     .with("field", "id")
     .with("id", id.as_str())

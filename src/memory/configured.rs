@@ -70,14 +70,14 @@ fn read_block(item: &RawValue, own_name: &str, keys: &mut HashSet<String>) -> Re
     if block.session_id.is_some() {
         return Err(Error::invalid(
             "sessionId",
-            "A deployed block belongs to the agent; no session has its id yet.",
+            "A deployed block belongs to the agent: leave `sessionId` out.",
         ));
     }
     let block = block.into_definition(own_name)?;
     if !keys.insert(block.label.key()) {
         return Err(Error::invalid(
             "label",
-            "`label` is another block's already.",
+            "Another block has this `label` already.",
         ));
     }
     Ok(block)
@@ -94,7 +94,7 @@ fn mistake(field: &str, message: &str) -> Error {
     Error::invalid(
         field,
         format!(
-            "The Worker's variable `{SETTING}` is wrong at `{field}`: {message} That block is left out until it is deployed right."
+            "The Worker's variable `{SETTING}` is wrong at `{field}`: {message} The Worker ignores that block until the variable is right."
         ),
     )
 }

@@ -61,7 +61,7 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
         Some(expected) if expected != version => Err(Error::new(
             Code::VersionConflict,
             format!(
-                "Block `{label}` is at version {version}, not at the one expected. Read it, and write again what you want to keep."
+                "Block `{label}` is at version {version}, not at the expected one. Read the block, then write your change again."
             ),
         )
         .with("label", label.as_str())
@@ -219,7 +219,7 @@ pub fn overtaken(block: &Definition) -> Error {
     Error::new(
         Code::VersionConflict,
         format!(
-            "Block `{}` was written {MAX_TRIES} times by others while this was to be written. Nothing was written: read it, and try again.",
+            "Others wrote block `{}` {MAX_TRIES} times during this write. Nothing was written: read the block, and try again.",
             block.label
         ),
     )

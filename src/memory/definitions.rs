@@ -172,7 +172,7 @@ pub fn block_not_found(label: &Label) -> Error {
     Error::new(
         Code::BlockNotFound,
         format!(
-            "There is no block `{label}` here. `defineBlock` makes one; `getBlocks` shows those there are. A session's blocks are named with its `sessionId`."
+            "There is no block `{label}` here. `defineBlock` makes one; `getBlocks` lists the existing ones. For a session's block, give its `sessionId`."
         ),
     )
     .with("label", label.as_str())
@@ -253,7 +253,7 @@ fn write_definition(
 fn reaches_out(label: &Label) -> Error {
     Error::new(
         Code::Forbidden,
-        "Where a block lives is said with the Worker's secret; a minted token is not enough. A block without a `source` lives in this agent: define one of another label.",
+        "Only the Worker's secret may define a block with a `source`; a minted token may not. A block without a `source` lives in this agent: define one of another label.",
     )
     .with("field", "source")
     .with("label", label.as_str())

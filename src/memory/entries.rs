@@ -305,7 +305,7 @@ fn kept_by(block: &Definition, binding: &str) -> Error {
     Error::invalid(
         "label",
         format!(
-            "The entries of `{}` are kept by the service `{binding}`: here they can be searched and set, not listed or deleted.",
+            "The service `{binding}` keeps the entries of `{}`. This agent can search and set them, but not list or delete them.",
             block.label
         ),
     )

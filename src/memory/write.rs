@@ -59,7 +59,7 @@ fn check_writable(block: &Definition) -> Result<()> {
         BlockKind::Readonly => Err(Error::new(
             Code::BlockReadOnly,
             format!(
-                "Block `{}` is readonly. Its text is the `defaultContent` of its definition; where it has a `source`, it is changed there.",
+                "Block `{}` is readonly. To change its text, define it with another `defaultContent`, or change the text at its `source`.",
                 block.label
             ),
         )
@@ -314,7 +314,7 @@ pub async fn revert(
                 Error::invalid(
                     "version",
                     format!(
-                        "Block `{}` has no version {version} any more, or never had. `getBlockVersions` shows those there are.",
+                        "Block `{}` has no version {version}: the version is too old, or there never was one. `getBlockVersions` lists the existing ones.",
                         block.label
                     ),
                 )

@@ -20,7 +20,7 @@ pub struct AnswerBuilder {
     finish: Option<FinishReason>,
     has_said_anything: bool,
     is_over: bool,
-    /// Failed because the provider has too much to do.
+    /// Failed because the provider is overloaded.
     is_overload: bool,
 }
 

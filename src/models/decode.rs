@@ -133,7 +133,7 @@ impl Decoder {
             let named = named.unwrap_or_default();
             let title = self.provider.title();
             if problem.is_overload {
-                let sentence = format!("{title} has too much to do{named}. Try again in a moment.");
+                let sentence = format!("{title} is overloaded{named}. Try again in a moment.");
                 self.answer.fail_overloaded(sentence);
             } else {
                 self.fail(&format!("reported an error in its answer{named}"));

@@ -144,7 +144,7 @@ pub fn to_error(
         };
         (
             Code::ModelOverloaded,
-            format!("{title} has too much to do ({about}). Try again {when}."),
+            format!("{title} is overloaded ({about}). Try again {when}."),
         )
     } else {
         (

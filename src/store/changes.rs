@@ -281,7 +281,7 @@ pub fn find_position(life: &CursorRange, since: i64) -> Result<i64> {
     }
     Err(Error::invalid(
         "since",
-        "`since` is no cursor of this session's feed as it is now: the session was deleted and made again, or brought from elsewhere. Throw the copy away and start again with `since: 0`.",
+        "`since` is not a cursor of this session's feed: the session was deleted and created again, or imported. Drop your copy, and start again with `since: 0`.",
     ))
 }
 

@@ -63,7 +63,7 @@ pub fn hold(db: &dyn Database, host: &dyn Host, session_id: &Id, token: &str) ->
         Some(_) => Ok(()),
         None => Err(Error::new(
             Code::AlreadyExists,
-            "Somebody else has begun to import or to create this session, and this import was given up. Look at what is there now, and import again if it should be replaced.",
+            "Another request began to import or create this session, so this import stopped. Read the session. To replace it, delete it and import again.",
         )
         .with("id", session_id.as_str())),
     }

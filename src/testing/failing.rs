@@ -3,19 +3,19 @@ use std::cell::Cell;
 use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 
-/// Another engine, refusing its nth statement: what a full disk or a lost
-/// network does to a real one.
+/// A database that refuses its nth statement, as a real database does when the disk is
+/// full or the network is lost.
 pub struct Failing<'a> {
     inner: &'a dyn Database,
-    /// Statements left before the one that fails.
+    /// How many statements still succeed before one fails.
     left: Cell<usize>,
     failed: Cell<bool>,
-    /// Instead: statements that are given this text fail, and no others.
+    /// If set, only statements that bind this text fail.
     needle: Option<&'a str>,
 }
 
 impl<'a> Failing<'a> {
-    /// Lets `passing` statements through and fails the one after them.
+    /// The first `passing` statements succeed; the next one fails.
     pub fn after(inner: &'a dyn Database, passing: usize) -> Self {
         Self {
             inner,
@@ -25,7 +25,7 @@ impl<'a> Failing<'a> {
         }
     }
 
-    /// Fails the statements that have `needle` among their values.
+    /// The statements that bind the text `needle` fail.
     pub fn with(inner: &'a dyn Database, needle: &'a str) -> Self {
         Self {
             needle: Some(needle),
@@ -33,7 +33,7 @@ impl<'a> Failing<'a> {
         }
     }
 
-    /// Whether the failure was reached at all.
+    /// Whether a statement has failed.
     pub fn has_failed(&self) -> bool {
         self.failed.get()
     }

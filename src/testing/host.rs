@@ -2,8 +2,8 @@ use std::cell::Cell;
 
 use crate::base::host::Host;
 
-/// A clock that moves when told to, and bytes that repeat from run to run but
-/// not within one.
+/// A clock that a test moves, and random bytes that are the same in every run of a test.
+/// Within one run, no two draws are the same.
 pub struct FixedHost {
     now_ms: Cell<i64>,
     random: Cell<u64>,
@@ -19,7 +19,7 @@ impl Default for FixedHost {
 }
 
 impl FixedHost {
-    /// Other bytes than the default's, and a later time.
+    /// A host with a later time and with other bytes than the default host's.
     pub fn later() -> Self {
         Self {
             now_ms: Cell::new(1_000_000_000),

@@ -1,6 +1,6 @@
-//! Native stand-ins for what a Durable Object gives: SQLite with workerd's
-//! limits, the same engine failing on demand, a clock that a test sets, and an
-//! outside that says what a test wrote.
+//! Native stand-ins for what the runtime gives a Durable Object: SQLite with workerd's
+//! limits, a database that fails on demand, a clock that a test sets, and a scripted
+//! outside.
 
 mod failing;
 mod host;
@@ -14,7 +14,7 @@ pub use sqlite::Sqlite;
 
 use crate::store::schema;
 
-/// An engine with this build's tables, as an object has them at its first request.
+/// A database with this build's tables, as an object has it at its first request.
 pub fn migrated() -> Sqlite {
     let db = Sqlite::new();
     schema::migrate(&db, &FixedHost::default()).unwrap();

@@ -12,11 +12,11 @@ use crate::base::outbound::{
 };
 use crate::base::settings::Setting;
 
-/// What a test has somebody outside say.
+/// One answer of the outside, which a test writes.
 pub struct Said {
     pub status: u16,
     pub content_type: &'static str,
-    /// Given one by one.
+    /// The pieces of the body, which the reader gets one by one.
     pub chunks: Vec<Result<Vec<u8>, CallFailure>>,
 }
 
@@ -29,7 +29,7 @@ impl Said {
         })
     }
 
-    /// An event stream in one piece.
+    /// An answer that is an event stream in one piece.
     pub fn stream(text: &str) -> Self {
         Self {
             content_type: "text/event-stream",
@@ -46,38 +46,39 @@ impl Said {
     }
 }
 
-/// Objects by key: what each says, and its description.
+/// The bucket's objects by key: each object's text and its description.
 type Texts = BTreeMap<String, (String, Option<String>)>;
 
 type Act = Box<dyn FnOnce()>;
 
-/// An outside that answers from a script, in order, and remembers what it was
-/// asked. Its bucket is a real map.
+/// A scripted outside: it gives its answers in order and records every request. The
+/// bucket is a real map.
 #[derive(Default)]
 pub struct Script {
     pub settings: RefCell<HashMap<String, String>>,
     pub bindings: RefCell<Vec<String>>,
     pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
-    /// Seconds that each answer asks to wait.
+    /// How many seconds each answer asks the caller to wait.
     pub retry_after: RefCell<Option<i64>>,
-    /// The pauses that were made.
+    /// The pauses that the caller made.
     pub slept: RefCell<Vec<i64>>,
     pub calls: RefCell<Vec<OutboundRequest>>,
-    /// At the script's end nothing is heard any more, instead of a failure.
+    /// After the last answer, a request stays unanswered instead of failing.
     pub falls_silent: std::cell::Cell<bool>,
-    /// Model and input of every call of Workers AI.
+    /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
-    /// What happens here while Workers AI is asked, once.
+    /// What a test does while the next call to Workers AI is under way. It runs once.
     pub meanwhile: RefCell<Option<Act>>,
-    /// Objects of the bucket that are no text.
+    /// Objects of the bucket whose bytes are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
     pub bucket: RefCell<Option<Texts>>,
-    /// Objects that somebody else puts there, one right before each put of ours.
+    /// Objects that somebody else writes to the bucket: one of them right before each
+    /// write of the agent.
     pub rivals: RefCell<VecDeque<(String, String)>>,
     pub writers: WriteLocks,
 }
 
-/// Other bytes have another, and so have the bucket's.
+/// The version of an object in the bucket. Other bytes have another version.
 fn etag(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
@@ -265,15 +266,14 @@ impl Outbound for Script {
     }
 }
 
-/// Runs it as far as it goes without anybody's answer, and drops it there: as
-/// when the object dies.
+/// Runs the future until it first waits, then drops it, as the object's death does.
 pub fn cut_off<T>(future: impl Future<Output = T>) {
     let mut context = Context::from_waker(Waker::noop());
     let outcome = pin!(future).as_mut().poll(&mut context);
     assert!(outcome.is_pending(), "it came to its end");
 }
 
-/// Runs what never really waits, as everything above.
+/// Runs a future that never waits, such as every future of [`Script`].
 pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     let mut future = pin!(future);
     let mut context = Context::from_waker(Waker::noop());
@@ -283,7 +283,7 @@ pub fn wait_for<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// Sockets that watch a session, and what they were told.
+/// The sockets that watch a session, and the frames that they were sent.
 #[derive(Default)]
 pub struct Onlookers {
     pub are_there: std::cell::Cell<bool>,

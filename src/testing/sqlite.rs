@@ -1,5 +1,5 @@
-//! SQLite itself, natively, as a Durable Object has it: the same limits, the
-//! same refusals, numbers bound as doubles.
+//! The real SQLite, natively, as a Durable Object has it: with the same limits and the
+//! same refusals, and with every number bound as a double.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use rusqlite::{Connection, ToSql, params_from_iter};
 use crate::base::database::{Database, Row, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 
-/// workerd's own, by name (platform.md: what it refuses was measured).
+/// The limits of workerd's SQLite, by name. They were measured in workerd.
 const LIMITS: &[(Limit, i32)] = &[
     (Limit::SQLITE_LIMIT_LENGTH, 2_200_000),
     (Limit::SQLITE_LIMIT_SQL_LENGTH, 100_000),
@@ -30,9 +30,9 @@ const LIMITS: &[(Limit, i32)] = &[
 pub struct Sqlite {
     connection: Connection,
     depth: Cell<usize>,
-    /// Of all texts that were read from it.
+    /// How many bytes of text have been read from the database.
     text_bytes: Cell<usize>,
-    /// Set while a transaction of ours begins or ends: nobody else may do that.
+    /// Set while this type begins or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
 }
 
@@ -41,7 +41,7 @@ impl Sqlite {
         Self::on(Connection::open_in_memory().unwrap())
     }
 
-    /// A copy of a database's file.
+    /// A database from the bytes of a file.
     pub fn from_file(bytes: &[u8]) -> Self {
         let mut connection = Connection::open_in_memory().unwrap();
         let length = bytes.len();
@@ -51,7 +51,7 @@ impl Sqlite {
         Self::on(connection)
     }
 
-    /// The database as a file, in small pages and without empty ones.
+    /// The bytes of the database's file, with small pages and without empty ones.
     pub fn into_file(mut self) -> Vec<u8> {
         let nobody_asks = None::<fn(AuthContext<'_>) -> Authorization>;
         self.connection.authorizer(nobody_asks).unwrap();
@@ -97,7 +97,7 @@ impl Sqlite {
         }
     }
 
-    /// Bytes of the texts that its reader was given so far.
+    /// How many bytes of text have been read so far.
     pub fn text_bytes(&self) -> usize {
         self.text_bytes.get()
     }
@@ -109,7 +109,8 @@ impl Sqlite {
         outcome.map_err(failed)
     }
 
-    /// Every row of every table as text, to compare two states of the whole.
+    /// Every row of every table as text, so that a test can compare two states of the
+    /// database.
     pub fn dump(&self) -> String {
         let tables = self
             .rows(
@@ -140,7 +141,7 @@ fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
         {
             Authorization::Allow
         }
-        // FTS5 asks for it itself.
+        // FTS5 itself runs this pragma.
         AuthAction::Pragma {
             pragma_name: "data_version",
             ..
@@ -170,7 +171,7 @@ fn failed(error: rusqlite::Error) -> Error {
     Error::storage(error.to_string())
 }
 
-/// As workerd binds: every number is a double.
+/// A value, bound as workerd binds it: every number is a double.
 struct Bound<'a>(&'a SqlValue);
 
 impl ToSql for Bound<'_> {

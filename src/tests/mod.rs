@@ -10,7 +10,7 @@ mod messages;
 mod search;
 mod store;
 
-/// Those that openapi.json shows.
+/// The examples that openapi.json shows.
 pub use api::examples::examples;
 
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ use crate::context::compaction::auto::CompactionTracker;
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
 
-/// An agent called `alice` with tables and nothing in them.
+/// An agent called `alice`, with tables and without rows.
 struct Alice {
     db: Sqlite,
     host: FixedHost,
@@ -36,7 +36,7 @@ struct Alice {
     compactions: CompactionTracker,
     turns: RunningTurns,
     audience: Onlookers,
-    /// The agents that its requests came through.
+    /// The agents that forwarded its requests.
     via: Vec<String>,
 }
 
@@ -60,7 +60,7 @@ impl Default for Alice {
 }
 
 impl Alice {
-    /// One with an empty session `s`.
+    /// An agent with an empty session `s`.
     pub fn with_session() -> Self {
         let alice = Self::default();
         alice.ok("createSession", json!({"id": "s"}));
@@ -96,12 +96,12 @@ impl Alice {
         self.call(operation, body).unwrap()
     }
 
-    /// The code of the error that this call is refused with.
+    /// The code of the error that refuses this call.
     pub fn refused(&self, operation: &str, body: Value) -> &'static str {
         self.call(operation, body).unwrap_err().code.name()
     }
 
-    /// Appends user messages with these texts; gives their ids.
+    /// Appends user messages with these texts, and returns their ids.
     pub fn say(&self, texts: &[&str]) -> Vec<String> {
         let events: Vec<Value> = texts
             .iter()
@@ -111,7 +111,7 @@ impl Alice {
         ids(&outcome["events"])
     }
 
-    /// All events of session `s` (of up to 1,000).
+    /// All events of session `s`, up to 1,000.
     pub fn events(&self) -> Vec<Value> {
         let events = self.ok("loadEvents", json!({"sessionId": "s", "limit": 1000}));
         events.as_array().unwrap().clone()
@@ -123,8 +123,8 @@ fn ids(list: &Value) -> Vec<String> {
     list.as_array().unwrap().iter().map(id).collect()
 }
 
-/// Session `s` with a message of everybody's: `system`, a user's `mine`, the agent's
-/// `its`, and a run of events that begins with `run`.
+/// An agent whose session `s` has a message of every role: `system`, the user's `mine`,
+/// the agent's `its`, and a run of events that begins with `run`.
 fn conversation() -> Alice {
     let alice = Alice::with_session();
     let message = |id: &str, role: &str| json!({"sessionId": "s", "message": {"id": id, "role": role, "parts": [{"type": "text", "text": id}]}});

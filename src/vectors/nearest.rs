@@ -235,7 +235,7 @@ async fn embed_in_time(
         Err(Error::new(
             Code::ModelFailed,
             format!(
-                "The embedding model took longer than {} s. What words find is found all the same.",
+                "The embedding model took longer than {} s. The search goes on with words alone.",
                 patience_ms / 1000
             ),
         ))

@@ -1,4 +1,5 @@
-// The benchmarks: what their figures are made of, and that each is there and explained.
+// The benchmarks: the statistics behind their figures, and that each benchmark is there
+// and explained.
 
 import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";

@@ -30,7 +30,7 @@ test("a_test_that_was_cut_off_has_failed", () => {
   assert.deepEqual(fromTap(tap(1, 0, 1), 1), { passed: 1, failed: 1 });
 });
 
-test("a_check_is_one_of_either", () => {
+test("a_check_counts_as_passed_or_as_failed", () => {
   assert.deepEqual(sum([fromCheck(0), fromCheck(0), fromCheck(101)]), { passed: 2, failed: 1 });
 });
 

@@ -1,4 +1,4 @@
-// The example of a service that keeps blocks, run over a Map for its bucket.
+// The example of a service that keeps blocks, run with a Map as its bucket.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
@@ -9,7 +9,7 @@ const source = await readFile(new URL("../../examples/memory-service-ts/src/inde
 const { code } = await transform(source, { loader: "ts" });
 const { default: service } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
 
-/** What of a bucket the example uses. */
+/** The part of a bucket that the example uses. */
 function bucketOf() {
   const kept = new Map();
   let puts = 0;
@@ -41,7 +41,7 @@ function home() {
   };
 }
 
-test("it_keeps_a_text", async () => {
+test("the_example_keeps_a_text", async () => {
   const ask = home();
   assert.equal((await ask("get", "memory", "writable")).content, null);
   await ask("set", "memory", "writable", { content: "Likes tea." });
@@ -59,7 +59,7 @@ test("of_two_who_write_what_they_made_of_one_text_the_second_is_told", async () 
   }
 });
 
-test("it_keeps_entries_and_finds_them", async () => {
+test("the_example_keeps_entries_and_finds_them", async () => {
   const ask = home();
   await ask("set", "kb", "searchable", { key: "a", title: "Penguins", content: "They swim." });
   await ask("set", "kb", "searchable", { key: "b", title: "Owls", content: "They fly." });
@@ -68,7 +68,7 @@ test("it_keeps_entries_and_finds_them", async () => {
   assert.deepEqual(results, [{ key: "a", title: "Penguins", content: "They swim.", score: 2 }]);
 });
 
-test("it_keeps_documents_and_loads_them", async () => {
+test("the_example_keeps_documents_and_loads_them", async () => {
   const ask = home();
   await ask("set", "skills", "loadable", { key: "a/b", content: "Steps.", description: "How" });
   assert.deepEqual(await ask("get", "skills", "loadable"), { skills: [{ key: "a/b", description: "How" }] });

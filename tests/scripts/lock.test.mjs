@@ -9,7 +9,7 @@ const folder = mkdtempSync(join(tmpdir(), "session-agent-lock-"));
 after(() => rmSync(folder, { recursive: true }));
 const never = () => assert.fail("nobody else holds it");
 
-test("two_at_once_take_turns", async () => {
+test("two_who_want_a_lock_take_turns", async () => {
   const file = join(folder, "turns");
   const inside = [];
   const work = (name) => async () => {
@@ -30,7 +30,7 @@ test("a_lock_whose_holder_was_killed_is_taken_over", async () => {
   assert.equal(await withLock(file, never, async () => "done"), "done");
 });
 
-test("it_is_released_when_the_work_fails", async () => {
+test("a_lock_is_released_when_the_work_fails", async () => {
   const file = join(folder, "failed");
   await assert.rejects(withLock(file, never, () => Promise.reject(new Error("broken"))), /broken/);
   assert.equal(existsSync(file), false);

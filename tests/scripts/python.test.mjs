@@ -10,7 +10,10 @@ after(() => rmSync(folder, { recursive: true }));
 
 const packages = { title: "two packages", requirements: ["one==1", "two==2"] };
 
-/** A program in Python's place that says so much of itself, and then does that. */
+/**
+ * A program in the place of Python: it tells `about` of itself when it is asked, and
+ * otherwise runs `does`.
+ */
 function python(name, about, does = "exit 1") {
   const file = join(folder, name);
   const told = typeof about === "string" ? about : JSON.stringify(about);
@@ -35,7 +38,7 @@ test("what_is_missing_is_a_reason_and_not_an_error", async () => {
   }
 });
 
-test("they_can_be_done_without", async () => {
+test("a_setting_does_without_the_packages", async () => {
   const answer = await ask(python("unwanted", modern), { SESSION_AGENT_REAL_MODELS: "off" });
   assert.match(answer.because, /SESSION_AGENT_REAL_MODELS/);
 });

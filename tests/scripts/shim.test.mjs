@@ -1,4 +1,5 @@
-// What the runtime sees of the Worker, in front of a module that crashes on demand.
+// The JavaScript in front of the module, as the runtime sees it. The module is a fake
+// that crashes on demand.
 
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
@@ -7,7 +8,7 @@ import { build } from "esbuild";
 
 const SHIM = fileURLToPath(new URL("../../scripts/build/shim.mjs", import.meta.url));
 
-/** In place of what bindgen writes: as it does, an instance that crashed is of no use any more. */
+/** A fake of what bindgen writes. As in the real one, an instance that has crashed can't be used any more. */
 const FAKE_MODULE = `
   export const module = { instanceId: 1 };
   export const calls = [];
@@ -30,10 +31,9 @@ const FAKE_MODULE = `
     guard();
     return module;
   }
-  export function call(...args) {
+  export function start() {
     guard();
-    calls.push(["call", ...args]);
-    return Promise.resolve("{}");
+    calls.push(["start"]);
   }
   export function fetch(...args) {
     guard();
@@ -55,37 +55,17 @@ const FAKE_MODULE = `
       calls.push(["object.fetch", request]);
       return request === "refused" ? Promise.reject(new Error("refused")) : Promise.resolve("answered");
     }
-    call(...args) {
-      calls.push(["object.call", ...args]);
-      return Promise.resolve("{}");
-    }
-    alarm(...args) {
-      calls.push(["alarm", ...args]);
-    }
     webSocketMessage(...args) {
       calls.push(["webSocketMessage", ...args]);
-    }
-    webSocketClose(...args) {
-      calls.push(["webSocketClose", ...args]);
-    }
-    webSocketError(...args) {
-      calls.push(["webSocketError", ...args]);
     }
     free() {}
     __destroy_into_raw() {}
   }
 `;
 
-const FAKE_RUNTIME = `
-  export class WorkerEntrypoint {
-    constructor(ctx, env) {
-      Object.assign(this, { ctx, env });
-    }
-  }
-  export class DurableObject extends WorkerEntrypoint {}
-`;
+const FAKE_RUNTIME = "export class WorkerEntrypoint { constructor(ctx, env) { Object.assign(this, { ctx, env }); } }";
 
-/** The bundle, with the fakes that the shim met. */
+/** The bundle of the shim and the fakes. */
 const { outputFiles } = await build({
   stdin: { contents: `export * from ${JSON.stringify(SHIM)}; export { default } from ${JSON.stringify(SHIM)}; export * as fake from "fake";`, resolveDir: "/" },
   bundle: true,
@@ -110,13 +90,13 @@ let onError;
 let times = 0;
 
 beforeEach(async (t) => {
-  // Node has no global events; the shim listens to those of the isolate.
+  // Node has no global events. The shim listens to those of the isolate.
   globalThis.addEventListener = (type, listener) => {
     assert.equal(type, "error");
     onError = listener;
   };
   t.mock.method(console, "error", () => {});
-  // Each test has a module of its own.
+  // Each test gets a module of its own.
   worker = await import(`data:text/javascript,${encodeURIComponent(`${source}\n// ${(times += 1)}`)}`);
   rust = worker.fake;
 });
@@ -127,40 +107,17 @@ test("a_request_goes_to_rust_with_environment_and_context", async () => {
   assert.deepEqual(rust.calls, [["fetch", "request", "env", "ctx"]]);
 });
 
-test("a_call_goes_to_rust_with_the_environment", async () => {
-  const entrypoint = new worker.default("ctx", "env");
-  assert.equal(await entrypoint.call("agent", "operation", "json", "options", "more"), "{}");
-  assert.deepEqual(rust.calls, [["call", "agent", "operation", "json", "options", "env"]]);
+test("rusts_start_can_be_called", () => {
+  new worker.default("ctx", "env").start();
+  assert.deepEqual(rust.calls, [["start"]]);
 });
 
-test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
+test("an_object_hands_on_what_rust_handles_and_nothing_else", async () => {
   const object = new worker.SessionAgent("state", "env");
   assert.equal(await object.fetch("request"), "answered");
-  assert.equal(await object.call("operation", "json", "options", "more"), "{}");
-  object.alarm();
   object.webSocketMessage("socket", "text");
-  object.webSocketClose("socket");
-  object.webSocketError("socket");
-  assert.deepEqual(rust.calls, [
-    ["new", "state", "env"],
-    ["object.fetch", "request"],
-    ["object.call", "operation", "json", "options"],
-    ["alarm"],
-    ["webSocketMessage", "socket", "text"],
-    ["webSocketClose", "socket"],
-    ["webSocketError", "socket"],
-  ]);
-});
-
-// A Worker that binds a class may call whatever stands on its prototypes.
-test("the_classes_have_call_and_the_platforms_handlers_and_nothing_else", () => {
-  const handlers = { default: ["call", "fetch"], SessionAgent: ["alarm", "call", "fetch", "webSocketClose", "webSocketError", "webSocketMessage"] };
-  for (const [name, methods] of Object.entries(handlers)) {
-    const of = new worker[name]("state", "env");
-    assert.deepEqual(Object.getOwnPropertyNames(worker[name].prototype).sort(), [...methods, "constructor"].sort());
-    // What Rust made stands in a private field.
-    assert.deepEqual(Reflect.ownKeys(of), ["ctx", "env"]);
-  }
+  assert.deepEqual(rust.calls, [["new", "state", "env"], ["object.fetch", "request"], ["webSocketMessage", "socket", "text"]]);
+  assert.deepEqual(Object.getOwnPropertyNames(worker.SessionAgent.prototype), ["constructor", "fetch", "webSocketMessage"]);
 });
 
 test("after_a_panic_the_object_is_made_anew_in_a_fresh_instance", async () => {

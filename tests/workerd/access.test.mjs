@@ -54,7 +54,7 @@ test("a_scoped_token_reaches_its_session_and_nothing_more", async () => {
   assert.deepEqual(await statusOf("scoped", "mintToken", { expiresIn: 60 }, token), [403, "forbidden"]);
   assert.deepEqual(await statusOf("scoped", "destroy", { confirm: "scoped" }, token), [403, "forbidden"]);
   assert.deepEqual(await statusOf("scoped", "configureAgent", { maxSteps: 1 }, token), [403, "forbidden"]);
-  // For one agent: the one it was minted at.
+  // The token is valid only at the agent that minted it.
   assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, token), [401, "unauthorized"]);
   assert.deepEqual(await statusOf("another", "loadEvents", { sessionId: "mine" }, { ...token, via: "object" }), [401, "unauthorized"]);
 });

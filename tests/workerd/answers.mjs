@@ -1,21 +1,15 @@
-// Every answer that a test reads is held to openapi.json: the harness gives each
-// response through `held`, and each socket of the process is one of `heldSockets`, so
-// that no test can forget it. A field that the document
-// does not name, a field that is missing or of the wrong type, and an error that is
-// not as documented throw, with the operation, the place in the answer, and what
-// was expected there.
-//
-// The rules are those of `src/api/answers/`, which holds the answers of native
-// tests: the keywords that our document uses, and no field that its schema does not
-// name unless `additionalProperties` allows such fields. A keyword that is not
-// listed here is refused, so that no part of a schema is silently ignored.
+// Every answer that a test reads is compared with openapi.json. The harness gives each
+// response through `held`, and each socket of the process is one of `heldSockets`, so no
+// test can forget the check. A field that the document does not name, a missing field, a
+// wrong type and an error that differs from the document throw. The exception names the
+// operation, the place in the answer, and what was expected there.
 
 import { readFile } from "node:fs/promises";
 import { OPENAPI } from "../../scripts/places.mjs";
 
 const COMPONENTS = "#/components/schemas/";
 
-/** What can be held, and what only speaks to readers of the document. */
+/** The keywords that this file checks, and the ones that are only for the document's readers. */
 const HELD = new Set(["$ref", "type", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "const", "enum", "minimum", "maximum", "minItems", "maxItems", "minLength", "maxLength"]);
 const TOLD = new Set(["description", "format", "default"]);
 
@@ -29,7 +23,7 @@ const TYPES = {
   object: (value) => value !== null && typeof value === "object" && !Array.isArray(value),
 };
 
-/** Where in an answer something is wrong, and what was expected there. */
+/** A place in an answer that differs from the document, and what was expected there. */
 class Mismatch extends Error {
   constructor(place, expected) {
     super(`${place === "" ? "the answer" : place}: ${expected}`);
@@ -56,8 +50,9 @@ export class Answers {
   }
 
   /**
-   * The response, whose `text` and `json` throw where it is not as documented. `isCutOff`
-   * says whether its sender was ended meanwhile: then half an answer is no fault of it.
+   * The response, with `text` and `json` that throw if the answer differs from the
+   * document. `isCutOff` says whether a test has stopped the server meanwhile: then the
+   * answer may end early.
    */
   held(response, method, path, isCutOff = () => false) {
     const { pathname } = new URL(path, "http://worker/");
@@ -80,11 +75,11 @@ export class Answers {
     else if (status === 200 && operation?.answer !== undefined) this.holdAnswer(operation.name, body);
   }
 
-  /** A class of sockets whose answers to calls, and whose messages, are held as they come. */
+  /** A class of sockets that checks the answers to calls, and the messages, as they come. */
   heldSockets(Socket) {
     const answers = this;
     return class extends Socket {
-      /** What was called, by the call's id. */
+      /** The operation of each call, by the call's id. */
       #called = new Map();
 
       constructor(...parameters) {
@@ -108,14 +103,14 @@ export class Answers {
     };
   }
 
-  /** What an operation answers, whichever way the answer came. */
+  /** Checks an operation's answer, whichever way the answer came. */
   holdAnswer(name, body) {
     const operation = this.#operations.find((one) => one.name === name);
     if (operation?.answer === undefined) throw new Error(`openapi.json has no answer of \`${name}\``);
     this.#tell(name, () => this.hold(operation.answer, body));
   }
 
-  /** The envelope of an error. */
+  /** Checks an error's answer. */
   holdError(name, body) {
     this.#tell(name, () => this.hold({ $ref: `${COMPONENTS}Error` }, body));
   }
@@ -129,7 +124,7 @@ export class Answers {
     }
   }
 
-  /** `unnamed` is what fields are held to that the schema does not name. */
+  /** `unnamed` is the schema for fields that `schema` does not name. */
   hold(schema, value, place = "", unnamed = false) {
     if (schema === true) return;
     if (schema === false) throw new Mismatch(place, "nothing may stand here");
@@ -145,7 +140,7 @@ export class Answers {
     }
     if (schema.$ref !== undefined) this.hold(this.#find(schema.$ref), value, place, unnamed);
     for (const [keyword, most] of [["anyOf", Infinity], ["oneOf", 1]]) {
-      // Where this schema names the fields itself, a choice says more of some of them.
+      // If this schema names the fields itself, a choice may leave fields out.
       if (schema[keyword] !== undefined) this.#holdChoice(schema[keyword], most, value, place, schema.properties ? true : unnamed);
     }
     if (TYPES.number(value)) within(place, "a number", value, schema.minimum, schema.maximum);
@@ -162,7 +157,7 @@ export class Answers {
     for (const name of required) {
       if (!Object.hasOwn(value, name)) throw new Mismatch(`${place}.${name}`, "is required and missing");
     }
-    // Where this schema names no field, the reference or the choices name them.
+    // If this schema names no field, the reference or the choices name the fields.
     const isDescribedElsewhere = ["$ref", "anyOf", "oneOf"].some((keyword) => keyword in schema);
     const others = schema.additionalProperties ?? (schema.properties === undefined && isDescribedElsewhere ? true : unnamed);
     for (const [name, field] of Object.entries(value)) {
@@ -183,7 +178,7 @@ export class Answers {
       }
     }
     const fit = choices.length - misfits.length;
-    // The choice that fits deepest is the one that was meant.
+    // The choice that was meant is the one whose mismatch lies deepest.
     if (fit === 0) throw misfits.reduce((meant, misfit) => (misfit.place.length >= meant.place.length ? misfit : meant));
     if (fit > most) throw new Mismatch(place, `${fit} of \`oneOf\` fit, and only one may`);
   }
@@ -195,7 +190,7 @@ export class Answers {
   }
 }
 
-/** Refuses a schema with a keyword or a type that is not held. */
+/** Refuses a schema with a keyword or a type that this file doesn't check. */
 function check(schema) {
   if (typeof schema === "boolean") return;
   for (const [keyword, value] of Object.entries(schema)) {
@@ -215,7 +210,7 @@ function isJson(response) {
   return /^application\/json\b/.test(response.headers.get("content-type") ?? "");
 }
 
-/** JSON where it is. */
+/** The value of a text in JSON; `undefined` for any other text. */
 function parsed(data) {
   try {
     return JSON.parse(data);
@@ -224,7 +219,7 @@ function parsed(data) {
   }
 }
 
-/** The beginning of what was found, for a person. */
+/** The beginning of a value, for an error's message. */
 function shown(value) {
   const text = JSON.stringify(value);
   return text.length > 80 ? `${text.slice(0, 80)}…` : text;

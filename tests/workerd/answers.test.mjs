@@ -1,10 +1,10 @@
-// What holds every answer to openapi.json refuses a wrong one.
+// answers.mjs refuses wrong answers.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Answers, answers } from "./answers.mjs";
 
-/** A document with one operation, `ask`, that answers so. */
+/** A document with one operation `ask`, whose answer has this schema. */
 function documented(schema, schemas = {}) {
   const responses = { 200: { content: { "application/json": { schema } } } };
   return new Answers({
@@ -87,7 +87,7 @@ test("a_choice_may_say_more_of_the_fields_beside_it", () => {
   refused(schema, { code: "b", more: 1 }, ".more: the schema names no such field");
 });
 
-test("what_a_reference_names_is_all_that_may_stand_there", () => {
+test("a_value_has_only_the_fields_that_its_reference_names", () => {
   const schema = { $ref: "#/components/schemas/A" };
   const one = documented(schema, { A: { type: "object", properties: { n: true } } });
   one.hold(schema, { n: [] });
@@ -109,7 +109,7 @@ test("a_response_is_held_when_it_is_read", async () => {
   assert.deepEqual(await read({ error: "no" }, 404), { error: "no" });
   await assert.rejects(read({ n: "1" }, 200), { message: 'ask answered what openapi.json does not say. .n: expected integer, found "1"' });
   await assert.rejects(read({ n: 1 }, 500), { message: "ask answered what openapi.json does not say. .error: is required and missing" });
-  // Another address answers otherwise, but its errors are the same.
+  // Another address has another answer, but the same errors.
   assert.deepEqual(await read({ x: 1 }, 200, "/health"), { x: 1 });
   await assert.rejects(read({ x: 1 }, 500, "/health"), /^Error: \/health answered/);
   const half = (...isCutOff) => {
@@ -118,12 +118,12 @@ test("a_response_is_held_when_it_is_read", async () => {
   };
   await assert.rejects(half(), { message: 'ask did not answer JSON: {"n":' });
   assert.equal(await half(() => true), '{"n":');
-  // What is no JSON is no operation's answer.
+  // A text that isn't JSON is not compared.
   assert.equal(await one.held(new Response("data: x"), "POST", "/agents/session-agent/a/rpc/ask").text(), "data: x");
 });
 
 test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
-  /** What it is sent comes back through `say`. */
+  /** A socket that a test speaks through: `say` delivers a frame to the listener. */
   class Wire {
     addEventListener(type, listener) {
       this.say = (frame) => listener({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });

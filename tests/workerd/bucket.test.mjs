@@ -5,7 +5,8 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
-// Who keeps texts by label, slowly enough for two to read the same one.
+// A service that keeps texts by label. It is slow, so that two requests read the same
+// text.
 const keeper = (hasVersions) => `const texts = new Map();
 export default { async fetch(request) {
   const { label, content, expectedVersion } = await request.json();
@@ -21,7 +22,7 @@ export default { async fetch(request) {
 const server = await startServer({ workers: { plain: keeper(false), versioned: keeper(true) } });
 after(() => server.stop());
 
-/** Appends as a model does; each must be written. */
+/** Appends as a model does. The append must succeed. */
 async function appendByTool(agent, sessionId, label, content) {
   const metadata = { title: "howto" };
   const input = { sessionId, name: "set_context", arguments: { label, content, action: "append", metadata } };

@@ -1,5 +1,5 @@
-// Calls that leave the object: at most five wait for an answer's head at once,
-// the others wait in line, and one that is given up is ended, wherever it is.
+// Calls that leave the object: at most five wait for an answer's head at once, and the
+// others wait in line. A call that is given up ends, wherever it is.
 
 import assert from "node:assert/strict";
 import { after, afterEach, describe, test } from "node:test";
@@ -10,13 +10,13 @@ import { callTool, callTools, gate, say, withhold } from "./model_server.mjs";
 import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
-/** How soon whoever was called sees that nobody waits any more. */
+/** How soon a server that was called sees that its caller has gone away. */
 const SOON_MS = 1_000;
 const MOST_AT_ONCE = 5;
 
 const never = new Promise(() => {});
 
-/** Fails where it takes longer than `SOON_MS`. */
+/** Waits for `work`, and fails after `SOON_MS`. */
 async function soon(work, what) {
   let timer;
   const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`not within ${SOON_MS} ms: ${what}`)), SOON_MS)));
@@ -27,7 +27,7 @@ function cancel(server, agent, sessionId = "s") {
   return call(server, agent, "cancelTurn", { sessionId });
 }
 
-/** Requests enough for a call that may leave to have left. */
+/** Sends some requests, so that a call that may leave the line has left. */
 async function meanwhile(server, agent) {
   for (let n = 0; n < 20; n += 1) await call(server, agent, "listTools", {});
 }
@@ -96,7 +96,7 @@ describe("a_tool_behind_an_address", async () => {
     await cancel(server, "queue");
     await soon(tools.left(before.left + MOST_AT_ONCE), "the connections are closed");
     assert.equal((await turn).types.at(-1), "abort");
-    // Whatever waited would go before this one.
+    // If calls still waited in the line, they would leave before this one.
     tools.run = async () => ({ ok: true });
     model.next(callTool("work", { n: "last" }, "z"), say("Done."));
     await allOf(await submit(server, "queue", "s", "And now?", { id: "next" }));
@@ -133,7 +133,8 @@ describe("a_tool_behind_an_address", async () => {
     await define(server, "asks", tools);
     const block = { label: "soul", kind: "readonly", source: { r2: "soul.md" }, defaultContent: "Kind." };
     await call(server, "asks", "defineBlock", block);
-    // Five hold every slot for tools, and all wait for the bucket.
+    // Five calls take every slot for tools, and all five ask this agent for its block
+    // from the bucket.
     const five = gate();
     let here = 0;
     tools.run = async () => {
@@ -156,7 +157,7 @@ describe("a_tool_behind_an_address", async () => {
     for (const key of keys) assert.match(key, /^[0-9a-f]{64}$/);
   });
 
-  // Half a minute of real time: the limit is what is claimed.
+  // This test takes half a minute of real time, since it holds the limit of 30 s.
   test("that_says_nothing_for_30_s_is_given_up_and_the_next_ones_clock_starts_when_it_leaves", async () => {
     await define(server, "slow", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
@@ -165,7 +166,8 @@ describe("a_tool_behind_an_address", async () => {
     const began = Date.now();
     const turn = submit(server, "slow", "s", "Go.").then(allOf);
     await tools.called(before.calls + MOST_AT_ONCE);
-    // It waits as long as the first five have; its own clock has not begun.
+    // The sixth call waits in line while the first five run out of time. Its clock starts
+    // when it leaves.
     await tools.called(before.calls + 6);
     const took = Date.now() - began;
     assert.ok(took > 29_000 && took < 40_000, `${took} ms`);
@@ -205,7 +207,7 @@ describe("a_model", async () => {
   after(stop);
   afterEach(() => model.forget());
 
-  /** Until so many of its callers in all have gone away. */
+  /** Waits until so many callers of the model have gone away. */
   async function left(times) {
     while (model.abandoned < times) await new Promise((resolve) => setTimeout(resolve, 10));
   }

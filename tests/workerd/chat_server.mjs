@@ -1,10 +1,10 @@
-// What the chat's client tests start from: the Worker and the model that it asks.
+// What the tests of chat clients start: the Worker, and the model that it asks.
 
 import assert from "node:assert/strict";
 import { startServer } from "./harness.mjs";
 import { startModel } from "./model_server.mjs";
 
-/** How long a client may take to get where a test waits for it. */
+/** How long a client may take until it shows what a test waits for. */
 const PATIENCE_MS = 15_000;
 
 /** A Worker behind the binding `TOOLS` that runs the tools of `defineTool`. */
@@ -16,8 +16,8 @@ const TOOLS = `export default {
 };`;
 
 /**
- * `{ server, model, stop }`, the server asking the model; open, unless it is given
- * a token. `vars` are more of the Worker's variables.
+ * Starts a model, and a server that asks it. The server is open unless a token is given.
+ * `vars` are further variables of the Worker.
  */
 export async function startChatServer({ token, vars = {}, workers = {} } = {}) {
   const model = await startModel();
@@ -36,7 +36,7 @@ export async function startChatServer({ token, vars = {}, workers = {} } = {}) {
   };
 }
 
-/** An operation that must succeed; its output. */
+/** The output of an operation, which must succeed. */
 export async function call(server, agent, operation, input, headers = {}) {
   const { status, body } = await server.call(agent, operation, input, { headers });
   assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
@@ -61,14 +61,14 @@ export function textOf(message) {
     .join("");
 }
 
-/** The parts of a message that are calls. */
+/** The tool calls of a message. */
 export function callsIn(message) {
   return message.parts.filter(({ type }) => type.startsWith("tool-"));
 }
 
 /**
- * Waits until `holds()` is true, asked again whenever `listen` calls back and
- * never by the clock; `describe()` says in the error how far it got.
+ * Waits until `holds()` is true, and asks again whenever `listen` calls back, never by the
+ * clock. If the wait fails, `describe()` says how far it came.
  */
 export async function until(holds, listen, describe) {
   let timer;

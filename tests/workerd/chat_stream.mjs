@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 
-/** Sends one user's message; the response, its head checked. */
+/** Sends one user's message. Returns the response, whose head is checked. */
 export async function submit(server, agent, sessionId, text, { id = `u-${sessionId}`, ...more } = {}) {
   const message = { id, role: "user", parts: [{ type: "text", text }] };
   const response = await server.fetch(`/agents/session-agent/${agent}/chat`, {
@@ -17,7 +17,7 @@ export async function submit(server, agent, sessionId, text, { id = `u-${session
   return response;
 }
 
-/** The data of a stream's events, one by one: JSON read, `[DONE]` as it is. */
+/** The data of a stream's events, one by one: parsed JSON, or `[DONE]`. */
 export async function* events(response) {
   let text = "";
   for await (const piece of response.body.pipeThrough(new TextDecoderStream())) {
@@ -25,13 +25,13 @@ export async function* events(response) {
     text = parts.pop();
     for (const part of parts) {
       const data = part.split("\n").find((line) => line.startsWith("data: "))?.slice("data: ".length);
-      // Without data it is a comment that keeps the connection.
+      // An event without data is a comment, which keeps the connection open.
       if (data !== undefined) yield data === "[DONE]" ? data : JSON.parse(data);
     }
   }
 }
 
-/** The whole answer: its chunks, and the text that they say. */
+/** The whole answer: its chunks, and their text. */
 export async function allOf(response) {
   const chunks = [];
   for await (const chunk of events(response)) chunks.push(chunk);

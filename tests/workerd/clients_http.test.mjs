@@ -1,6 +1,5 @@
-// The AI SDK's own client over HTTP: `Chat` with `DefaultChatTransport`, as
-// `useChat` runs it, against the built Worker and a model that says what the test
-// tells it to.
+// The AI SDK's own client over HTTP: `Chat` with `DefaultChatTransport`, as `useChat`
+// runs it. The Worker is the built one, and its model is scripted.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
@@ -31,13 +30,13 @@ const PAY = {
   needsApproval: true,
 };
 
-/** A page's chat. `transport` and the rest are options of the AI SDK's own. */
+/** A page's chat. `transport` and the other options are the AI SDK's own. */
 function openChat(agent, { id = "s", transport = {}, ...options } = {}) {
   const api = new URL(`/agents/session-agent/${agent}/chat`, server.url).href;
   return new Chat({ id, transport: new DefaultChatTransport({ api, ...transport }), ...options });
 }
 
-/** Until the chat's messages and status are such. */
+/** Waits until the chat's messages and its status are as `holds` wants them. */
 async function reaches(chat, holds) {
   const listen = (check) => {
     const ends = [
@@ -66,7 +65,7 @@ function lastOf(messages) {
   return messages.at(-1);
 }
 
-/** What the model was last asked, less the system's part. */
+/** The messages of the last request to the model, without the system's. */
 function lastAsked() {
   return lastOf(model.requests).messages.filter(({ role }) => role !== "system");
 }
@@ -126,7 +125,7 @@ test("a_tool_of_the_agent_runs_within_the_turn", async () => {
   ]);
   assert.equal(textOf(lastOf(chat.messages)), "Noted.");
   assert.equal((await call(server, "memory", "getBlock", { label: "notes" })).content, "Likes figs.");
-  // A client that resends by itself saw that nothing is left to it.
+  // A client that resends by itself finds no call to answer.
   assert.equal(model.requests.length - asked, 2);
 });
 

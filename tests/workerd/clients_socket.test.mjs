@@ -1,6 +1,5 @@
-// The `agents` package's own clients over a WebSocket: `AgentClient`, and
-// `useAgentChat` in React, against the built Worker and a model that says what
-// the test tells it to.
+// The `agents` package's own clients over a WebSocket: `AgentClient`, and `useAgentChat`
+// in React. The Worker is the built one, and its model is scripted.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -47,7 +46,7 @@ async function open(name, options) {
 
 const isReady = ({ chat }) => chat.status === "ready" && !chat.isStreaming;
 
-/** Until the tab is at rest and shows these messages. */
+/** Waits until the tab is at rest and shows these messages. */
 async function shows(tab, expected) {
   await tab.reaches((tab) => isReady(tab) && JSON.stringify(tab.messages.map(told)) === JSON.stringify(expected));
 }
@@ -78,7 +77,7 @@ test("a_call_that_fails_says_why_and_leaves_the_socket_as_it_was", async () => {
   assert.deepEqual((await client.call("listSessions")).sessions, []);
 });
 
-test("frames_that_are_none_are_let_pass", async () => {
+test("unknown_frames_are_ignored", async () => {
   const client = connect("nonsense");
   await client.ready;
   for (const frame of ["", "{", "null", "[]", '{"type":"cf_agent_from_the_future"}', "x".repeat(100_000), new Uint8Array([1, 2])]) {
@@ -165,7 +164,7 @@ test("a_tab_speaks_of_the_session_in_its_address", async () => {
   await shows(tab, [["user", "Whose?"], ["assistant", "Yours."]]);
   assert.deepEqual(await history(server, "sessions", "mine"), tab.messages.map(told));
   assert.deepEqual(other.messages, []);
-  // In one page the hook asks for an agent's history once, whatever the query says.
+  // In one page, the hook reads an agent's history once, whatever the query says.
   await Promise.all([tab.close(), other.close()]);
   const again = await open("sessions", { query: { sessionId: "mine" } });
   await shows(again, tab.messages.map(told));

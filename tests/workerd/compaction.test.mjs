@@ -1,5 +1,5 @@
-// Compaction on the real runtime: a long conversation before and after, and the
-// kind that a conversation's growth asks for, which no append waits for.
+// Compaction on the real runtime: a long conversation before and after a compaction, and
+// the automatic compaction, which no append waits for.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -9,7 +9,7 @@ import { startServer } from "./harness.mjs";
 const MESSAGES = 2_000;
 const PATIENCE_MS = 15_000;
 
-// Nobody names a model and there is no Workers AI: the demo summarises.
+// The demo summarises.
 const server = await startServer({ vars: { AUTH: "open", MODEL: "demo" } });
 after(() => server.stop());
 
@@ -57,7 +57,8 @@ test("two_thousand_messages_become_head_summary_and_tail", async (t) => {
     `${MESSAGES} messages, ${before.total} tokens → ${messages.length} messages, ${now.total} tokens; ` +
       `the history's rows read: ${history.rowsRead}`,
   );
-  // Nothing is gone: the log has all of it, and a deleted summary gives it back.
+  // Nothing is lost: the log still has every message, and the messages are shown again
+  // once the overlay is deleted.
   assert.equal((await ok("long", "getPathLength", { sessionId: "s" })).body.length, MESSAGES);
   await server.evict("long");
   const again = await ok("long", "getHistory", { sessionId: "s", limit: 1000 });

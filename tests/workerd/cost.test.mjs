@@ -1,4 +1,4 @@
-// What an operation costs in rows, and that it costs the same at any length.
+// The rows that an operation costs, and that they are the same at any length of the log.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -43,7 +43,7 @@ for (const length of [10, 1_000, 100_000]) {
     const ten = await cost(agent, "appendEvents", { events: Array.from({ length: 10 }, () => user()) });
     assert.equal(ten.written, 10);
 
-    // The start of a branch is in the branch index; what follows it is not.
+    // The first event of a branch is in the branch index; the events after it are not.
     const branch = await cost(agent, "appendEvents", { parentId: "mine", events: [user()] });
     assert.equal(branch.written, 2);
     assert.ok(branch.read <= 10, `${branch.read} rows read`);
@@ -70,7 +70,9 @@ test("a_page_of_history_costs_the_same_at_any_length_with_branches_and_without",
     const page = await cost(agent, "getHistory", { limit: 50 });
     assert.equal(page.body.messages.length, 50);
     const leaf = await cost(agent, "getLatestLeaf", {});
-    // A branch at every tenth of the newest thousand messages, the next branch on the last.
+    // A hundred branches of ten messages each. Every branch starts at the fifth message
+    // of the branch before it, the first one at the oldest of the newest thousand
+    // messages.
     const newest = await cost(agent, "loadEvents", { limit: 1000, tail: true });
     let parent = newest.body[0].id;
     for (let branch = 0; branch < 100; branch += 1) {

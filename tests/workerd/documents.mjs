@@ -1,5 +1,4 @@
-// The README and the guides as the tests see them: their fenced blocks, their
-// tables and their links.
+// The README and the guides as tests read them: their fenced blocks, tables and links.
 
 import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -12,12 +11,13 @@ export const read = (path) => readFile(join(ROOT, path), "utf8");
 const guides = (await readdir(join(ROOT, "docs"))).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`);
 
 /**
- * Every document for readers: `{ path, text, blocks }`. A file that is added to docs/ is
- * among them. A block is `{ path, line, language, text }`, where `line` is its first fence's.
+ * Every document: `{ path, text, blocks }`. A file that is added to docs/ is among them. A
+ * block is `{ path, line, language, text }`; `line` is the line of the block's first
+ * fence.
  */
 export const documents = await Promise.all(["README.md", ...guides.sort()].map(open));
 
-/** Those that people write. `tests/scripts/operations.test.mjs` holds the generated one. */
+/** The documents that people write. `tests/scripts/operations.test.mjs` holds the generated one. */
 export const written = documents.filter(({ path }) => path !== GENERATED);
 
 export const readme = documents[0];
@@ -29,14 +29,8 @@ async function open(path) {
   return { path, text, blocks };
 }
 
-const CALL = "operation: string, json?: string, options?: { token?: string }): Promise<string>;";
-
 /** What a ```ts block finds in `env`, with its type. */
-export const ENV = {
-  SESSION_AGENT_TOKEN: "string",
-  MEMORY: `Fetcher & { call(agent: string, ${CALL} }`,
-  AGENTS: `{ getByName(name: string): Fetcher & { call(${CALL} } }`,
-};
+export const ENV = { SESSION_AGENT_TOKEN: "string", MEMORY: "Fetcher", AGENTS: "DurableObjectNamespace" };
 
 /** A ```ts block that exports helps the ```ts blocks after it in the same document. */
 export const isHelper = ({ language, text }) => language === "ts" && /^export /m.test(text);

@@ -1,8 +1,8 @@
-// The README and the guides in docs/, held to what is true: their requests are sent
-// as they are printed, their code is run or compiled, their settings are read by
-// wrangler. A block of a kind that no test knows is a failure. How requests and
-// answers are written is in reader.mjs; tables.test.mjs holds the tables, and
-// types.test.mjs the types of the TypeScript.
+// The README and the guides in docs/, compared with the Worker: their requests are sent
+// as they are printed, their code is run or compiled, and wrangler reads their settings.
+// A block of a kind that no test knows is a failure. reader.mjs says how requests and
+// answers are written. tables.test.mjs holds the tables, and types.test.mjs the types of
+// the TypeScript.
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
@@ -25,7 +25,7 @@ const README_BYTES = 12 * 1024;
 const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
-/** Languages of blocks, each with the test below that holds them. */
+/** The languages of blocks. A test below holds each of them. */
 const HELD = ["sh", "json", "ts", "tsx", "rust", "toml"];
 
 const runFile = promisify(execFile);
@@ -62,7 +62,7 @@ for (const document of written) {
   });
 }
 
-/** A command exists, and what it names is what the tree has. */
+/** Checks that a command exists, and that the tree has what the command names. */
 async function holdCommand(words) {
   const line = words.join(" ");
   if (words.includes("|")) {
@@ -86,21 +86,16 @@ async function holdCommand(words) {
 test("the_typescript_runs_over_both_bindings", async () => {
   await haveTrip("alice");
   const used = [];
-  const binding = (via, agent) => ({
+  const fetcher = (via, agent) => ({
     fetch: (url, init) => {
-      used.push(`${via} fetch`);
+      used.push(via);
       return server.fetch(new URL(url).pathname, init, { via, agent });
-    },
-    call: (...given) => {
-      used.push(`${via} call`);
-      const [named, operation, ...more] = via === "service" ? given : [agent, ...given];
-      return server.rpc(named, operation, more, { via });
     },
   });
   const env = {
     SESSION_AGENT_TOKEN: SECRET,
-    MEMORY: binding("service"),
-    AGENTS: { getByName: (name) => binding("object", name) },
+    MEMORY: fetcher("service"),
+    AGENTS: { getByName: (name) => fetcher("object", name) },
   };
   assert.deepEqual(Object.keys(env), Object.keys(ENV));
   for (const { blocks } of written) {
@@ -115,16 +110,16 @@ test("the_typescript_runs_over_both_bindings", async () => {
       assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
     }
   }
-  assert.deepEqual(used.toSorted(), ["object call", "service call", "service call", "service fetch"]);
+  assert.deepEqual(used.toSorted(), ["object", "service", "service"]);
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {
   const [helper] = blocksIn("ts").filter(isHelper);
   const { code } = await transform(helper.text, { loader: "ts" });
   const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
-  const call = (operation, ...given) => server.rpc("alice", operation, given);
-  await assert.rejects(memoryOf(call, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found", status: 404 });
-  await assert.rejects(memoryOf(call)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
+  const target = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };
+  await assert.rejects(memoryOf("alice", target, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found" });
+  await assert.rejects(memoryOf("alice", target)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
 });
 
 test("the_hooks_of_a_page_chat_with_the_agent", async () => {
@@ -148,7 +143,7 @@ test("the_hooks_of_a_page_chat_with_the_agent", async () => {
   }
 });
 
-/** A ```tsx block as a function of what it is given: its imports, then hooks that make `messages` and `sendMessage`. */
+/** A ```tsx block as a function of the names that it imports: hooks that make `chat` and maybe `agent`. */
 async function hooksIn(text) {
   const scope = {};
   const body = text.replaceAll(/^import \{ (.+) \} from "(.+)";$/gm, (line, names, from) => {
@@ -247,13 +242,13 @@ test("every_document_is_in_the_index_and_every_guide_in_the_readme", () => {
   for (const name of guides) assert.ok(readme.text.includes(`](docs/${name})`), `README.md doesn't name docs/${name}`);
 });
 
-/** The addresses of a document's headings, as GitHub makes them. */
+/** The anchors of a document's headings, as GitHub makes them. */
 function anchorsIn(text) {
   const headings = text.replaceAll(/^```.*?^```$/gms, "").matchAll(/^#+ (.*)$/gm);
   return [...headings].map(([, heading]) => heading.toLowerCase().replaceAll(/[^\w -]/g, "").replaceAll(" ", "-"));
 }
 
-/** The session of the README's tour. */
+/** Makes the session of the README's tour, unless it is there. */
 async function haveTrip(agent) {
   const headers = { authorization: `Bearer ${SECRET}` };
   const { status } = await server.call(agent, "createSession", { id: "trip" }, { headers });
@@ -266,7 +261,7 @@ function textOf({ parts }) {
   return parts.filter(({ type }) => type === "text").map(({ text }) => text).join("");
 }
 
-/** Runs `work`; what it warns of goes to `warnings` instead of the terminal. */
+/** Runs `work`. Its warnings go into `warnings` instead of the terminal. */
 async function warningsTo(warnings, work) {
   const { warn } = console;
   console.warn = (...words) => warnings.push(words.join(" "));

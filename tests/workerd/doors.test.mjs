@@ -1,4 +1,4 @@
-// The doors: addresses, methods, bodies, and what nonsense gets.
+// The Worker's doors: addresses, methods, bodies, and answers to nonsense.
 
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";

@@ -1,5 +1,5 @@
-// A file is data, over HTTP, with tokens that the Worker minted: what it says of
-// calls that wait reaches no tool, no matter who answers them and where.
+// A file is data, also over HTTP and with minted tokens: a waiting call in a file reaches
+// no tool, whoever answers the call and wherever.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -49,7 +49,7 @@ async function furnish(agent) {
   return { authorization: `Bearer ${minted.token}` };
 }
 
-/** The newest message with all that waits in it answered. */
+/** The newest message, with an answer to every call that waits in it. */
 async function answered(agent, session, headers) {
   const { messages } = await call(server, agent, "getHistory", { sessionId: session }, headers);
   const message = messages.at(-1);
@@ -86,7 +86,8 @@ test("a_file_runs_no_tool_whoever_imports_it_and_approves", async () => {
   assert.equal((await call(server, "a", "getBlock", { label: "memory" }, owner)).content, "");
   const events = await call(server, "a", "loadEvents", { sessionId: "s" }, token);
   assert.deepEqual(events.map(({ action }) => action), ["user_message", "tool_call_request", "agent_message", "agent_message"]);
-  // Its own turn's call is made, once it is approved, with what the model asked for.
+  // A call of the session's own turn is made once it is approved, with the model's
+  // arguments.
   model.next(callTools(["pay", { to: "bob" }, "c1"]));
   const asked = { id: "u2", role: "user", parts: [{ type: "text", text: "pay bob" }] };
   await chatting("a", { id: "s", message: asked }, token);

@@ -1,17 +1,15 @@
-// What every test in workerd starts from: the built Worker on the runtime that
-// ships it, with a window into its objects' storage.
+// What every test in workerd starts: the built Worker, on the runtime of production, with
+// access to its objects' storage.
 //
 //   const server = await startServer({ vars: { AUTH: "open" } });
 //   after(() => server.stop());
 //   const { status, body, rowsWritten } = await server.call("demo", "createSession", { name: "first" });
 //   const rows = await server.sql("demo", "SELECT id FROM cf_agents_sessions WHERE id = ?", body.id);
 //
-// miniflare is used directly, in the version that wrangler brings, so there is
-// one workerd in the tree and it is the one `npm start` runs. A start takes a
-// quarter of a second: each test file has a server of its own, each test an
-// agent name of its own. No host but this machine is contacted.
+// The harness uses miniflare directly, in wrangler's version, so the tests run the same
+// workerd as `npm start`. A start takes a quarter of a second. Each test file has its own
+// server, and each test its own agent name. No host but this machine is contacted.
 
-import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
@@ -23,7 +21,7 @@ import { Log, LogLevel, Miniflare } from "miniflare";
 import { answers } from "./answers.mjs";
 import { decode, encode } from "./workers/wire.mjs";
 
-// Clients of others' making open sockets too.
+// The sockets of other packages' clients are checked, too.
 globalThis.WebSocket = answers.heldSockets(globalThis.WebSocket);
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
@@ -36,12 +34,12 @@ const HOST = "127.0.0.1";
  * Starts the built Worker.
  *
  * - `vars`, `secrets`: its environment. By default `AUTH` is `open`.
- * - `storage`: a folder to keep storage in; by default one that goes with the server.
- * - `inspect`: `false` runs the build untouched, without `sql`, `incarnation` and `abort`.
- * - `workers`: more Workers beside it, by name: `{ provider: "export default { … }" }`,
- *   each bound to the Worker under its name in capitals.
- * - `ai`: the platform's own `Ai` class as `AI`, speaking to the HTTP server at this
- *   address; `"local"`, as in a local run: the binding is there and can't be served.
+ * - `storage`: the folder of its storage. By default a folder that goes with the server.
+ * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
+ * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`.
+ *   Each is bound to the Worker under its name in capitals.
+ * - `ai`: the address of an HTTP server that the platform's own `Ai` class asks, bound as
+ *   `AI`. `"local"`: `AI` is bound and can't be served, as in a local run.
  */
 export async function startServer(options = {}) {
   const server = new Server(options, options.storage ?? (await mkdtemp(join(tmpdir(), "session-agent-"))));
@@ -56,9 +54,9 @@ class Server {
   #workerd;
   #callerUrl;
   #isEnding = false;
-  /** Where it listens; another port after `kill9`. */
+  /** The server's address. `kill9` changes its port. */
   url;
-  /** What the Worker wrote to its log. */
+  /** The lines that the Worker logged. */
   logs = [];
 
   constructor(options, storage) {
@@ -67,9 +65,9 @@ class Server {
   }
 
   /**
-   * One operation. `input` is sent as JSON, a string or bytes as they are, nothing if omitted.
-   * `via: "service"` goes through another Worker's service binding, `via: "object"` through its
-   * `script_name` binding straight to the object.
+   * Calls one operation. An `input` that is a string or bytes is sent as it is, and any
+   * other as JSON. `via: "service"` goes through another Worker's service binding, `via:
+   * "object"` through its `script_name` binding straight to the object.
    */
   async call(agent, operation, input, { headers = {}, via } = {}) {
     const raw = input === undefined || typeof input === "string" || ArrayBuffer.isView(input);
@@ -87,31 +85,7 @@ class Server {
     };
   }
 
-  /**
-   * The text that an operation answers over Workers RPC, called as another Worker calls it:
-   * `via: "service"` on the Worker, `via: "object"` on the object. `given` are the arguments
-   * that follow the agent's name. A refusal is thrown, with what reached the caller.
-   */
-  async rpc(agent, operation, given, { via = "service" } = {}) {
-    const names = via === "service" ? [agent, operation] : [operation];
-    const { answer, error } = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
-    if (error !== undefined) {
-      if (error.code !== undefined) answers.holdError(operation, { error: { code: error.code, message: error.message, details: error.details } });
-      throw Object.assign(new Error(error.message), error);
-    }
-    answers.holdAnswer(operation, JSON.parse(answer));
-    return answer;
-  }
-
-  /** Any method or property of a binding, as another Worker sees it: see workers/caller.mjs. */
-  async callMethod(what) {
-    const response = await fetch(new URL("/__call", this.#callerUrl), { method: "POST", body: JSON.stringify(what) });
-    const text = await response.text();
-    assert.equal(response.status, 200, text);
-    return JSON.parse(text);
-  }
-
-  /** Any request, answered by a `Response` whose `text` and `json` are held to openapi.json. */
+  /** Sends any request. The `text` and `json` of the response are compared with openapi.json. */
   async fetch(path, init = {}, options = {}) {
     const workerd = this.#workerd;
     const isCutOff = () => this.#isEnding || this.#workerd !== workerd;
@@ -126,44 +100,47 @@ class Server {
     return fetch(new URL(path, this.#callerUrl), { ...init, headers });
   }
 
-  /** Runs SQL inside the object's own storage; its rows. Blobs are `Uint8Array`s, both ways. */
+  /** The rows of a query in the object's own storage. Blobs are `Uint8Array`s, both ways. */
   async sql(agent, query, ...params) {
     return await this.#ask(agent, "sql", { query, params });
   }
 
-  /** What that SQL costs there: `{ read, written }` rows. */
+  /** The rows that a query reads and writes in the object: `{ read, written }`. */
   async sqlCost(agent, query, ...params) {
     return await this.#ask(agent, "sql-cost", { query, params });
   }
 
-  /** What `work` costs the object, all that goes on after its answers included: `{ read, written }` rows. */
+  /** The rows that the object reads and writes during `work` and after its answers: `{ read, written }`. */
   async metered(agent, work) {
     await this.#ask(agent, "meter");
     await work();
     return await this.#ask(agent, "metered");
   }
 
-  /** Names one life of the object: another after `evict`, `abort` and `kill9`. */
+  /** Identifies one life of the object. `evict`, `abort` and `kill9` begin another life. */
   async incarnation(agent) {
     return await this.#ask(agent, "incarnation");
   }
 
-  /** Evicts an idle object, as the platform does: memory gone, storage kept, sockets hibernated or closed. */
+  /**
+   * Evicts an idle object, as the platform does: its memory is lost, its storage stays,
+   * its sockets hibernate or close.
+   */
   async evict(agent, { webSockets = "hibernate" } = {}) {
     await this.#miniflare.unsafeEvictDurableObject(WORKER, CLASS, { name: agent, webSockets });
   }
 
-  /** Ends the object in the middle of whatever it does: running requests fail. */
+  /** Ends the object in the middle of its work: running requests fail. */
   async abort(agent) {
     await this.#ask(agent, "abort").catch(() => {});
   }
 
-  /** Lets Rust crash in the middle of a call, as a panic does. */
+  /** Makes Rust crash in the middle of a call, as a panic does. */
   async crash(agent) {
     await this.#ask(agent, "crash");
   }
 
-  /** `kill -9` of workerd, then a fresh one on the same storage. */
+  /** Kills workerd with `kill -9`, and starts another one on the same storage. */
   async kill9() {
     this.#isEnding = true;
     process.kill(this.#workerd.pid, "SIGKILL");
@@ -172,7 +149,7 @@ class Server {
   }
 
   /**
-   * The most memory that the runtime's process held since the last call, in bytes;
+   * The most memory that the runtime's process has held since the last call, in bytes;
    * `null` where the system doesn't tell.
    */
   async peakMemory() {
@@ -186,7 +163,7 @@ class Server {
     }
   }
 
-  /** The memory that the runtime's process holds now, in bytes; `null` as above. */
+  /** The memory that the runtime's process holds now, in bytes; `null` where the system doesn't tell. */
   async memory() {
     try {
       const status = await readFile(`/proc/${this.#workerd.pid}/status`, "utf8");
@@ -196,7 +173,7 @@ class Server {
     }
   }
 
-  /** The Worker's bindings, usable from here: `(await server.env()).SKILLS_BUCKET.put(…)`. */
+  /** The Worker's bindings, for the test's own use: `(await server.env()).SKILLS_BUCKET.put(…)`. */
   async env() {
     return await this.#miniflare.getBindings(WORKER);
   }
@@ -220,7 +197,7 @@ class Server {
     await this.#miniflare.ready;
     this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
     this.#isEnding = false;
-    // Else all that a test says is that nobody listens.
+    // Without this line, a test would only tell that nobody listens.
     this.#workerd.once("exit", (code, signal) => {
       if (!this.#isEnding) console.error(`workerd ended by itself: ${signal ?? `exit code ${code}`}`);
     });
@@ -256,9 +233,10 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
   const worker = (name, mainModule, modules, env, exports) => ({
     config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports },
     dev: {
-      // A port of its own, without miniflare's entry between us and the Worker.
+      // A port of the Worker's own, without miniflare's entry in front.
       unsafeDirectSockets: [{ host: HOST, port: 0 }],
-      // What `wrangler dev` says where it is logged in: who stands in for the platform.
+      // The address that `wrangler dev` sets after a login: of the server that stands in
+      // for the platform.
       ...(ai !== undefined && ai !== "local" && { remoteProxyConnectionString: new URL(ai) }),
     },
   });
@@ -291,8 +269,8 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
   ];
 }
 
-// miniflare does not tell which process its workerd is. Node does, to whom
-// listens, in the context that starts the process and before it knows its name.
+// miniflare does not tell which process its workerd is. Node tells it on this channel,
+// before the process has a name, in the async context that starts the process.
 const starting = new AsyncLocalStorage();
 diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
 
@@ -312,7 +290,7 @@ async function compatibilityDateOf(configuration) {
   return (await readFile(configuration, "utf8")).match(/^compatibility_date = "(.+)"/m)[1];
 }
 
-/** JSON where it is, the text where it isn't. */
+/** The value of a text in JSON; any other text as it is. */
 function parsed(text) {
   try {
     return JSON.parse(text);

@@ -1,10 +1,10 @@
-// Which file of src/ imports which, read off the sources: `use` declarations and
-// paths that begin with `crate`, `self` or `super`. Tests and comments don't count.
+// Which file of src/ imports which: the files' `use` declarations, and paths that begin
+// with `crate`, `self` or `super`. Tests and comments don't count.
 
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
-/** `{ file, module, code }` of every file that ships. `module` is its path, as in `memory::block`. */
+/** Every file that ships: `{ file, module, code }`. `module` is the file's path, as in `memory::block`. */
 export function readSources(folder) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
   const texts = new Map(files.map((file) => [file, readFileSync(join(folder, file), "utf8")]));
@@ -28,7 +28,7 @@ function withoutTestsAndComments(text) {
   return code.replaceAll(/^\s*\/\/.*$/gm, "").replaceAll(/#\[cfg\(test\)\]\n\s*use [^;]+;/g, "");
 }
 
-/** For each module the modules that its file imports. */
+/** The modules that each module's file imports. */
 export function importsOf(sources) {
   const modules = new Set(sources.map(({ module }) => module));
   return new Map(
@@ -45,7 +45,7 @@ function pathsIn(code, module) {
   const here = module.split("::");
   const paths = [];
   for (const [, indent, tree] of code.matchAll(/^([ \t]*)(?:pub(?:\([a-z ]+\))? )?use ([^;]+);/gm)) {
-    // Inside a module of the file's own, `super` is the file.
+    // In a module inside the file, `super` is the file.
     const from = indent === "" ? here : [...here, "inner"];
     paths.push(...expand(tree).map((path) => absolute(path, from)));
   }
@@ -53,7 +53,7 @@ function pathsIn(code, module) {
   return paths;
 }
 
-/** `a::{b, c::d}` as `a::b` and `a::c::d`. */
+/** Makes `a::b` and `a::c::d` of `a::{b, c::d}`. */
 function expand(tree) {
   const text = tree.replaceAll(/\s+/g, " ").trim();
   const brace = text.indexOf("{");
@@ -89,7 +89,7 @@ function longestKnown(path, modules) {
   return undefined;
 }
 
-/** One loop for each knot of modules that import each other: `["a", "b", "a"]`. */
+/** One loop of each group of modules that import each other: `["a", "b", "a"]`. */
 export function findLoops(imports) {
   const loops = [];
   const settled = new Set();
@@ -104,7 +104,7 @@ export function findLoops(imports) {
   return loops;
 }
 
-/** A loop has no beginning: it is told from the name that comes first in the alphabet. */
+/** Turns a loop so that it begins with the name that is first in the alphabet. */
 function fromItsFirst(loop) {
   const at = loop.indexOf(loop.toSorted()[0]);
   return [...loop.slice(at), ...loop.slice(0, at), loop[at]];

@@ -1,5 +1,5 @@
-// The runtime killed in the middle of writing, again and again: what was
-// acknowledged is there, what wasn't is there whole or not at all.
+// The runtime is killed in the middle of writing, again and again. Every acknowledged
+// write is there afterwards. Any other write is there whole or not at all.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -14,7 +14,7 @@ after(() => server.stop());
 
 test("a_killed_runtime_loses_no_acknowledged_write_and_keeps_no_half_of_one", async () => {
   await server.call("killed", "createSession", { id: "s" });
-  // Once searched, a batch is several statements in one transaction.
+  // After a first search, an append of a batch is several statements in one transaction.
   await server.call("killed", "search", { query: "anything" });
   const acknowledged = new Set();
   let sent = 0;
@@ -54,7 +54,7 @@ test("a_killed_runtime_loses_no_acknowledged_write_and_keeps_no_half_of_one", as
   for (const name of acknowledged) assert.equal(found.get(name), BATCH, name);
   for (const [name, count] of found) assert.equal(count, BATCH, `${name} is whole`);
 
-  // The index died and rose with the log.
+  // The index has the same events as the log.
   const newest = [...acknowledged].at(-1);
   const { body } = await server.call("killed", "search", { query: newest, limit: 100 });
   assert.equal(body.results.filter(({ id }) => id.startsWith(`${newest}-`)).length, BATCH);

@@ -1,5 +1,5 @@
-// The table of limits in docs/costs.md: at each one a request is served, one over it is
-// refused with the code that stands there.
+// The table of limits in docs/costs.md: a request at the limit is served. A request over
+// the limit is refused with the code that the table gives.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -14,7 +14,7 @@ const text = (n) => "x".repeat(n);
 const list = (n, item) => Array.from({ length: n }, (_, k) => item(k));
 const user = (content) => ({ action: "user_message", content });
 
-/** By what is limited: the operation and its input that have `n` of it. */
+/** For each limited thing: the operation, and an input with `n` of that thing. */
 const REQUESTS = {
   "an id": (n) => ["getSession", { sessionId: text(n) }],
   "a session's name": (n) => ["createSession", { name: text(n) }],
@@ -34,7 +34,7 @@ const REQUESTS = {
   "a key": (n) => ["setEntry", { label: "entries", key: text(n), content: "x" }],
   "a page of entries": (n) => ["listEntries", { label: "entries", limit: n }],
   "a page of documents": (n) => ["listSkills", { label: "documents", limit: n }],
-  // The body and its `metadata` are the first two.
+  // The body is the first level, and `metadata` is the second.
   "JSON within JSON": (n) => ["createSession", `{"metadata": {"x": ${"[".repeat(n - 2)}${"]".repeat(n - 2)}}}`],
   "a minted token's life": (n) => ["mintToken", { expiresIn: n }],
   "a request's body": (n) => ["getSession", '{"sessionId": "s"}'.padEnd(n)],
@@ -51,7 +51,7 @@ for (const [what, most, code] of tableUnder("docs/costs.md", "Limits")) {
   });
 }
 
-/** `ok`, or the code of the refusal. */
+/** `ok`, or the code of the error. */
 async function outcome(what, n) {
   if (what === "an agent's name") return codeOf(await call(text(n), "listSessions"));
   const agent = `${what} ${n}`;
@@ -75,7 +75,7 @@ function codeOf({ status, body }) {
   return status === 200 ? "ok" : body.error.code;
 }
 
-/** `200 characters`, `33 MiB`, `64 KiB`, `1,000`. */
+/** The number in `200 characters`, `33 MiB`, `64 KiB` or `1,000`. */
 function numberIn(most) {
   const [, digits, unit] = most.match(/^([\d,]+)(?: (\w+))?/);
   return Number(digits.replaceAll(",", "")) * ({ MiB: 2 ** 20, KiB: 2 ** 10 }[unit] ?? 1);

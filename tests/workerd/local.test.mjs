@@ -1,5 +1,5 @@
-// AUTH=local, as `npm start` sets it: programs of this machine get in, and no page
-// of another site that their user visits, at whichever door it knocks.
+// AUTH=local, as `npm start` sets it: programs on this machine get in. Pages of other
+// sites, open in the user's browser, get in through no door.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -32,7 +32,7 @@ const DOORS = [
   ["GET", "/openapi.json"],
 ];
 
-/** Raw, since fetch has a mind of its own about these headers. */
+/** Sends a request without `fetch`, which sets some of these headers itself. */
 async function ask(url, method, path, headers = {}, body) {
   const asked = httpRequest(new URL(path, url), { method, headers });
   asked.end(body);
@@ -42,7 +42,7 @@ async function ask(url, method, path, headers = {}, body) {
   return { status: response.statusCode, headers: response.headers, text };
 }
 
-/** `undefined`: it was let in. */
+/** The code of the error; `undefined` if the request was let in. */
 async function refusal(headers, [method, path, body], url = server.url) {
   const { status, text } = await ask(url, method, path, headers, body);
   return status === 403 ? JSON.parse(text).error.code : undefined;
@@ -82,7 +82,8 @@ test("no_page_of_another_site_gets_in_at_any_door", async () => {
     { origin: "null" },
     { origin: `http://localhost.evil.example:${port}` },
     { "sec-fetch-site": "cross-site" },
-    // A name of the attacker's that leads here, and the page under it.
+    // A name of the attacker's that resolves to this machine, alone and with a page under
+    // that name.
     { host: `rebound.example:${port}` },
     { host: `rebound.example:${port}`, origin: `http://rebound.example:${port}`, "sec-fetch-site": "same-origin" },
   ];
@@ -96,12 +97,12 @@ test("no_page_of_another_site_gets_in_at_any_door", async () => {
     assert.equal(await refusal(upgrade, ["GET", `${AGENT}?sessionId=s`]), "forbidden", JSON.stringify(headers));
   }
   assert.equal(await openSocket(server.url, { origin: "https://evil.example" }), 403);
-  // Nothing of it was done.
+  // The refused requests changed nothing.
   const { body } = await server.call("a", "listSessions", {});
   assert.deepEqual(body.sessions.map(({ id }) => id), ["s"]);
 });
 
-test("past_the_worker_the_object_asks_as_much", async () => {
+test("the_object_itself_has_the_same_rules_as_the_worker", async () => {
   for (const via of ["service", "object"]) {
     const { status, body } = await server.call("a", "listSessions", {}, { via, headers: { origin: "https://evil.example" } });
     assert.deepEqual([status, body.error?.code], [403, "forbidden"], via);
@@ -109,7 +110,7 @@ test("past_the_worker_the_object_asks_as_much", async () => {
   }
 });
 
-test("what_shows_nothing_of_an_agent_is_open_to_all", async () => {
+test("addresses_that_show_nothing_of_an_agent_are_open_to_all", async () => {
   for (const path of ["/health", "/"]) {
     assert.equal((await ask(server.url, "GET", path, { origin: "https://evil.example", host: "rebound.example" })).status, 200);
   }
@@ -165,7 +166,7 @@ test("a_page_of_a_named_origin_asks_first_and_reads_the_answer_errors_too", asyn
   }
 });
 
-test("no_other_page_is_told_that_it_may", async () => {
+test("a_page_of_another_origin_gets_no_permission", async () => {
   for (const origin of ["https://app.example.evil.example", "http://app.example", "null", "*", "https://app.example/"]) {
     const preflight = await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { origin, "access-control-request-method": "POST" });
     assert.equal(preflight.status, 403);
@@ -175,7 +176,7 @@ test("no_other_page_is_told_that_it_may", async () => {
       assert.equal(headers.vary, "Origin");
     }
   }
-  // No preflight: a method that this address doesn't take.
+  // Without a preflight's headers, OPTIONS is a method that this address doesn't take.
   assert.equal((await ask(shared.url, "OPTIONS", `${AGENT}/rpc/listSessions`, APP)).status, 405);
   assert.equal((await ask(server.url, "OPTIONS", `${AGENT}/rpc/listSessions`, { ...APP, "access-control-request-method": "POST" })).status, 405);
 });

@@ -1,9 +1,9 @@
-// The worst request of each operation, made to four busy objects at once: how much
-// memory the runtime takes for it above what it takes idle. JavaScript's strings and
-// garbage count, which no counter of wasm's shows.
+// The worst request of each operation, sent to four busy objects at once: how much memory
+// the runtime takes for the requests, beyond what it takes idle. The process's memory
+// counts JavaScript's strings and garbage, which no counter of wasm does.
 //
-// openapi.json says which operations there are, and how much each may be sent: one
-// that is new is measured with a body as long as it takes, and fails until it fits.
+// openapi.json lists the operations and the longest body of each. A new operation is
+// measured with a body of its longest length.
 
 import assert from "node:assert/strict";
 import { mkdtemp, readFile, rm } from "node:fs/promises";
@@ -16,21 +16,21 @@ import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 
 const MIB = 2 ** 20;
-/** Above idle. An isolate has 128 MB for everything. */
+/** The most bytes above idle. An isolate has 128 MB for everything. */
 const MOST = 100 * 1000 * 1000;
-/** A text that makes about the largest message there may be. */
+/** The length of a text that makes a message about as large as a message may be. */
 const LONGEST = 3.99 * MIB;
 const AGENTS = ["a", "b", "c", "d"];
 const API = JSON.parse(await readFile(OPENAPI, "utf8"));
 
-/** By operation: how many bytes it may be sent. */
+/** The longest body of each operation, in bytes. */
 const LIMITS = Object.fromEntries(
   Object.entries(API.paths)
     .filter(([path]) => path.includes("/rpc/"))
     .map(([, { post }]) => [post.operationId, post["x-max-body-bytes"]]),
 );
 
-/** What is read at its longest: of the sessions that `furnish` makes. */
+/** The longest reads, of the sessions that `furnish` makes. */
 const READS = {
   getHistory: () => ({ sessionId: "long", maxBytes: 32 * MIB }),
   getMessage: () => ({ sessionId: "long", messageId: "m1" }),
@@ -66,7 +66,7 @@ after(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-/** The longest that there may be of what operations read. */
+/** Writes the longest sessions, blocks and documents that there can be. */
 async function furnish(server, agent) {
   const call = async (operation, input) => {
     const { status, body } = await server.call(agent, operation, input);
@@ -94,7 +94,7 @@ async function furnish(server, agent) {
   for (let n = 0; n < 4; n++) await call("putSkill", { label: "documents", key: `k${n}`, content: words(250 * 1024) });
 }
 
-/** What is written at its longest: different for each `n`. */
+/** The longest writes, another one for each `n`. */
 const WRITES = {
   appendMessage: (n) => ({ sessionId: "empty", message: user(`n${n}`, words(LONGEST)) }),
   upsertMessage: (n) => ({ sessionId: "long", message: user("m5", `${n}${words(LONGEST - 10)}`) }),
@@ -107,7 +107,7 @@ const WRITES = {
   setEntry: (n) => ({ label: "entries", key: `n${n}`, content: words(60 * 1024) }),
 };
 
-/** Bodies that take more to understand than to send, refused or not. */
+/** Bodies that cost more to parse than to send, whether they are refused or not. */
 const NASTY = {
   "nothing but names": (limit) => filled('{"sessionId":"empty"', limit, (n) => `,"n${n}":0`, "}"),
   "nothing but numbers": (limit) => filled('{"sessionId":"empty","events":[', limit, () => "0,", "0]}"),
@@ -123,7 +123,7 @@ test("the_worst_request_of_every_operation_fits", async (context) => {
   for (const [operation, limit] of Object.entries(LIMITS)) {
     const input = WRITES[operation] ?? READS[operation];
     const requests = [];
-    // Each twice: what the first left uncollected counts.
+    // Each request is sent twice: garbage that the first leaves counts, too.
     for (const round of [0, 1]) {
       for (const [k, agent] of AGENTS.entries()) {
         const body = input === undefined ? NASTY["one text"](limit) : JSON.stringify(input(round * 10 + k));
@@ -150,7 +150,7 @@ test("bodies_that_take_more_to_understand_than_to_send_fit", async (context) => 
 test("the_other_doors_fit", async (context) => {
   const failures = [];
   const path = (agent, rest) => `/agents/session-agent/${agent}/${rest}`;
-  // What a turn holds while it runs is held to limits of its own: turn_limits.test.mjs.
+  // turn_limits.test.mjs holds the limits of what a running turn keeps in memory.
   const DOORS = {
     "get-messages": (agent) => [path(agent, "get-messages?sessionId=long"), {}],
     export: (agent) => [path(agent, "sessions/long/export"), {}],
@@ -206,11 +206,11 @@ test("a_body_that_is_given_up_half_way_gives_its_room_back", { timeout: 60_000 }
     for (let n = 0; n < most; n++) send();
     for (let tries = 1; (await held()) < most * limit; tries++) {
       assert.ok(tries < 1_000, `${await held()} of ${most * limit} bytes are held`);
-      // One that came too early was refused: another takes its place.
+      // A request that came too early was refused. Another one takes its place.
       if (tries % 50 === 0) send();
       await pause(20);
     }
-    // There is room for small ones, and for none as large.
+    // There is room for small requests, and for no other large one.
     const { status } = await server.call("a", "createSession", { id: "s" });
     assert.equal(status, 200);
     const large = { sessionId: "s", message: user("m", words(LONGEST)) };
@@ -239,7 +239,7 @@ test("a_client_that_hangs_up_half_way_ends_no_request_but_its_own", { timeout: 3
     };
     const [head, tail] = ['{"id":"', 't"}'];
     for (const path of ["rpc/appendMessage", "sessions/s/chat", "sessions/copy/import"]) {
-      // Another's request waits for the rest of its body meanwhile.
+      // Meanwhile a request to another agent waits for the rest of its body.
       const other = half("b", "rpc/createSession", head.length + tail.length + path.length, head);
       const given = half("a", path, 1_000, '{"a":"');
       await pause(300);
@@ -299,7 +299,7 @@ test("a_socket_is_held_to_the_same_limits", async () => {
     const long = await call("2", { id: "s", name: "x".repeat(LIMITS.createSession + 1 - around) });
     assert.equal(long.success, false);
     assert.match(JSON.stringify(long), new RegExp(String(LIMITS.createSession)));
-    // None of ours is as long.
+    // No frame of a client is as long as this one.
     socket.send("x".repeat(8 * MIB + 1));
     assert.equal((await call("3", { id: "t", name: "x" })).success, true);
     socket.close();
@@ -309,9 +309,9 @@ test("a_socket_is_held_to_the_same_limits", async () => {
 });
 
 /**
- * Measures what the requests take, so many at once, in a process of their own; gives
- * what is wrong. The engine collects its garbage when it likes, so a peak differs
- * from run to run: one that is over the limit is measured once more.
+ * Measures the memory that so many requests at once take, in a process of their own, and
+ * returns what is wrong. The engine collects garbage at times of its choice, so a peak
+ * differs from run to run: a request over the limit is measured once more.
  */
 async function measured(context, what, requests, atOnce = AGENTS.length) {
   const first = await measuredOnce(context, what, requests, atOnce);
@@ -368,7 +368,7 @@ function list(n, item) {
   return Array.from({ length: n }, (_, k) => item(k));
 }
 
-/** A body as long as may be, made of one item after the other. */
+/** The longest body within the limit, made of one item after the other. */
 function filled(head, limit, item, tail) {
   const items = [];
   let length = head.length + tail.length;

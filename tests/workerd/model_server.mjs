@@ -1,5 +1,5 @@
-// A model that says what the test tells it to: an OpenAI-compatible endpoint on
-// this machine, streaming as the real ones do, which remembers what it was asked.
+// A scripted model: an OpenAI-compatible endpoint on this machine. It streams as the real
+// ones do, gives the answers that a test writes, and records the requests.
 //
 //   const model = await startModel();
 //   after(() => model.stop());
@@ -11,9 +11,9 @@
 //   …
 //   model.requests[0].messages
 //
-// Answers are used up in the order given, one a request; a request without one is
-// a mistake of the test's and answered with 500. Nothing here waits for a clock:
-// an answer with a `gate()` in it stops there until the test opens it.
+// Each request takes the next answer. A request without an answer is a mistake of the
+// test, and its status is 500. Nothing here waits for a clock: an answer with a `gate()`
+// in it stops there until the test opens the gate.
 
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
@@ -30,11 +30,11 @@ class ModelServer {
   #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
   #answers = [];
   #heard = new EventEmitter();
-  /** The bodies of the requests so far, in their order. */
+  /** The bodies of the requests so far, in order. */
   requests = [];
-  /** Requests whose client went away before the answer's end. */
+  /** How many clients went away before their answer's end. */
   abandoned = 0;
-  /** What `OPENAI_BASE_URL` is to be. */
+  /** The address for `OPENAI_BASE_URL`. */
   url;
 
   async start() {
@@ -48,22 +48,22 @@ class ModelServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** What the next requests are answered with; an answer made by `say`, `callTool` and the like. */
+  /** Adds answers for the next requests, made by `say`, `callTool` and the like. */
   next(...answers) {
     this.#answers.push(...answers);
   }
 
-  /** Until it was asked so often in all. */
+  /** Waits until the model has had so many requests in all. */
   async asked(times) {
     while (this.requests.length < times) await once(this.#heard, "asked");
   }
 
-  /** Takes back what nobody has asked for. */
+  /** Drops the answers that no request has taken. */
   forget() {
     this.#answers.length = 0;
   }
 
-  /** Answers that nobody has asked for yet: none are left over after a good test. */
+  /** How many answers no request has taken: after a good test, none. */
   get left() {
     return this.#answers.length;
   }
@@ -113,10 +113,10 @@ class ModelServer {
   }
 }
 
-/** What every answer is said to have cost. */
+/** The usage that every answer reports. */
 export const USAGE = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
 
-/** A text, in as many pieces as there are arguments; a `gate()` may stand among them. */
+/** An answer with a text, in as many pieces as there are arguments. A `gate()` may stand among them. */
 export function say(...pieces) {
   return {
     finishReason: "stop",
@@ -124,12 +124,15 @@ export function say(...pieces) {
   };
 }
 
-/** A call of a tool, its arguments in pieces. A string as `input` is sent as it is, JSON or not. */
+/**
+ * An answer with a tool call, whose arguments come in pieces. A string as `input` is sent
+ * as it is, JSON or not.
+ */
 export function callTool(name, input, id, pieces) {
   return callTools([name, input, id, pieces]);
 }
 
-/** Several calls in one answer, each as `callTool` takes it. */
+/** An answer with several calls, each given as the arguments of `callTool`. */
 export function callTools(...calls) {
   return {
     finishReason: "tool_calls",
@@ -142,7 +145,7 @@ export function callTools(...calls) {
   };
 }
 
-/** A text without an end. */
+/** An answer with a text that never ends. */
 export function sayForEver(text) {
   function* pieces() {
     for (;;) yield { delta: { content: text } };
@@ -150,7 +153,7 @@ export function sayForEver(text) {
   return { finishReason: "stop", pieces: pieces() };
 }
 
-/** The answer stops here until `open()`; `reached` is fulfilled when it does. */
+/** A place where the answer stops until `open()`. `reached` is fulfilled when the answer stops there. */
 export function gate() {
   const [opened, open] = promise();
   const [reached, reach] = promise();
@@ -162,15 +165,15 @@ function promise() {
   return [new Promise((resolve) => (fulfil = resolve)), fulfil];
 }
 
-/** The answer, whose head comes when the gate is opened. */
+/** An answer whose head is sent when the gate is opened. */
 export function withhold(at, answer) {
   return { ...answer, head: at };
 }
 
-/** The connection breaks here. */
+/** A place where the connection breaks. */
 export const cut = { cut: true };
 
-/** No answer but this status: 429, 500, 503. */
+/** An answer with this status and no content: 429, 500, 503. */
 export function refuse(status, message = "The model says no.", headers = {}) {
   return { status, message, headers };
 }
@@ -196,7 +199,7 @@ function chunkOf({ delta = {} }, finishReason = null) {
   };
 }
 
-/** `false`: whoever reads is behind. */
+/** Returns `false` if the reader is behind. */
 function write(response, chunk) {
   return response.write(`data: ${JSON.stringify(chunk)}\n\n`);
 }

@@ -1,5 +1,4 @@
-// The wiring, from a request to the object's storage and back: what native
-// tests can't see.
+// The way of a request to the object's storage and back, which native tests can't see.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -74,7 +73,7 @@ test("a_transaction_that_throws_half_way_leaves_nothing", async () => {
   const alice = await agentWithSession(agent);
   await alice.ok("appendEvents", { events: [user("1"), user("2"), user("3")] });
   const before = await server.sql(agent, "SELECT * FROM cf_agents_events");
-  // The delete's own DELETE succeeds; the update after it is what throws.
+  // The operation's DELETE succeeds. The UPDATE after the DELETE throws.
   await server.sql(agent, "CREATE TRIGGER broken BEFORE UPDATE ON cf_agents_sessions BEGIN SELECT RAISE(ABORT, 'disk on fire'); END");
   const failed = await alice.call("deleteEvents", { eventIds: [before[1].id] });
   assert.equal(failed.status, 500);

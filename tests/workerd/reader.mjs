@@ -1,5 +1,5 @@
-// A reader who follows a document: reads its ```sh blocks as a shell would, and
-// its ```json blocks as what the agent will answer.
+// A reader who follows a document: runs its ```sh blocks as a shell would, and compares
+// its ```json blocks with the agent's answers.
 //
 // A line of a ```sh block is one of
 //
@@ -12,10 +12,9 @@
 //   npm …, npx wrangler …, openssl rand -hex 32 | …
 //                         commands for a clone, which the reader hands on
 //
-// and whatever else is an error. A ```json block has one answer for each request
-// without `-o`; each answer starts at the beginning of a line. The printed and the
-// actual answer have the same keys in the same order and the same values. There
-// are three exceptions:
+// Any other line is an error. A ```json block has one answer for each request without
+// `-o`; each answer starts at the beginning of a line. The printed and the actual answer
+// have the same keys in the same order, and the same values. There are three exceptions:
 //
 //   `…` in a string without spaces
 //                         stands for some text: for the same text wherever the
@@ -35,9 +34,9 @@ export class Reader {
   #files = new Map();
 
   /**
-   * What a ```sh block asks to be done, in order: `{ setting }`, `{ command }` as words, or
-   * `{ request: { path, init, file } }`. What a request with a `file` answers is to be given
-   * to `keep` before the next step is asked for.
+   * The steps of a ```sh block, in order: `{ setting }`, `{ command }` as words, or `{
+   * request: { path, init, file } }`. The caller gives the answer of a request with a
+   * `file` to `keep` before it takes the next step.
    */
   *follow(text) {
     for (const words of commandsIn(text)) {
@@ -86,7 +85,7 @@ export class Reader {
     return { path: url.slice(ORIGIN.length), init, file };
   }
 
-  /** A word as the shell hands it on. */
+  /** A word as the shell passes it to a command. */
   #expand(word) {
     const parts = word.match(/'[^']*'|"[^"]*"|[^'"]+/g);
     return parts.map((part) => (part[0] === "'" ? part.slice(1, -1) : this.#substitute(part.replaceAll('"', "")))).join("");
@@ -118,13 +117,13 @@ export class Reader {
   }
 }
 
-/** JSON values one after another, each starting at the beginning of a line. */
+/** The JSON values of a block. Each starts at the beginning of a line. */
 export function answersIn(block) {
   assert.equal(block?.language, "json", "the answers stand in a ```json block right after their requests");
   return block.text.trimEnd().split(/\n(?=[{[])/).map((answer) => JSON.parse(answer));
 }
 
-/** The commands of a shell text, each as its words, quotes and variables still in them. */
+/** The commands of a shell text, each as its words, with their quotes and variables. */
 function commandsIn(text) {
   const commands = [[]];
   const token = /(?:[ \t]|\\\n)+|(?<end>(?:#.*)?\n)|(?<word>(?:'[^']*'|"[^"]*"|[^\s'"])+)/gy;

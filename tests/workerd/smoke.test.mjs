@@ -1,4 +1,4 @@
-// The harness itself: what the other tests stand on.
+// The harness itself, which the other tests rely on.
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";

@@ -16,7 +16,7 @@ const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
 const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
 after(() => rmSync(state, { recursive: true, force: true }));
 
-test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", async () => {
+test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal", async () => {
   const taken = createServer().listen(0, "127.0.0.1");
   await once(taken, "listening");
   const { port } = taken.address();
@@ -31,7 +31,8 @@ test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", asy
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
 
-    // Everybody on this machine gets in, and no name of somebody else's that leads here.
+    // Programs on this machine get in. A foreign name that resolves to this machine does
+    // not.
     const listed = new URL("/agents/session-agent/a/rpc/listSessions", address);
     assert.equal(await statusOf(listed, {}), 200);
     assert.equal(await statusOf(listed, { host: "rebound.example" }), 403);
@@ -47,7 +48,7 @@ test("it_passes_over_a_taken_port_says_where_it_answers_and_ends_when_told", asy
   }
 });
 
-/** Raw, since fetch has a mind of its own about `Host`. */
+/** Sends a request without `fetch`, which sets `Host` itself. */
 async function statusOf(url, headers) {
   const asked = request(url, { method: "POST", headers });
   asked.end("{}");

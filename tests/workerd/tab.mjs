@@ -1,5 +1,5 @@
-// A browser's tab without a browser: React in a document of happy-dom's, with
-// `useAgent` and `useAgentChat` as a page has them, over Node's own WebSocket.
+// A browser's tab without a browser: React in a document of happy-dom, with `useAgent`
+// and `useAgentChat` as in a page, over Node's own WebSocket.
 //
 //   const tab = await openTab(server, "agent");
 //   await tab.chat.sendMessage({ text: "Hi" });
@@ -10,7 +10,7 @@ import { Window } from "happy-dom";
 import { until } from "./chat_server.mjs";
 
 const page = new Window({ url: "http://127.0.0.1/" });
-// React looks for a document when it is loaded; everything else is Node's.
+// React looks for a document when it is loaded. Everything else comes from Node.
 Object.assign(globalThis, { window: page, document: page.document });
 
 const { createElement, Suspense } = await import("react");
@@ -18,7 +18,7 @@ const { createRoot } = await import("react-dom/client");
 const { useAgent } = await import("agents/react");
 const { useAgentChat } = await import("agents/chat/react");
 
-/** `query` goes with the socket's address and, with it, where the history is asked for. */
+/** The socket's address and the address of the history get `query`. */
 export async function openTab(server, name, { query, ...chatOptions } = {}) {
   const host = new URL(server.url).host;
   return await rendered(() => {
@@ -28,13 +28,13 @@ export async function openTab(server, name, { query, ...chatOptions } = {}) {
 }
 
 /**
- * A page that the server's own host serves: `use(given)` calls the hooks and gives
- * `{ agent, chat }`, where `agent` is `undefined` without a socket.
+ * Opens a page on the server's own host. `use(given)` calls the hooks and returns `{
+ * agent, chat }`; `agent` is `undefined` if the page has no socket.
  */
 export async function openPage(server, use, given) {
   const { fetch } = globalThis;
   page.happyDOM.setURL(server.url);
-  // A page's addresses are relative to the page's own.
+  // A page resolves relative addresses against its own.
   globalThis.fetch = (url, init) => fetch(url instanceof Request ? url : new URL(url, server.url), init);
   const tab = await rendered(() => use(given));
   tab.onClose = () => (globalThis.fetch = fetch);
@@ -51,10 +51,10 @@ async function rendered(hooks) {
 class Tab {
   #root;
   #listeners = new Set();
-  /** What `useAgent` and `useAgentChat` gave at the last rendering. */
+  /** The results of `useAgent` and `useAgentChat` at the last rendering. */
   agent;
   chat;
-  /** What the hooks could not recover from. */
+  /** The errors that React did not recover from. */
   errors = [];
   onClose = () => {};
 
@@ -74,7 +74,7 @@ class Tab {
     return this.chat.messages;
   }
 
-  /** Until what the tab shows is such. */
+  /** Waits until `holds(tab)` is true. */
   async reaches(holds) {
     await until(
       () => {
@@ -89,7 +89,7 @@ class Tab {
     );
   }
 
-  /** As when the page is left: the socket is closed, nothing is said to the server. */
+  /** Closes the tab as leaving a page does: the socket is closed, and the server is told nothing. */
   async close() {
     this.#root.unmount();
     this.agent?.close();
@@ -97,7 +97,7 @@ class Tab {
   }
 
   #tell() {
-    // After the rendering, when its effects have run too.
+    // After the rendering, and after its effects.
     setImmediate(() => this.#listeners.forEach((check) => check()));
   }
 }

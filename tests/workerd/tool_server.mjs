@@ -1,5 +1,5 @@
-// Tools behind an address: a process of their own, so they know how often they
-// were called whatever becomes of the Worker.
+// Tools behind an address, in a process of their own: the counts of calls are right
+// whatever happens to the Worker.
 //
 //   const tools = await startTools();
 //   after(() => tools.stop());
@@ -8,8 +8,8 @@
 //   …
 //   tools.calls
 //
-// What `run` gives is the answer's JSON; a `Response` is sent as it is. A `run`
-// that never ends is a tool that never answers, until whoever called goes away.
+// The value that `run` returns is sent as JSON; a `Response` is sent as it is. A `run`
+// that never ends is a tool that never answers, until its caller goes away.
 
 import { EventEmitter, once } from "node:events";
 import { createServer } from "node:http";
@@ -23,11 +23,11 @@ export async function startTools() {
 class ToolServer {
   #server = createServer((request, response) => this.#answer(request, response).catch((error) => response.destroy(error)));
   #heard = new EventEmitter().setMaxListeners(0);
-  /** The bodies of the calls so far, in their order. */
+  /** The bodies of the calls so far, in order. */
   calls = [];
-  /** Their headers. */
+  /** The headers of the calls. */
   headers = [];
-  /** The bodies of those whose caller went away before the answer's end. */
+  /** The bodies of the calls whose caller went away before the answer's end. */
   abandoned = [];
   run = async () => ({ ok: true });
   origin;
@@ -43,12 +43,12 @@ class ToolServer {
     await new Promise((resolve) => this.#server.close(resolve));
   }
 
-  /** Until it was called so often in all. */
+  /** Waits until there were so many calls in all. */
   async called(times) {
     while (this.calls.length < times) await once(this.#heard, "called");
   }
 
-  /** Until so many callers in all have gone away. */
+  /** Waits until so many callers in all have gone away. */
   async left(times) {
     while (this.abandoned.length < times) await once(this.#heard, "left");
   }

@@ -1,6 +1,6 @@
-// Follows a document's ```sh blocks on a server of their own, and compares what is
-// answered with what is printed. The guides go on where the README's tour ends, as
-// they tell their readers.
+// Follows a document's ```sh blocks on a server of its own, and compares the answers with
+// the printed ones. A guide begins where the README's tour ends, as the guide tells its
+// readers.
 
 import assert from "node:assert/strict";
 import { mkdtemp, rm } from "node:fs/promises";
@@ -10,9 +10,9 @@ import { startServer } from "./harness.mjs";
 import { answersIn, Reader } from "./reader.mjs";
 
 /**
- * Follows these documents, one after the other. `onCommand` is given each command
- * that is no request, as words, with its document. The answer says how many requests
- * were sent, and which ```json blocks had their answers.
+ * Follows these documents, one after the other. `onCommand` gets each command that is no
+ * request, as words, and its document. The result has the number of the requests, and the
+ * ```json blocks whose answers were compared.
  */
 export async function follow(documents, onCommand) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-tour-"));

@@ -1,5 +1,5 @@
-// Export and import on the wire: streamed both ways, flat in memory, whole or
-// not at all. What a line may hold is tested natively.
+// Export and import over HTTP: both are streams, take little memory, and do their work
+// wholly or not at all. Native tests hold what a line may contain.
 
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
@@ -44,7 +44,7 @@ async function exported(agent, session) {
   return await response.text();
 }
 
-/** Streams an export into a file; gives its hash, less the name of the agent. */
+/** Streams an export into a file. Returns the file's hash, made without the agent's name. */
 async function exportTo(path, agent, on = server) {
   const response = await on.fetch(at(agent, "export"));
   assert.equal(response.status, 200);
@@ -91,7 +91,7 @@ test("a_session_goes_to_another_agent_and_is_the_same", async () => {
   assert.equal((await exported("to", encodeURIComponent("a/b ü"))).split("\n").length, file.split("\n").length);
 });
 
-test("it_goes_over_a_binding_too", async () => {
+test("an_export_and_an_import_go_over_a_binding_too", async () => {
   await agentOf("bound", 2);
   for (const via of ["service", "object"]) {
     const response = await server.fetch(at("bound", "export"), {}, { via, agent: "bound" });
@@ -109,7 +109,7 @@ test("what_is_not_there_and_what_is_broken_is_told", async () => {
   await agentOf("told", 5);
   const lines = (await exported("told")).split("\n");
   lines[3] = "{oops";
-  // The line comes early, and much is sent after it.
+  // The wrong line comes early in the file. Much is sent after it.
   const more = Readable.from([lines.join("\n"), ...Array.from({ length: 40 }, () => "x".repeat(MIB))]);
   const { status, body } = await importing("broken", Readable.toWeb(more), "s");
   assert.deepEqual([status, body.error.code, body.error.details.line], [400, "invalid_request", 4]);
@@ -160,7 +160,8 @@ test("memory_stays_flat_for_100000_messages", async (context) => {
     context.diagnostic(`a file of ${mib(size)}; exported in ${exporting.ms} ms, imported in ${importingIt.ms} ms`);
     context.diagnostic(`peak of the process: ${mib(before)} while appending, ${mib(exporting.peak)} exporting, ${mib(importingIt.peak)} importing`);
     if (before !== null) {
-      // Twice the length adds nothing; what the runtime collects late is what is left room for.
+      // A file of twice the length takes no more memory. The room is for garbage that the
+      // runtime collects late.
       assert.ok(exporting.peak < before + 128 * MIB, mib(exporting.peak));
       assert.ok(importingIt.peak < before + 128 * MIB, mib(importingIt.peak));
     }
@@ -175,7 +176,7 @@ test("an_export_waits_for_its_reader_and_ends_with_it", async () => {
   const response = await server.fetch(at("slow", "export"), { signal: abort.signal });
   const reader = response.body.getReader();
   await reader.read();
-  // Others are served meanwhile, and what they write is not in the file.
+  // Other requests are served meanwhile. What they write is not in the file.
   await ok("slow", "appendEvents", { events: [user("meanwhile")] });
   let text = "";
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) text = Buffer.from(chunk.value).toString();
@@ -186,7 +187,7 @@ test("an_export_waits_for_its_reader_and_ends_with_it", async () => {
   assert.equal((await ok("slow", "loadEvents", { tail: true, limit: 1 }))[0].content, "meanwhile");
 });
 
-/** The head of an import that stops being sent after its first thousands of lines. */
+/** Begins an import and stops sending after the first thousands of lines. Returns the response's head. */
 async function halfSent(agent, own, file) {
   const lines = file.split("\n");
   const abort = new AbortController();

@@ -1,7 +1,6 @@
-// The runtime killed at every point of a turn that matters. Whatever was being
-// done: the user's message is there once, the turn is finished, no tool that was
-// called is called again, no call is left without its result, and a client that
-// comes back hears all of it.
+// The runtime is killed at every point of a turn that matters. Afterwards the user's
+// message is there once, the turn is finished, no tool that was called is called again,
+// and no call lacks its result. A client that comes back gets the whole answer.
 
 import assert from "node:assert/strict";
 import { after, afterEach, test } from "node:test";
@@ -36,9 +35,10 @@ const CUT_OFF = /cut off/;
 const walk = (to, id) => ["walk", { to }, id];
 
 /**
- * A point: `turn(at)` gives what the model says until then, `at` being a gate to
- * put there, and how its tools run; `again` is what it says when it is asked
- * anew. `calls`: how often tools are called in all. `cut`: calls whose end nobody saw.
+ * Each point has the model's answers until the kill, with a gate `at` where the runtime is
+ * killed, and how the tools run. `again` has the model's answers after the kill. `calls`
+ * is how often tools are called in all. `cut` lists the calls whose end the runtime did
+ * not see.
  */
 const POINTS = {
   "before_the_models_first_byte": { first: (at) => [say(at, "One two.")], again: [say("One two.")] },
@@ -149,7 +149,7 @@ const POINTS = {
 for (const [name, point] of Object.entries(POINTS)) {
   test(`killed_${name}`, async () => {
     const { agent, asked, goOn } = await killedAt(name, point);
-    // The model goes on when the client is there to hear it.
+    // The model answers when the client is back.
     const chat = openChat(agent, { messages: await getMessages(agent), onAnswer: goOn });
     await chat.resumeStream();
     assert.equal(chat.error, undefined);
@@ -193,7 +193,8 @@ test("killed_after_a_clients_answer_came_during_the_turn_the_answer_is_taken_at_
   client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body } }));
   await at.reached;
   client.send(JSON.stringify({ type: "cf_agent_tool_result", toolCallId: "c", toolName: "place", output: "Rome", autoContinue: true, clientTools: place }));
-  // Frames are heard in their order: the answer has been taken in.
+  // The object takes frames in order. Once it answers this call, it has taken the tool's
+  // answer.
   await client.call("listSessions");
   client.close();
   await kill({ again: [say("In Rome.")] }).then((goOn) => goOn());
@@ -298,7 +299,8 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
     model.next(callTool("walk", { to: "Rome" }, "a"), say("One ", "two."));
     const asked = tools.calls.length;
     const heard = post(agent, "Go.").then((response) => response.text()).catch(() => "");
-    // The clock only picks the moment; what is claimed holds at each.
+    // The time only varies the moment of the kill. The test's claims hold at every
+    // moment.
     await new Promise((resolve) => setTimeout(resolve, 4 * n));
     points += 1;
     await server.kill9();
@@ -316,12 +318,12 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
       continue;
     }
     assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
-    // The tool may have been running then.
+    // The tool may have been running when the runtime was killed.
     await isWhole(agent, { calls: 1, cut: ["a"], mayBeCut: true }, asked);
   }
 });
 
-/** Brings a turn to its point and kills the runtime there; it is up again after. */
+/** Brings a turn to its point and kills the runtime there. The runtime is up again afterwards. */
 async function killedAt(name, point) {
   const agent = `kill ${name}`;
   await prepare(agent);
@@ -351,7 +353,7 @@ function begin(point) {
   return at;
 }
 
-/** Gives what lets the model answer again. */
+/** Kills the runtime. Returns the function that lets the model answer again. */
 async function kill({ again: [first, ...others] }) {
   points += 1;
   const later = gate();
@@ -362,14 +364,14 @@ async function kill({ again: [first, ...others] }) {
   return later.open;
 }
 
-/** In a tool: the point is reached when so many have come here, and none goes on. */
+/** Called in a tool: opens the point when so many calls have come here. None of them goes on. */
 async function reach(at, when = 1) {
   at.count = (at.count ?? 0) + 1;
   if (at.count === when) at.reach();
   await at.gate;
 }
 
-/** The session as it has to be after the turn. */
+/** Checks the session after the turn. */
 async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) {
   const events = await call(server, agent, "loadEvents", { sessionId: "s", limit: 1000 });
   assert.deepEqual(events.filter(({ action }) => action === "user_message").map(({ content }) => content), ["Go."]);
@@ -387,7 +389,7 @@ async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) 
   assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_turns"), []);
 }
 
-/** Until no turn runs. */
+/** Waits until no turn runs. */
 async function isOver(agent, session = "s") {
   for (;;) {
     const response = await resume(agent, session);
@@ -434,17 +436,17 @@ async function reaches(chat, holds) {
   await until(() => holds(chat), listen, describe);
 }
 
-/** What is seen of a message. */
+/** What a client shows of a message. */
 function withoutTime({ id, role, parts }) {
   return { id, role, text: textOf({ parts }), calls: callsIn({ parts }).map(({ toolCallId, state, output, errorText }) => ({ toolCallId, state, output, errorText })) };
 }
 
-/** A text, a gate, then what another answer says. */
+/** An answer with a text, a gate, and then the pieces of another answer. */
 function mixed(text, at, answer) {
   return { ...answer, pieces: [...say(text).pieces, at, ...answer.pieces] };
 }
 
-/** An answer with a gate after so many of its pieces. */
+/** The answer, with a gate after so many of its pieces. */
 function within(answer, count, at) {
   return { ...answer, pieces: [...answer.pieces.slice(0, count), at, ...answer.pieces.slice(count)] };
 }

@@ -1,6 +1,6 @@
-// Turns that are too much: clients that don't read, models without an end, tools
-// without measure, turns and sockets by the hundred. Each is bounded, says so, and
-// leaves the others alone.
+// Turns that are too much: clients that don't read, models without an end, tools with
+// endless results, turns and sockets by the hundred. Each of them is bounded, says so,
+// and doesn't disturb the others.
 
 import assert from "node:assert/strict";
 import { connect as connectTcp } from "node:net";
@@ -11,7 +11,7 @@ import { callTool, callTools, gate, say, sayForEver } from "./model_server.mjs";
 import { startTools } from "./tool_server.mjs";
 
 const MIB = 2 ** 20;
-/** An isolate's, and the runtime around it. */
+/** The memory of an isolate and of the runtime around it. */
 const MOST_MEMORY = 400 * MIB;
 const MOST_TURNS = 256;
 
@@ -30,7 +30,7 @@ afterEach(() => {
 const pathOf = (agent) => `/agents/session-agent/${agent}/chat`;
 const bodyOf = (id, text) => JSON.stringify({ id, message: { id: text, role: "user", parts: [{ type: "text", text }] } });
 
-/** What a turn says, chunk by chunk. */
+/** The chunks of a turn. */
 async function turn(agent, id = "s", text = "Go.") {
   return chunksIn(await server.fetch(pathOf(agent), { method: "POST", body: bodyOf(id, text) }));
 }
@@ -45,7 +45,7 @@ async function chunksIn(response) {
 const lastOf = (list) => list.at(-1);
 const kindsOf = (chunks) => chunks.map(({ type }) => type);
 
-/** Until the turn that runs in the session is over. */
+/** Waits until the session's turn is over. */
 async function isOver(agent, id = "s") {
   for (;;) {
     const response = await server.fetch(`${pathOf(agent)}/${id}/stream`);
@@ -134,7 +134,7 @@ test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => 
 test("fifty_calls_of_one_step_are_made_side_by_side_five_at_a_time", async () => {
   await define("fifty");
   const gone = [];
-  // None answers before four others are there.
+  // No call answers before four others have come.
   tools.run = async ({ arguments: { n } }) => {
     const five = lastOf(gone)?.count < 5 ? lastOf(gone) : { ...gate(), count: 0 };
     if (five.count === 0) gone.push(five);
@@ -214,7 +214,7 @@ async function openSocket(name) {
   return client;
 }
 
-/** The frames until such a one. */
+/** The frames up to one for which `holds` is true. */
 async function hears(socket, holds) {
   const frames = [];
   await new Promise((resolve) => {

@@ -1,5 +1,5 @@
-// Sockets that outlive what they were opened in: the object's memory, another
-// tab's answer, their token.
+// Sockets that live longer than what was there when they were opened: the object's
+// memory, another tab's answer, their token.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -93,7 +93,7 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
   const closed = once(tab.agent, "close");
   tab.agent.reconnect();
   await closed;
-  // Whether the turn ends before it is back, or right after, is left to chance.
+  // The turn ends before the tab is back, or right after: chance decides.
   rest.open();
   await tab.reaches((tab) => isReady(tab) && tab.messages.length === 2 && textOf(tab.messages[1]) === "Before and after.");
   assert.deepEqual(await history(server, "away", "default"), tab.messages.map(told));
@@ -108,12 +108,12 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   await Promise.all([speaker.ready, listener.ready, lasting.ready]);
   assert.deepEqual((await speaker.call("listSessions")).sessions, []);
   const closes = [speaker, listener].map((client) => once(client, "close"));
-  // The token's own time: there is nothing else to wait for.
+  // The test waits for the token's own end: no event tells of it.
   await new Promise((resolve) => setTimeout(resolve, 2_100));
   speaker.send(JSON.stringify({ type: "rpc", id: "1", method: "listSessions", args: [] }));
   const [spoken] = await closes[0];
   assert.equal(spoken.code, 4401);
-  // Who only listens is found out when there is something to hear.
+  // A socket that only listens is closed when there is something to send.
   model.next(say("For who may hear it."));
   const request = { id: "s", message: { id: "u", role: "user", parts: [{ type: "text", text: "Go." }] } };
   lasting.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: JSON.stringify(request) } }));

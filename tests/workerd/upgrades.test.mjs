@@ -1,6 +1,6 @@
-// Objects as older builds stored them, put in the place of a real object's file
-// and opened by the built Worker. What is in them, and what every read has to
-// say, is in tests/upgrades; the native tests go further into each.
+// Objects as older builds stored them, put in the place of a real object's file and
+// opened by the built Worker. tests/upgrades has the files and what every read has to
+// answer. The native tests look further into each file.
 
 import assert from "node:assert/strict";
 import { cp, mkdtemp, readdir, readFile, rm } from "node:fs/promises";
@@ -24,9 +24,9 @@ const CUT_OFF = [
   "cut-after-an-approval",
   "cut-after-a-clients-answer",
 ];
-/** Reads that say the same on any machine: they ask nobody outside. */
+/** Reads that ask nobody outside, so they answer the same on any machine. */
 const READS = ["loadEvents", "getHistory", "getCompactions", "getBranches", "getMessage", "getBlockVersions", "listEntries", "listTools"];
-/** Looks at the turns, a tenth of a second apart. */
+/** How often the test looks for running turns, a tenth of a second apart. */
 const LOOKS = 150;
 
 const model = await startModel();
@@ -84,7 +84,7 @@ for (const fixture of FIXTURES) {
   });
 }
 
-/** Puts a database in the place of the only object's. */
+/** Replaces the file of the only object. */
 async function replaceObject(storage, file) {
   const entries = await readdir(storage, { recursive: true });
   const objects = entries.filter((entry) => /[0-9a-f]{64}\.sqlite$/.test(entry));
@@ -94,7 +94,7 @@ async function replaceObject(storage, file) {
   await cp(file, path);
 }
 
-/** All that was told then is told now; there may be more. */
+/** Checks that this build answers all that the older build answered. New fields may be there. */
 function assertTold(then, now, at) {
   if (Array.isArray(then)) {
     assert.equal(now.length, then.length, at);

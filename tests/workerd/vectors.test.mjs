@@ -1,5 +1,5 @@
-// Vectors in the runtime itself, where they are multiplied sixteen numbers at a
-// time: the order is that of the cosines, whatever a vector's length.
+// Vectors in the runtime, which multiplies sixteen numbers at a time: the results come in
+// the order of their cosines, at any length of the vectors.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
@@ -9,7 +9,7 @@ import { startServer } from "./harness.mjs";
 
 const vectors = new Map();
 let isDown = false;
-/** Answers with the vectors that a test gave the texts. */
+/** A model that answers with the vectors that a test has given the texts. */
 const model = createServer(async (request, response) => {
   let body = "";
   for await (const chunk of request) body += chunk;
@@ -33,7 +33,7 @@ async function ok(agent, operation, input) {
   return body;
 }
 
-/** The same numbers in every run, not far from normally distributed. */
+/** Numbers that are the same in every run, and nearly normally distributed. */
 function dice(seed) {
   let x = seed * 2_654_435_761;
   const next = () => {
@@ -56,7 +56,8 @@ for (const length of [3, 16, 21, 384, 1_027]) {
     await ok(agent, "defineBlock", { label: "kb", kind: "searchable" });
     const kept = [];
     for (let n = 0; n < 20; n += 1) {
-      // From near to the query to far from it, and not in the order of their keys.
+      // The vectors range from near the query to far from it, in another order than their
+      // keys.
       const share = ((n * 7) % 20) / 10 - 1;
       const vector = random().map((number, index) => number * 0.2 + query[index] * share);
       vectors.set(`text ${n}`, vector);
@@ -66,7 +67,7 @@ for (const length of [3, 16, 21, 384, 1_027]) {
     const { results } = await ok(agent, "searchContext", { label: "kb", query: "anything", limit: 20 });
     const nearness = new Map(kept.map(({ key, nearness }) => [key, nearness]));
     assert.equal(results.length, 20);
-    // What lies within the rounding of each other may stand either way round.
+    // Results whose cosines differ by less than the rounding may come in either order.
     const found = results.map(({ key }) => nearness.get(key)).filter((cosine) => cosine > 0.1);
     for (const [index, cosine] of found.entries()) {
       if (index > 0) assert.ok(cosine <= found[index - 1] + 0.01, `${index}: ${cosine} after ${found[index - 1]}`);

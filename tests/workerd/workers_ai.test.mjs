@@ -1,5 +1,4 @@
-// Workers AI, asked through the platform's own `Ai` class, as the Worker has it
-// when it is deployed.
+// Workers AI, asked through the platform's own `Ai` class, as in a deployed Worker.
 
 import assert from "node:assert/strict";
 import { after, before, beforeEach, describe, test } from "node:test";
@@ -10,7 +9,7 @@ import { hasNoCapacity, refuses, saysInPieces, saysWhole, startWorkersAi } from 
 const MODEL = "workers-ai:@cf/meta/llama-3.1-8b-instruct";
 const SUMMARY = "## Topic\nParcels that were sent to Oslo.";
 
-/** A conversation whose middle is there to be summarised. */
+/** A conversation with a middle that can be summarised. */
 async function conversation(server, agent) {
   const turns = Array.from({ length: 10 }, (_, turn) => [
     { action: "user_message", content: `Where is parcel ${turn}?` },

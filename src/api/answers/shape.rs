@@ -526,7 +526,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_reference_names_is_all_that_may_stand_there() {
+    fn a_value_has_only_the_fields_that_its_reference_names() {
         let components = json!({"A": {"type": "object", "properties": {"n": true}}});
         let components: Components = serde_json::from_value(components).unwrap();
         let nullable = json!({"anyOf": [{"$ref": "#/components/schemas/A"}, {"type": "null"}]});

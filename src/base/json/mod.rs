@@ -103,9 +103,9 @@ fn refusal(path: &str, error: &serde_json::Error) -> Error {
 fn unknown_field(field: &str, name: &str, known: &[&str]) -> String {
     match find_nearest(name, known.iter().copied()) {
         Some(candidate) => format!("`{field}` is not a field here. Did you mean `{candidate}`?"),
-        None if known.is_empty() => format!("`{field}` is not a field here; there are none."),
+        None if known.is_empty() => format!("`{field}` is not a field here: there are no fields."),
         None => format!(
-            "`{field}` is not a field here. There are: {}.",
+            "`{field}` is not a field here. The fields are: {}.",
             known.join(", ")
         ),
     }
@@ -231,7 +231,7 @@ mod tests {
             (
                 r#"{"sessionId":"a","zzz":1}"#,
                 "zzz",
-                "`zzz` is not a field here. There are: sessionId, limit, at, flag, metadata, items.",
+                "`zzz` is not a field here. The fields are: sessionId, limit, at, flag, metadata, items.",
             ),
             (
                 r#"{"sessionId":"a","sessionId":"b"}"#,

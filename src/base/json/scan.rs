@@ -73,7 +73,9 @@ pub fn check_text(text: &str) -> Result<()> {
                 if half.is_some() {
                     return Err(Error::invalid(
                         field,
-                        format!("`{field}` holds half of a surrogate pair, which is no text."),
+                        format!(
+                            "`{field}` holds half of a surrogate pair, so it is not valid text."
+                        ),
                     ));
                 }
             }

@@ -107,7 +107,7 @@ impl Comparing {
 pub fn already_exists(session_id: &Id) -> Error {
     Error::new(
         Code::AlreadyExists,
-        "A session with this id exists, and this is no repetition of its import by somebody who may read it. Import under another id, or delete the one that is there.",
+        "A session with this id exists. Either this file holds another session, or this caller may not read the existing one. Import under another id, or delete the existing session.",
     )
     .with("id", session_id.as_str())
 }

@@ -263,19 +263,19 @@ impl EventLine {
             let result = Action::ToolResult.name();
             return Err(Error::invalid(
                 "toolCallId",
-                format!("`toolCallId` is missing: a {result} carries it."),
+                format!("`toolCallId` is missing: a {result} needs it."),
             ));
         }
         if self.message.is_some() && (self.content.is_some() || calls || result) {
             return Err(Error::invalid(
                 "message",
-                "`message` says all of its event: there is no content or tool beside it.",
+                "An event with a `message` has no content and no tool fields beside it.",
             ));
         }
         if self.note.is_some() && !self.action.is_agents() {
             return Err(Error::invalid(
                 "note",
-                "`note` belongs to what the agent or a tool said.",
+                "Only an event of the agent or of a tool has a `note`.",
             ));
         }
         Ok(())

@@ -51,7 +51,7 @@ impl PendingEvent {
                 return Err(Error::invalid(
                     "action",
                     format!(
-                        "`action` must be {}: that is what the message's role says.",
+                        "`action` must be {} for a message of this role.",
                         parsed.action.name()
                     ),
                 ));

@@ -75,7 +75,7 @@ impl ImportSender {
                 "This line says that a block lives outside this agent. If you trust who wrote the file, import it with `?allowSources=true` at the end of the address; else take `source` out of the line."
             }
             Caller::Scoped(_) => {
-                "Where a block lives is said with the Worker's secret; a minted token is not enough. Import this file with the secret and `?allowSources=true`."
+                "Only the Worker's secret may define a block with a `source`; a minted token may not. Import this file with the secret and `?allowSources=true`."
             }
         };
         Err(Error::new(Code::Forbidden, message).with("field", "source"))

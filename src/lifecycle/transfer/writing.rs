@@ -340,7 +340,7 @@ impl ImportWriter {
             if known.contains_key(id) {
                 return Err(here(Error::invalid(
                     "id",
-                    "`id` was another event's before.",
+                    "A line above has an event of this `id` already.",
                 )));
             }
             let parent_seq = match &pending.parent_id {

@@ -38,7 +38,7 @@ pub async fn get_text(memory: &Memory<'_>, key: &str) -> Result<Option<StoredTex
         Ok(None) => return Ok(None),
         Ok(Some(_)) | Err(CallFailure::TooLarge { .. }) => {
             let message = format!(
-                "The object in the bucket is larger than {MAX_ANSWER_BYTES} bytes. Cut it into several."
+                "The object in the bucket is larger than {MAX_ANSWER_BYTES} bytes. Split it into several objects."
             );
             return Err(unusable(Code::PayloadTooLarge, message).with("limit", MAX_ANSWER_BYTES));
         }

@@ -94,7 +94,7 @@ pub fn load(
             return Err(Error::invalid(
                 "key",
                 format!(
-                    "This session has {MAX_LOADED} documents loaded. Unload one that is done with first."
+                    "This session has {MAX_LOADED} documents loaded. Unload one that you no longer need first."
                 ),
             ));
         }
@@ -103,7 +103,7 @@ pub fn load(
             return Err(Error::invalid(
                 "key",
                 format!(
-                    "With this document the session would have {bytes} bytes of documents loaded; the limit is {MAX_LOADED_BYTES}. Unload one that is done with first."
+                    "With this document the session would have {bytes} bytes of documents loaded; the limit is {MAX_LOADED_BYTES}. Unload one that you no longer need first."
                 ),
             ));
         }

@@ -83,7 +83,7 @@ pub fn skill_not_found(block: &Definition, key: &str) -> Error {
     Error::new(
         Code::SkillNotFound,
         format!(
-            "Block `{}` has no document `{key}`. `listSkills` shows those there are.",
+            "Block `{}` has no document `{key}`. `listSkills` lists the existing ones.",
             block.label
         ),
     )

@@ -94,7 +94,7 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
         &[
             "text Hel",
             "usage 5 1",
-            "failed Anthropic has too much to do (`overloaded_error`). Try again in a moment.",
+            "failed Anthropic is overloaded (`overloaded_error`). Try again in a moment.",
         ],
     ),
     (

@@ -1,12 +1,12 @@
--- Rows of the documents' original layout into ours, losing nothing.
+-- Copies the rows of the documents' original tables into ours, and loses nothing.
 
 INSERT INTO cf_agents_sessions (id, agent_id, metadata, created_at, updated_at)
 SELECT id, agent_id, metadata, created_at, updated_at
   FROM cf_agents_documents_sessions
  ORDER BY created_at, id;
 
--- Events whose session row is gone get one again: the old layout had no
--- foreign key to prevent that.
+-- Events without a session's row get the row back: the old layout had no foreign key that
+-- kept it.
 INSERT INTO cf_agents_sessions (id, agent_id, created_at, updated_at)
 SELECT session_id,
        coalesce((SELECT min(agent_id) FROM cf_agents_documents_sessions), ''),
@@ -16,12 +16,12 @@ SELECT session_id,
  WHERE session_id NOT IN (SELECT id FROM cf_agents_documents_sessions)
  GROUP BY session_id;
 
--- The old log was a line: each event's parent is the one before it. A session
--- whose numbers our key can't hold (a double, a zero, a fraction, more than 32 bits) is numbered
--- anew in its order; every other keeps its own. What the old layout kept of a
--- tool inside the metadata becomes the event's own, where it has the right
--- shape; else it stays where it was. Metadata that isn't JSON is kept as it is,
--- so that its reader is told.
+-- The old log was a line: each event's parent is the event before it. A session whose
+-- numbers our key can't hold (a double, a zero, a fraction, more than 32 bits) gets new
+-- numbers in the same order. Every other session keeps its numbers. The old layout kept a
+-- tool's fields in the metadata. Fields of the right shape become the event's own; others
+-- stay in the metadata. Metadata that isn't JSON is kept as it is, so that a reader is
+-- told.
 INSERT INTO cf_agents_events
        (session_id, seq, id, id_indexed, parent_seq, parent_id,
         action, content, tool, metadata, created_at, written_at)

@@ -1,4 +1,4 @@
--- The documents' original tables, moved out of the way of ours.
+-- Moves the documents' original tables aside, so that ours can have their names.
 CREATE TABLE IF NOT EXISTS cf_agents_sessions (
   id TEXT PRIMARY KEY NOT NULL,
   agent_id TEXT NOT NULL,

@@ -1,7 +1,7 @@
-//! Attacks, generated: every operation of the table, with every kind of token, at
-//! every door. What must come of each is worked out from what the operation
-//! declares, so a new operation is held to its declaration from its first day; its
-//! requests are those of `examples.rs`.
+//! Attacks, generated: every operation of the table, with every kind of token, at every
+//! door. The expected answer follows from what the operation declares, so these tests
+//! hold a new operation to its declaration from its first day. The requests are those of
+//! `examples.rs`.
 
 use std::collections::BTreeSet;
 
@@ -26,7 +26,7 @@ use crate::tests::api::access::forgeries;
 use crate::tests::api::examples::{Example, examples, furnished};
 use crate::tests::{Alice, conversation};
 
-/// Who knocks.
+/// Who sends the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Nobody,
@@ -66,7 +66,7 @@ const KINDS: [Kind; 15] = [
 
 const SECRET: &str = "the secret of these attacks, long enough";
 
-/// What a token says, as the test means it: its session and its operations.
+/// The session and the operations that the token of this kind is limited to.
 fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String>>) {
     let names = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
     match kind {
@@ -82,7 +82,7 @@ fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String
     }
 }
 
-/// What is sent to the door.
+/// The token that the request carries.
 fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
     let (session, operations) = says(kind, operation);
     let now_ms = alice.host.now_ms();
@@ -115,14 +115,14 @@ fn id(text: &str) -> Id {
     Id::parse(text.to_owned()).unwrap()
 }
 
-/// Lets whoever holds this in.
+/// Makes the holder of this token the agent's caller, if the door lets the token in.
 fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
     alice.policy = Policy::new(Some(SECRET.to_owned()), None);
     alice.caller = identify(&alice.policy, &alice.host, Some("alice"), bearer)?;
     Ok(())
 }
 
-/// What must come of it, by what the operation declares: `None`, it is let in.
+/// The expected error, by what the operation declares. `None`: the request is allowed.
 fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) -> Option<Code> {
     match kind {
         Kind::Secret => return None,
@@ -149,7 +149,7 @@ fn verdict(kind: Kind, rule: AccessRule, session: Option<&str>, forges: bool) ->
     (!may_run || !may_reach || forges).then_some(Code::Forbidden)
 }
 
-/// The session that a body speaks of. What creates one speaks of it by its `id`.
+/// The session that a body names: in its `id` if the operation creates a session.
 fn session_of(operation: &str, body: &Value) -> Option<String> {
     let field = match operation {
         "createSession" => "id",
@@ -158,7 +158,7 @@ fn session_of(operation: &str, body: &Value) -> Option<String> {
     body[field].as_str().map(str::to_owned)
 }
 
-/// Whether a body says something in another's name than a user's.
+/// Whether a body writes in the name of anybody but a user.
 fn forges(rule: AccessRule, body: &Value) -> bool {
     let says = |field: &str, key: &str, users: &str| {
         let list = body[field].as_array().cloned().unwrap_or_default();
@@ -170,7 +170,7 @@ fn forges(rule: AccessRule, body: &Value) -> bool {
             || body["message"]["role"] == "assistant")
 }
 
-/// By HTTP, and by a frame of a socket that was opened before.
+/// How a request arrives: over HTTP, or as a frame of a socket that was opened before.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Door {
     Http,
@@ -186,7 +186,7 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
         }
         Door::Socket => {
             let state = SocketState::new(id("s"), &alice.caller);
-            // As a socket that slept: who it is for was kept with it.
+            // As after hibernation: the socket's state was stored and read back.
             let kept: SocketState =
                 serde_json::from_str(&serde_json::to_string(&state).unwrap()).unwrap();
             let caller = kept.caller();
@@ -209,7 +209,8 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
     }
 }
 
-/// Sockets tell an error by its sentence.
+/// Whether an answer over a socket is `forbidden`. Such an answer has a sentence and no
+/// code.
 fn is_forbidden(answer: &Value) -> bool {
     let sentence = answer["error"].as_str().unwrap();
     ["token", "secret"]
@@ -222,8 +223,8 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
     let mut tried = 0;
     for kind in KINDS {
         for door in [Door::Http, Door::Socket] {
-            // What is refused, or only reads, writes nothing: one agent stands for all
-            // of that. The first search builds the index.
+            // A request that is refused or that only reads writes nothing, so all these
+            // requests share one agent. The first search builds the index.
             let mut standing = furnished();
             standing.ok("search", json!({"query": "anything"}));
             let before = standing.db.dump();
@@ -274,10 +275,10 @@ fn every_operation_lets_in_whom_it_declares_and_nobody_else() {
     assert!(tried > 2 * KINDS.len() * OPERATIONS.len());
 }
 
-/// A door that is no operation, and what it asks for.
+/// A door that is no operation, with the rules that it applies.
 struct OtherDoor {
     name: &'static str,
-    /// The last is the one that a token may name.
+    /// A token may name the operation of the last rule.
     rules: Vec<AccessRule>,
     knock: fn(&Alice, &str) -> Result<()>,
 }
@@ -364,14 +365,15 @@ fn other_doors() -> Vec<OtherDoor> {
 }
 
 #[test]
-fn the_doors_that_are_no_operations_ask_as_much() {
+fn doors_that_are_no_operations_have_the_same_rules() {
     for door in other_doors() {
         for kind in KINDS {
             let mut alice = furnished();
             let named = door.rules.last().unwrap().operation;
             let token = bearer(kind, &alice, named);
             let what = format!("{} by {kind:?}", door.name);
-            // A door that reads for several operations needs them all, and reads.
+            // An export reads for several operations: it needs the rules of all of them,
+            // and only reads.
             let refused = door.rules.iter().find_map(|rule| {
                 let effect = match door.name {
                     "export" => Effect::Nothing,
@@ -393,7 +395,7 @@ fn the_doors_that_are_no_operations_ask_as_much() {
     }
 }
 
-/// As [`verdict`], of a token that was minted for `named`.
+/// As [`verdict`], for a token that was minted for `named`.
 fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
     let names_one = [
         Kind::SessionThatNamesIt,
@@ -407,7 +409,7 @@ fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
 }
 
 #[test]
-fn what_writes_messages_is_tried_with_forgeries() {
+fn forgeries_are_tried_at_each_operation_that_writes_messages() {
     let tried: BTreeSet<&str> = forgeries()
         .into_iter()
         .map(|(operation, ..)| operation)
@@ -446,7 +448,7 @@ fn a_forgery_is_refused_at_every_door() {
     }
 }
 
-/// What stands in the prompts of the sessions `s` and `t`, and of the agent.
+/// What the prompts of the sessions `s` and `t` and of the agent contain.
 fn prompts(alice: &Alice) -> Vec<Option<Value>> {
     let mut prompts = Vec::new();
     for body in [
@@ -462,7 +464,7 @@ fn prompts(alice: &Alice) -> Vec<Option<Value>> {
 }
 
 #[test]
-fn what_an_operation_says_that_it_touches_it_touches() {
+fn each_operation_has_the_effect_that_it_declares() {
     for Example { operation, body } in examples() {
         let entry = OPERATIONS
             .iter()
@@ -475,14 +477,14 @@ fn what_an_operation_says_that_it_touches_it_touches() {
         let what = format!("{operation} {body}");
         match entry.rule.effect {
             Effect::Nothing => assert_eq!(alice.db.dump(), dump, "{what}"),
-            // A session that is gone has no prompt.
+            // A deleted session has no prompt.
             Effect::Session | Effect::Messages if operation != "deleteSession" => {
                 assert_eq!(prompts(&alice), before, "{what}");
             }
             _ => {}
         }
     }
-    // And what needs the secret is what touches the agent.
+    // The operations that need the secret are those that change the agent.
     for entry in OPERATIONS {
         assert_eq!(
             entry.rule.needs == Needs::Secret,
@@ -524,7 +526,7 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
     }
 }
 
-/// A frame of a socket of session `s` whose token says no more than that.
+/// Sends a frame over a socket of session `s`, whose token has the `chat` preset.
 fn frame_of_a_page(alice: &mut Alice, frame: &Value) -> Result<Vec<String>> {
     let token = bearer(Kind::ChatPreset, alice, "chat");
     enter(alice, token.as_deref()).unwrap();
@@ -558,7 +560,7 @@ fn a_sockets_turn_says_no_more_than_its_token_allows() {
         );
         assert_eq!(alice.db.dump(), before, "{field}");
     }
-    // Nor does an answer to a call bring tools along.
+    // An answer to a tool call can't bring tools either.
     let answer = json!({"type": "cf_agent_tool_result", "toolCallId": "c", "toolName": "t", "output": 1, "autoContinue": true, "clientTools": tools});
     let error = frame_of_a_page(&mut furnished(), &answer).unwrap_err();
     assert_eq!(

@@ -1,5 +1,5 @@
-//! What is held of every request before its body is looked at, of every operation
-//! of the table: a new one is held to it, too.
+//! What the door checks of every request before it looks at the body. The tests try every
+//! operation of the table.
 
 use crate::access::{Caller, Needs, TokenScope};
 use crate::api::door::admit;
@@ -49,7 +49,7 @@ fn every_operation_takes_a_body_up_to_its_own_limit() {
 }
 
 #[test]
-fn who_may_never_run_it_is_refused_by_its_name_alone() {
+fn a_token_that_may_not_run_an_operation_is_refused_before_the_body_is_read() {
     let named_other = token(None, Some(&["nothing"]));
     let of_session = token(Some("s"), None);
     for entry in OPERATIONS {
@@ -61,7 +61,7 @@ fn who_may_never_run_it_is_refused_by_its_name_alone() {
         if matches!(entry.rule.needs, Needs::Secret | Needs::WholeAgent) {
             assert!(refused(&of_session), "{}", entry.name);
         }
-        // The operation itself asks no less: its body is not looked at.
+        // The operation makes the same check without looking at the body.
         let mut alice = Alice::with_session();
         alice.caller = token(None, Some(&["nothing"]));
         let error = alice
@@ -73,7 +73,7 @@ fn who_may_never_run_it_is_refused_by_its_name_alone() {
 }
 
 #[test]
-fn what_is_no_operation_is_refused_before_it_is_read() {
+fn a_path_that_is_no_operation_is_refused_before_the_body_is_read() {
     let error = admit(&Caller::Owner, &of("getSesion")).unwrap_err();
     assert_eq!(error.code, Code::UnknownOperation);
     assert!(find_entry("chat").is_err());

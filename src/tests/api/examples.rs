@@ -1,10 +1,9 @@
-//! One table of example requests: every operation with what it is asked. Tests
-//! that hold something of all operations go over it, so that a new operation
-//! can't be forgotten: without an example here they fail and name it.
+//! The table of example requests, with examples of every operation. Tests that hold a
+//! promise about all operations run these examples. They fail for an operation without an
+//! example, and name it.
 //!
-//! Requests are made to the agent of [`furnished`]. The first example of an
-//! operation speaks of session `s` where the operation can speak of one, and stands
-//! in openapi.json.
+//! The agent of [`furnished`] gets the requests. The first example of an operation names
+//! session `s` if the operation takes a session; openapi.json shows it.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::table::OPERATIONS;
 use crate::tests::Alice;
 
-/// Operations that write nothing. Every other one has an example that writes.
+/// Operations that write nothing. Every other operation has an example that writes.
 pub const READS: &[&str] = &[
     "getSession",
     "listSessions",
@@ -25,7 +24,8 @@ pub const READS: &[&str] = &[
     "getLatestLeaf",
     "getPathLength",
     "getChanges",
-    // It builds the index once: tests of its own hold that. Then it reads.
+    // The first search builds the index; tests of search hold that. Every later search
+    // only reads.
     "search",
     "getCompactions",
     "estimateTokens",
@@ -38,7 +38,7 @@ pub const READS: &[&str] = &[
     "renderPrompt",
     "getReminder",
     "getTools",
-    // What it stops writes: the turn. Tests of chat hold that.
+    // This operation only stops a turn: the turn itself writes. Tests of chat hold that.
     "cancelTurn",
     "listTools",
     "getConfig",
@@ -57,8 +57,8 @@ impl Example {
     }
 }
 
-/// An agent with something of everything: sessions `s` and `t`, a branch, a
-/// choice of leaf, media, an overlay, blocks of every kind, a registered tool.
+/// An agent that has something of everything: sessions `s` and `t`, a branch, a chosen
+/// leaf, media, an overlay, blocks of every kind, a registered tool.
 pub fn furnished() -> Alice {
     let alice = Alice::with_session();
     let settings = [("MODEL", "demo"), ("TOOL_ORIGINS", "https://tools.example")];
@@ -163,8 +163,8 @@ pub fn examples() -> Vec<Example> {
 
 type Bodies = Vec<(&'static str, Value)>;
 
-/// Ids that are minted for what [`furnished`] writes: the same in every agent
-/// that it makes, since their randomness is.
+/// The ids that [`furnished`] mints. They are the same in every such agent, because the
+/// host's random bytes are the same.
 struct Minted {
     event: Value,
     run: Value,
@@ -376,7 +376,7 @@ fn about_entries_and_skills() -> Bodies {
         ),
         ("deleteSkill", json!({"label": "skills", "key": "k"})),
         ("listSkills", json!({"sessionId": "s", "label": "skills"})),
-        // In `s` it is loaded already.
+        // Session `s` has loaded the document already.
         (
             "loadSkill",
             json!({"sessionId": "t", "label": "skills", "key": "k"}),
@@ -393,7 +393,7 @@ fn about_prompts_and_tools() -> Bodies {
     vec![
         ("renderPrompt", json!({"sessionId": "s"})),
         ("renderPrompt", json!({"format": "xml"})),
-        // That of `s` is frozen already.
+        // The prompt of session `s` is frozen already.
         ("freezePrompt", json!({"sessionId": "t"})),
         ("freezePrompt", json!({})),
         ("refreshPrompt", json!({"sessionId": "s"})),

@@ -1,5 +1,5 @@
-//! Every write operation, failing its nth statement for every n: the storage is
-//! as before or as after, never in between.
+//! Every write operation, with its nth statement failing, for every n: afterwards the
+//! storage is as before the operation or as after it, never in between.
 
 use serde_json::json;
 
@@ -36,7 +36,7 @@ fn a_first_search_that_fails_leaves_no_half_an_index() {
             assert_eq!(found.unwrap()["results"].as_array().unwrap().len(), 1);
             break;
         }
-        // The index is whole and in use, or there is nothing of it.
+        // Either the index is complete and in use, or nothing of it is stored.
         found.unwrap_err();
         let in_use = alice
             .db
@@ -57,7 +57,8 @@ fn a_first_search_that_fails_leaves_no_half_an_index() {
     assert!(tried > 5);
 }
 
-/// Requests of every operation that writes: the table of operations says which.
+/// Sends the examples of every operation that writes, and fails their statements one by
+/// one.
 fn sweep(furnished: fn() -> Alice) {
     for example in examples() {
         let Example { operation, body } = &example;
@@ -82,7 +83,7 @@ fn sweep(furnished: fn() -> Alice) {
                 "{operation}, statement {tried}"
             );
             assert!(alice.db.dump() == before, "{operation}, statement {tried}");
-            // And the same request, sent again, succeeds.
+            // The same request, sent again, succeeds.
             alice
                 .send(&alice.db, operation, body.to_string().as_bytes())
                 .unwrap();
@@ -130,7 +131,8 @@ fn a_migration_that_fails_leaves_nothing_and_runs_again() {
             outcome.unwrap();
             break;
         }
-        // A failure of the very first look is taken for a table that isn't there yet.
+        // If the first statement fails, `migrate` asks the catalogue, finds no table and
+        // goes on.
         if tried > 0 {
             outcome.unwrap_err();
             assert_eq!(db.rows("SELECT name FROM sqlite_master", &[]).unwrap(), []);

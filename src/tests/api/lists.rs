@@ -1,12 +1,14 @@
-//! Every list of every input, found in openapi.json: it has a limit there, and one
-//! item more is refused by the list's name. A list that is new is held by this, too.
+//! Every list of every input, as openapi.json describes it: each list has a limit, and a
+//! request with one item more is refused with the list's name. The tests find new lists
+//! by themselves.
 
 use serde_json::{Map, Value, json};
 
 use crate::api::OPENAPI_JSON;
 use crate::tests::Alice;
 
-/// A list of an input: where it stands, its limit, and how it is sent so long.
+/// A list of an input: its operation and its path, its limit, and a body that holds a
+/// list of a given length.
 struct Found {
     operation: String,
     field: String,
@@ -41,7 +43,7 @@ impl Document {
                 .is_some_and(|kinds| kinds.iter().any(|one| one == kind))
     }
 
-    /// The least that the schema allows.
+    /// The smallest value that the schema allows.
     fn least(&self, schema: &Value) -> Value {
         let schema = self.resolve(schema);
         if let Some(names) = schema["enum"].as_array() {
@@ -71,7 +73,8 @@ impl Document {
         "x".into()
     }
 
-    /// The lists within a schema: their path, their limit, a value with so many items.
+    /// The lists within a schema, each with its path, its limit and a function that makes
+    /// a value with that many items.
     fn lists(&self, schema: &Value) -> Vec<(String, Option<usize>, OfLength)> {
         let schema = self.resolve(schema);
         let mut found: Vec<(String, Option<usize>, OfLength)> = Vec::new();
@@ -152,7 +155,7 @@ fn every_list_stops_at_its_limit_and_is_named() {
             "{operation}: {}",
             error.message
         );
-        // So many are well, whatever else may be wrong with the request.
+        // A list at its limit is never refused for its length.
         if let Err(error) = alice.call(operation, (list.body)(list.max)) {
             assert!(
                 !error.message.contains("items"),

@@ -1,4 +1,4 @@
-//! The door, the table of operations, and who may run them.
+//! The door, the table of operations, and who may run an operation.
 
 pub mod access;
 pub mod attacks;

@@ -1,5 +1,5 @@
-//! What nonsense gets: the right code, the field's name, nothing written, and an
-//! agent that goes on.
+//! What happens to nonsense: it is refused with the right code and the field's name,
+//! writes nothing, and does not harm the agent.
 
 use serde_json::{Value, json};
 

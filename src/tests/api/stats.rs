@@ -1,4 +1,4 @@
-//! What an agent says of its size.
+//! What an agent tells about its size.
 
 use serde_json::{Value, json};
 
@@ -28,7 +28,7 @@ fn tables_and_what_runs_are_told() {
     assert_eq!(stats["searchIndex"], "none");
     alice.ok("search", json!({"query": "two"}));
     assert_eq!(alice.ok("getStats", json!({}))["searchIndex"], "complete");
-    // All of the schema's own are there, and none that only shows another.
+    // The list has every table of the schema and no view.
     let names = stats["tables"].as_array().unwrap();
     assert!(
         names.len() > 15

@@ -1,5 +1,5 @@
-//! Turns that the object's death cut off: gone with a few at a time, each by
-//! itself, and none for ever.
+//! Turns that the object's death cut off. The next life takes up a few of them at a time,
+//! each by itself, and takes up no turn for ever.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use crate::tests::Alice;
 use crate::tests::chat::turns::{hear, said, text_of, user};
 
 impl Alice {
-    /// Turns of sessions `s0`, `s1` …, and then the object dies.
+    /// An agent that dies while turns of the sessions `s0`, `s1` … run.
     pub fn with_turns_cut_off(count: usize) -> Self {
         let mut alice = Self::with_model();
         for n in 0..count {
@@ -54,7 +54,7 @@ fn turns_that_were_cut_off_are_taken_up_a_few_at_a_time() {
 }
 
 #[test]
-fn who_asks_for_a_turn_that_was_cut_off_hears_it_before_its_time() {
+fn a_turn_that_was_cut_off_is_taken_up_at_once_for_a_client_that_asks() {
     let alice = Alice::with_turns_cut_off(MAX_TAKEN_UP + 1);
     let look = alice.look(&alice.db);
     let last = format!("s{MAX_TAKEN_UP}");
@@ -68,7 +68,7 @@ fn who_asks_for_a_turn_that_was_cut_off_hears_it_before_its_time() {
 }
 
 #[test]
-fn a_turn_that_can_not_be_read_keeps_no_other() {
+fn a_turn_that_can_not_be_read_holds_up_no_other() {
     let alice = Alice::with_turns_cut_off(3);
     let sql = "UPDATE cf_agents_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
@@ -80,7 +80,7 @@ fn a_turn_that_can_not_be_read_keeps_no_other() {
 }
 
 #[test]
-fn a_turn_whose_storage_fails_keeps_no_other_and_is_looked_for_again() {
+fn a_turn_whose_storage_fails_holds_up_no_other_and_is_tried_again() {
     let alice = Alice::with_turns_cut_off(3);
     let look = alice.look(&Failing::with(&alice.db, "s1"));
     assert_eq!(sessions(&look), ["s0", "s2"]);
@@ -103,7 +103,7 @@ fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
             .unwrap();
         assert_eq!(recoveries[0].integer(0).unwrap(), tries);
         if tries < 3 {
-            // It dies as the turn is driven, each time.
+            // Each time, the object dies while it drives the turn.
             alice.dies();
             continue;
         }

@@ -1,5 +1,5 @@
-//! Answers of client tools that come while the turn that asked still runs: none is
-//! lost and none is taken twice, whenever the object dies.
+//! Answers of client tools that come while the turn that asked still runs. None is lost
+//! and none is taken twice, whenever the object dies.
 
 use serde_json::{Value, json};
 
@@ -17,7 +17,8 @@ const TOOLS: &str =
     r#"[{"name":"place","description":"Says where one is.","parameters":{"type":"object"}}]"#;
 
 impl Alice {
-    /// A turn that will ask the client where it is, and the server for an echo.
+    /// A turn whose model will call the client's tool `place` and the server's tool
+    /// `echo`.
     pub fn asked_where(&self) -> TurnWork {
         define(self, "echo", false);
         let tools: Value = serde_json::from_str(TOOLS).unwrap();
@@ -44,7 +45,7 @@ impl Alice {
         self.db.rows(sql, &[]).unwrap().len()
     }
 
-    /// What the log has of calls' outcomes.
+    /// The call and the text of every tool result in the log.
     pub fn outcomes(&self) -> Vec<(String, String)> {
         let events = self.events();
         let results = events
@@ -89,7 +90,7 @@ fn an_answer_survives_the_object_while_the_turn_runs() {
     drop(alice.asked_where());
     alice.frame("c1", "Rome").unwrap();
     alice.dies();
-    // It also comes again: the client knows of no acknowledgement.
+    // The client sends its answer again, because it got no acknowledgement.
     alice.frame("c1", "Oslo").unwrap();
     assert_eq!(alice.early_rows(), 1);
     alice.will_ask();
@@ -99,7 +100,8 @@ fn an_answer_survives_the_object_while_the_turn_runs() {
     assert_eq!((alice.early_rows(), alice.has_turn_rows()), (0, false));
 }
 
-/// Every statement around the turn's end fails once, and then the object dies.
+/// The object dies after a statement around the turn's end fails. The test tries every
+/// statement.
 #[test]
 fn an_answer_is_taken_once_whichever_statement_fails() {
     for passing in 0.. {
@@ -143,7 +145,8 @@ fn an_answer_that_is_left_over_after_the_turn_is_taken_by_the_next_look() {
     let work = alice.asked_where();
     alice.will_ask();
     alice.run_work(work);
-    // As if the object had died right after the turn's end: the answer was kept.
+    // As if the object had died right after the turn's end: the early answer is still
+    // stored.
     let sql = "INSERT INTO cf_agents_turns (session_id, state) VALUES ('s', '{}')";
     alice.db.run(sql, &[]).unwrap();
     alice.frame("c1", "Rome").unwrap();

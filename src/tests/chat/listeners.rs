@@ -1,4 +1,5 @@
-//! Listeners that stop reading: what they hold is counted, and let go in time.
+//! Listeners that stop reading: the bytes that they hold are counted, and are let go in
+//! time.
 
 use serde_json::json;
 
@@ -7,7 +8,7 @@ use crate::testing::wait_for;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{hear, kinds, said, text_of, user};
 
-/// Looks after which a listener that took nothing is cut off.
+/// A listener that takes nothing is cut off after so many looks.
 const LOOKS: usize = 3;
 
 fn long() -> String {

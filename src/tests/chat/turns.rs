@@ -1,5 +1,5 @@
-//! Chat turns, from a request to what the log has of it: with a scripted model
-//! behind the real adapters, and with the built-in demo.
+//! Chat turns, from a request to the events in the log: with a scripted model behind the
+//! real adapters, and with the built-in demo.
 
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ impl Alice {
         wait_for(run(&self.agent(&self.db), work));
     }
 
-    /// A whole turn; what its client hears.
+    /// Runs a whole turn, and returns the chunks that its client gets.
     pub fn chat(&self, body: Value) -> Vec<Value> {
         let begun = self.begin(&body).unwrap();
         if let Some(work) = begun.work {
@@ -60,7 +60,7 @@ impl Alice {
         page["messages"].as_array().unwrap().clone()
     }
 
-    /// The object dies: what it held in memory is gone.
+    /// The object dies: all that it held in memory is gone.
     pub fn dies(&mut self) {
         self.turns = RunningTurns::default();
     }
@@ -108,7 +108,7 @@ pub fn text_of(chunks: &[Value]) -> String {
         .collect()
 }
 
-/// A streamed answer in OpenAI's shape.
+/// An answer of a model, streamed in OpenAI's shape.
 pub fn said(text: &str) -> Result<Said, crate::base::outbound::CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
@@ -171,7 +171,7 @@ fn a_plain_turn_is_two_messages_and_leaves_nothing_else() {
         json!({"inputTokens": 10, "outputTokens": 2, "cost": 0.0})
     );
     assert!(!alice.has_turn_rows());
-    // The next one sees what was said.
+    // The next turn's model gets the messages of this turn.
     alice.outbound.answer(said("Again."));
     alice.chat(json!({"id": "s", "messages": [user("hi"), history[1], user("more")]}));
     assert_eq!(alice.actions().len(), 4);
@@ -281,7 +281,8 @@ fn a_client_tool_is_left_to_the_client_and_its_answer_goes_on_in_the_same_messag
     assert_eq!(after[1]["id"], history[1]["id"]);
     assert_eq!(after[1]["parts"][1]["output"], json!({"place": "Rome"}));
     assert_eq!(after[1]["parts"][2]["text"], "You are in Rome.");
-    // Said again, it is no news, and nobody can change what was answered.
+    // Sending the answer again writes nothing, and a client can't change an answer that
+    // is stored.
     answered["parts"][1]["output"] = json!("Paris");
     alice.outbound.answer(said("Yes."));
     alice.chat(
@@ -314,7 +315,7 @@ fn nobody_forges_what_the_agent_or_a_tool_said() {
             "agent_message"
         ]
     );
-    // Client tools can't stand in for the agent's.
+    // A client's tool can't replace a tool of the agent.
     alice.outbound.answer(calls(&[("c", "pay", json!({}))]));
     alice.outbound.answer(Ok(Said::text(200, "paid")));
     alice.outbound.answer(said("Done."));
@@ -357,7 +358,7 @@ fn an_approval_waits_for_days_and_then_the_tool_runs_once() {
     let part = &alice.shown()[1]["parts"][1];
     assert_eq!(part["state"], "output-available");
     assert_eq!(part["approval"]["approved"], true);
-    // Approved again, it is not run again.
+    // A second approval of the same call doesn't run the call again.
     alice.outbound.answer(said("It is paid."));
     alice.chat(approve);
     assert_eq!(alice.outbound.calls.borrow().len(), calls_before + 3);
@@ -402,7 +403,7 @@ fn two_approvals_are_waited_for_and_then_both_are_done() {
     let seen = alice.ok("getChanges", json!({"sessionId": "s"}))["cursor"].clone();
     let chunks = alice.chat(json!({"id": "s", "messages": [user("pay"), first]}));
     assert_eq!(kinds(&chunks), ["start", "finish"]);
-    // Who follows the session hears that the message shows the decision.
+    // The change feed tells that the message now shows the decision.
     let told = alice.ok("getChanges", json!({"sessionId": "s", "since": seen}));
     assert_eq!(told["changes"][0]["type"], "update");
     assert_eq!(told["changes"][0]["id"], first["id"]);
@@ -448,7 +449,7 @@ fn one_turn_at_a_time_and_the_users_message_is_durable_before_the_model_is_calle
         .err()
         .unwrap();
     assert_eq!(second.code.name(), "turn_in_progress");
-    // Another session isn't concerned.
+    // A turn of another session runs meanwhile.
     alice.outbound.answer(said("Other."));
     alice.chat(json!({"id": "t", "message": user("hi")}));
     alice.outbound.answer(said("Hello."));
@@ -542,7 +543,7 @@ fn a_cancelled_turn_keeps_what_was_said() {
     let begun = alice
         .begin(&json!({"id": "s", "message": user("go")}))
         .unwrap();
-    // Nothing is waited for in a test: so it is stopped before it begins.
+    // The outside of a test never waits, so the turn is cancelled before it runs.
     assert_eq!(
         alice.ok("cancelTurn", json!({"sessionId": "s"})),
         json!({"cancelled": true})
@@ -633,8 +634,8 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
     assert_eq!(alice.shown().len(), 4);
 }
 
-/// Every statement of a turn's end fails once: the turn is still there and is
-/// finished later, and nothing is doubled.
+/// Every statement of a turn's end fails once: the turn's row stays, the turn is finished
+/// later, and nothing is stored twice.
 #[test]
 fn a_turn_whose_storage_fails_is_finished_later() {
     for passing in 0.. {
@@ -843,7 +844,7 @@ fn an_answer_goes_on_with_its_message_whatever_was_written_in_between() {
     alice.outbound.answer(calls(&[("c1", "where", json!({}))]));
     alice.chat(json!({"id": "s", "message": user("where"), "tools": tools}));
     let asking = alice.shown()[1].clone();
-    // Somebody writes beside it, then goes back.
+    // The session goes on elsewhere, then the leaf is set back to the message that asks.
     alice.ok(
         "appendEvents",
         json!({"sessionId": "s", "events": [{"action": "user_message", "content": "by the way"}]}),
@@ -863,7 +864,7 @@ fn an_answer_goes_on_with_its_message_whatever_was_written_in_between() {
         asked.contains("Rome") && !asked.contains("cut off"),
         "{asked}"
     );
-    // Sent again, it writes nothing more.
+    // The same answer, sent again, writes no result.
     let before = alice.actions().len();
     alice.outbound.answer(said("As I said."));
     alice.chat(json!({"id": "s", "messages": [user("where"), answered], "tools": tools}));
@@ -888,7 +889,7 @@ fn a_session_that_is_deleted_and_made_again_is_no_old_turns() {
         .err()
         .unwrap();
     assert_eq!(busy.code.name(), "turn_in_progress");
-    // It was told to stop, asks nobody, and writes nothing.
+    // The old turn was cancelled: it asks no model and writes nothing.
     wait_for(run(&alice.agent(&alice.db), old.work.unwrap()));
     assert!(alice.outbound.calls.borrow().is_empty());
     alice.outbound.answer(said("New."));

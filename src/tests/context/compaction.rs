@@ -1,5 +1,5 @@
-//! Summaries over the middle of a conversation: what is covered, what is shown
-//! in its place, and what happens when something goes wrong.
+//! Compaction: which messages a summary covers, what a reader sees in their place, and
+//! what happens when something fails.
 
 use std::cell::{Cell, RefCell};
 
@@ -20,13 +20,13 @@ use crate::models::TokenUsage;
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
 
-/// Answers `summary n`, remembers what it was asked, and fails when told to.
+/// A summariser that answers `summary n`, records the prompts, and fails on demand.
 #[derive(Default)]
 struct Scripted<'a> {
     prompts: RefCell<Vec<String>>,
     fails: Cell<bool>,
     meanwhile: Option<&'a dyn Fn()>,
-    /// What each answer is reported to have cost.
+    /// The usage that each answer reports.
     usage: TokenUsage,
 }
 
@@ -92,7 +92,8 @@ fn compactor<'a>(alice: &'a Alice, scripted: &'a Scripted<'_>) -> Compactor<'a> 
     }
 }
 
-/// What follows an append: whether it compacted.
+/// Appends a message and runs what follows an append: the reason, if compaction was
+/// tried.
 fn grow(
     alice: &Alice,
     scripted: &Scripted<'_>,
@@ -107,7 +108,7 @@ fn grow(
     outcome.map(|outcome| outcome.reason)
 }
 
-/// `m1` … `mN`, each with its number as its id.
+/// An agent whose session has the messages `m1` … `mN`. Each message's id is its number.
 fn numbered(count: usize) -> Alice {
     let alice = Alice::with_session();
     let events: Vec<Value> = (1..=count)
@@ -155,7 +156,7 @@ fn a_summary_stands_in_for_what_it_covers() {
         message["id"],
         format!("compaction_{}", overlay["id"].as_str().unwrap())
     );
-    // What is stored stays: by id, in the log, in search.
+    // The covered messages stay stored: they are found by id, in the log and by search.
     assert_eq!(alice.events().len(), 10);
     let stored = alice.ok("getMessage", json!({"sessionId": "s", "messageId": "5"}));
     assert_eq!(stored["parts"][0]["text"], "m5");
@@ -231,7 +232,7 @@ fn a_branch_that_leaves_the_range_reads_the_originals() {
 }
 
 #[test]
-fn of_two_that_overlap_the_later_end_holds_and_then_the_wider() {
+fn of_two_overlapping_overlays_the_one_that_ends_later_counts_and_then_the_wider() {
     let alice = numbered(8);
     cover(&alice, "3", "5", "A");
     let wider = cover(&alice, "2", "7", "B");
@@ -289,7 +290,7 @@ fn deleting_at_its_edges_does_not_undo_an_overlay() {
         (vec!["8"], "m1 m2 S"),
         (vec!["3", "7", "2", "5"], "m1 S m8"),
         (vec!["1", "2"], "S m8"),
-        // Nothing that it covers is left.
+        // All covered messages are deleted, and the overlay with them.
         (vec!["3", "4", "5", "6", "7"], "m1 m2 m8"),
     ] {
         let alice = numbered(8);
@@ -405,7 +406,7 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
     assert!(prompt.contains("summary 1") && prompt.contains("m9") && prompt.contains("n1"));
     assert!(!prompt.contains("m5") && !prompt.contains("n2"));
     assert_eq!(history(&alice, json!({})), "m1 summary 2 n2 n3");
-    // Deleting the newer brings the older back.
+    // When the newer overlay is deleted, a reader sees the older one again.
     let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
     let newer = &listed["compactions"][1];
     assert_eq!(newer["summary"], "summary 2");
@@ -512,7 +513,7 @@ fn a_failing_summariser_loses_nothing_and_is_reported() {
     );
     let page = alice.ok("getHistory", json!({"sessionId": "s"}));
     assert_eq!(page["messages"].as_array().unwrap().len(), 31);
-    // Not with every append from then on.
+    // Compaction isn't tried again with every append.
     let tries = (0..64)
         .filter(|_| grow(&alice, &scripted, &compactions, "x").is_some())
         .count();
@@ -563,13 +564,13 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
             CompactionReason::ChangedMeanwhile,
             "{operation}"
         );
-        // It was paid for all the same.
+        // The usage of the discarded summary is counted.
         let asked = scripted.prompts.borrow().len() as i64;
         assert_eq!(used(&alice), before + asked * 7);
         let listed = alice.ok("getCompactions", json!({"sessionId": "s"}));
         assert_eq!(listed["compactions"], json!([]));
     }
-    // What only grew is still what was summarised.
+    // A session that only grew meanwhile keeps the summary.
     let alice = numbered(20);
     alice.ok("configureCompaction", json!({"tailTokenBudget": 0}));
     let meanwhile = || drop(alice.say(&["more"]));
@@ -588,7 +589,7 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
 }
 
 #[test]
-fn one_at_a_time_for_a_session() {
+fn a_session_is_compacted_once_at_a_time() {
     let alice = numbered(20);
     alice.ok(
         "configureCompaction",
@@ -617,7 +618,7 @@ fn only_the_branch_that_grew_is_compacted() {
         "configureCompaction",
         json!({"compactAfter": 60, "tailTokenBudget": 0}),
     );
-    // A short branch from the third message, while the other one is long.
+    // The leaf is on a short branch from the third message; the other branch is long.
     alice.ok(
         "appendMessage",
         json!({"sessionId": "s", "parentId": "3", "message": {"id": "b", "role": "user", "parts": [{"type": "text", "text": "b"}]}}),
@@ -726,7 +727,8 @@ fn the_agents_model_writes_the_summary() {
         asked.contains("[user] m2") && !asked.contains("m12"),
         "{asked}"
     );
-    // One that fails is a reason, not a lost conversation.
+    // A summariser that fails is a reason in the answer, and the conversation is
+    // unchanged.
     alice.say(&["n1", "n2", "n3"]);
     alice.outbound.answer(Ok(Said::text(500, "hunter2")));
     let outcome = alice.ok("compact", json!({"sessionId": "s"}));

@@ -1,5 +1,5 @@
-//! What a turn is estimated to cost: prompt, tools and messages, corrected by
-//! what providers report.
+//! Estimates of a turn's tokens: prompt, tools and messages, corrected by the usage that
+//! providers report.
 
 use serde_json::{Value, json};
 
@@ -128,7 +128,7 @@ fn what_providers_report_corrects_every_estimate() {
 
 #[test]
 fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
-    // What the conversation holds alone is far below the threshold.
+    // The messages alone are far below the threshold.
     let alice = with_block();
     alice.ok(
         "configureCompaction",
@@ -137,7 +137,7 @@ fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
     alice.say(&["one two three"; 30]);
     let is_due = || {
         let grown = Id::parse("s".to_owned()).unwrap();
-        // Whoever is to summarise may fail: that it was tried is remembered.
+        // The summariser may fail: the attempt is recorded all the same.
         let _ = wait_for(follow_up(&alice.agent(&alice.db), &grown));
         let told = alice.ok("getCompactions", json!({"sessionId": "s"}));
         !told["decisions"].as_array().unwrap().is_empty()

@@ -63,7 +63,7 @@ fn a_turn_is_built_lived_and_written_back() {
             {"role": "assistant", "content": "It says hi."}
         ])
     );
-    // Another turn that was built from the same leaf comes too late.
+    // A second turn that was built on the same leaf is refused.
     assert_eq!(
         alice.refused(
             "persistWorkingContext",
@@ -71,7 +71,7 @@ fn a_turn_is_built_lived_and_written_back() {
         ),
         "leaf_moved"
     );
-    // What was read can be sent back as it is.
+    // The messages that were read can be sent back unchanged.
     alice.ok(
         "persistWorkingContext",
         json!({"sessionId": "s", "messages": next["messages"]}),
@@ -103,7 +103,8 @@ fn a_message_of_the_ai_sdk_unfolds_into_calls_and_results() {
         messages[2],
         json!({"role": "tool", "content": "too slow", "toolCallId": "c2", "toolName": "slow", "isError": true})
     );
-    // The call that nobody answered is closed, not sent half.
+    // A call without an answer gets an error as its result, so that no call is sent
+    // without one.
     assert_eq!(
         (&messages[3]["toolCallId"], &messages[3]["isError"]),
         (&json!("c3"), &json!(true))
@@ -300,7 +301,7 @@ fn a_users_files_go_along_and_come_back() {
         context["modelInput"]["messages"][0]["content"][1]["image_url"]["url"],
         "data:image/png;base64,AAAA"
     );
-    // An image costs more than its words.
+    // An image counts more tokens than its text alone.
     assert_eq!(context["tokensEstimate"], estimate("What is it?") + 1000);
 
     let written = alice.ok(

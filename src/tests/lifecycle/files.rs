@@ -1,5 +1,5 @@
-//! A file is data: what it says of calls that wait makes nothing run. Neither does
-//! anything else that gets into a log otherwise than by a turn of that session.
+//! A file is data: a waiting tool call in a file makes no tool run. Neither does anything
+//! else that a turn of that session did not write into its log.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
 
 impl Alice {
-    /// Bodies of the calls that registered tools got.
+    /// The bodies of the calls that the registered tools got.
     pub fn tool_calls(&self) -> Vec<Value> {
         let calls = self.outbound.calls.borrow();
         let of_tools = calls.iter().filter(|call| {
@@ -23,7 +23,7 @@ impl Alice {
             .collect()
     }
 
-    /// The tool parts of the newest message, every one of them answered.
+    /// The newest message of the session, with an answer in every tool part.
     pub fn answered(&self, session_id: &str, approved: bool) -> Value {
         let page = self.ok("getHistory", json!({"sessionId": session_id}));
         let mut message = page["messages"].as_array().unwrap().last().unwrap().clone();
@@ -43,7 +43,7 @@ impl Alice {
         message
     }
 
-    /// Answers all that seems to wait in a session, at every door.
+    /// Answers every call that seems to wait in the session, through every door.
     pub fn answer_everything(&self, session_id: &str) {
         let before = self.ok(
             "loadEvents",
@@ -79,8 +79,7 @@ fn token(allow: Allow) -> Caller {
     })
 }
 
-/// A file in which every kind of call waits: for the user, decided already, and for
-/// the client.
+/// A file whose message asks for these calls, and which notes that they wait.
 fn file(calls: &Value, note: &Value) -> String {
     let lines = [
         json!({"type": "session", "format": 1, "id": "s", "agentId": "x", "name": null, "parentSessionId": null,
@@ -168,11 +167,11 @@ fn a_turn_that_a_file_interrupts_is_not_gone_on_with_where_it_is_imported() {
     assert_eq!(
         alice.export("t").unwrap(),
         file.replacen("\"id\":\"s\"", "\"id\":\"t\"", 1),
-        "it is said to wait, as it was"
+        "the copy shows the calls as waiting"
     );
     alice.answer_everything("t");
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);
-    // The original's own calls wait on.
+    // The original session's own calls still wait.
     for sum in ["paid", "paid, too"] {
         alice.outbound.answer(Ok(Said::text(200, sum)));
     }
@@ -190,7 +189,8 @@ fn what_waits_is_made_once_and_not_again_in_a_fork() {
     ]);
     alice.outbound.answer(two);
     alice.says("pay");
-    // One is decided when the fork is made, and waits for the other.
+    // One call is decided when the fork is made; its turn waits for the decision on the
+    // other.
     let mut half = alice.answered("s", true);
     half["parts"][2]["state"] = json!("approval-requested");
     alice.chat(json!({"id": "s", "messages": [half]}));
@@ -198,7 +198,7 @@ fn what_waits_is_made_once_and_not_again_in_a_fork() {
     let fork = fork["id"].as_str().unwrap();
     alice.answer_everything(fork);
     assert_eq!(alice.tool_calls(), [] as [Value; 0]);
-    // A turn of the fork's own may be approved there.
+    // A call of the fork's own turn can be approved in the fork.
     alice
         .outbound
         .answer(calls(&[("c1", "pay", json!({"n": 3}))]));
@@ -219,7 +219,7 @@ fn an_approval_is_for_the_call_that_was_shown_whatever_stands_beside_it_under_it
         &json!({}),
     );
     alice.import("s", &lines).unwrap();
-    // The turn goes on in the message that the file began.
+    // The next turn continues the message that the file began.
     alice
         .outbound
         .answer(calls(&[("c1", "pay", json!({"to": "bob"}))]));
@@ -267,7 +267,7 @@ fn nothing_that_is_appended_waits() {
         alice.answer_everything("s");
         assert_eq!(alice.tool_calls(), [] as [Value; 0], "{operation}");
     }
-    // Nor does a message of a turn that was rewritten since.
+    // A call is not run either if its message was rewritten after the turn.
     let alice = with_tool_and_memory();
     alice.outbound.answer(calls(&[("c1", "pay", json!({}))]));
     alice.says("pay");
@@ -328,7 +328,7 @@ fn an_approval_counts_for_the_tool_that_the_user_was_asked_about() {
 }
 
 #[test]
-fn what_a_file_or_a_fork_left_open_keeps_no_compaction_from_it() {
+fn calls_that_a_file_or_a_fork_left_open_are_compacted_all_the_same() {
     let alice = with_tool_and_memory();
     alice.import("s", &forged()).unwrap();
     let fork = alice.ok("forkSession", json!({"sessionId": "s"}));

@@ -1,5 +1,5 @@
-//! What a session keeps and what it lets go: when it is cleared, forked, and when
-//! a request is sent again.
+//! What a session keeps and what it loses: when it is cleared, when it is forked, and
+//! when a request is sent again.
 
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ fn clearing_takes_the_loaded_documents_out_of_the_context() {
         let context = alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
         context.to_string()
     };
-    // With something said, and with nothing said.
+    // A session with a message, and a session without one.
     for texts in [&["hi"][..], &[]] {
         let alice = with_a_document();
         alice.ok("createSession", json!({"id": "t"}));
@@ -49,10 +49,10 @@ fn clearing_takes_the_loaded_documents_out_of_the_context() {
         let cleared = alice.ok("clearMessages", json!({"sessionId": "s"}));
         assert_eq!(cleared["deleted"], texts.len());
         assert!(!context(&alice).contains("red button"), "{texts:?}");
-        // Another session's stay.
+        // Another session keeps its documents.
         let other = alice.ok("buildWorkingContext", json!({"sessionId": "t"}));
         assert!(other.to_string().contains("red button"));
-        // And there is nothing left to clear.
+        // A second clearing finds nothing to clear.
         let before = alice.db.dump();
         alice.ok("clearMessages", json!({"sessionId": "s"}));
         assert_eq!(alice.db.dump(), before);
@@ -73,9 +73,9 @@ fn a_fork_goes_on_with_the_settings_and_the_documents() {
     assert_eq!(alice.ok("configureCompaction", read.clone()), set);
     let context = alice.ok("buildWorkingContext", read);
     assert!(context.to_string().contains("red button"));
-    // What the original has used is the original's.
+    // The fork's usage begins at nothing.
     assert_eq!(fork["usage"]["inputTokens"], 0);
-    // A fork without settings of its own follows the agent's.
+    // A fork without settings of its own follows the agent's settings.
     alice.ok("createSession", json!({"id": "plain"}));
     let fork = alice.ok("forkSession", json!({"sessionId": "plain"}));
     alice.ok("configureCompaction", json!({"protectHead": 5}));
@@ -84,7 +84,7 @@ fn a_fork_goes_on_with_the_settings_and_the_documents() {
 }
 
 #[test]
-fn how_the_originals_attempts_to_compact_went_stays_with_the_original() {
+fn a_fork_does_not_get_the_outcomes_of_the_originals_compactions() {
     let alice = Alice::with_session();
     alice
         .db
@@ -99,7 +99,7 @@ fn how_the_originals_attempts_to_compact_went_stays_with_the_original() {
     assert!(fork.get("lastCompactionError").is_none(), "{fork}");
     let read = json!({"sessionId": fork["id"]});
     assert_eq!(alice.ok("configureCompaction", read)["protectHead"], 1);
-    // Nor does it outlive the messages that it is about.
+    // The error is also gone when the messages that it is about are cleared.
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
     assert_eq!(session["lastCompactionError"]["attempts"], 2);
     alice.ok("clearMessages", json!({"sessionId": "s"}));
@@ -121,7 +121,7 @@ fn usage_sent_again_with_its_id_counts_once() {
     let before = alice.db.dump();
     assert_eq!(alice.ok("addUsage", call.clone()), first);
     assert_eq!(alice.db.dump(), before, "nothing is written");
-    // Another id counts, and so does every call without one.
+    // A call with another id counts, and so does every call without an id.
     for more in [json!("call-2"), Value::Null, Value::Null] {
         alice.ok(
             "addUsage",
@@ -129,12 +129,12 @@ fn usage_sent_again_with_its_id_counts_once() {
         );
     }
     assert_eq!(usage(&alice, "s")["inputTokens"], 103);
-    // The id is the session's.
+    // Another session counts a call with the same id.
     alice.ok("createSession", json!({"id": "t"}));
     let mut other = call.clone();
     other["sessionId"] = json!("t");
     assert_eq!(alice.ok("addUsage", other)["usage"], first["usage"]);
-    // And goes with it.
+    // A deleted session forgets its ids.
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.ok("createSession", json!({"id": "s"}));
     assert_eq!(alice.ok("addUsage", call)["usage"], first["usage"]);
@@ -171,7 +171,7 @@ fn usage_stops_at_what_javascript_can_count() {
     let told = usage(&alice, "s");
     assert_eq!(told["inputTokens"], most);
     assert_eq!(told["cachedInputTokens"], most);
-    // And it can be exported and brought back.
+    // The usage is the same after an export and an import.
     let file = alice.export("s").unwrap();
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
@@ -179,7 +179,8 @@ fn usage_stops_at_what_javascript_can_count() {
     assert_eq!(bob.export("s").unwrap(), file);
 }
 
-/// An agent with a long conversation, whose summaries a scripted model writes.
+/// An agent with a long conversation, and with a scripted model that writes the
+/// summaries.
 fn talkative() -> Alice {
     let alice = Alice::with_session();
     let settings = [
@@ -196,7 +197,7 @@ fn talkative() -> Alice {
     alice
 }
 
-/// A summary and what it cost, as the provider streams both.
+/// A model's answer with a summary and its usage, as the provider streams both.
 fn summary(text: &str, input: i64, output: i64) -> Said {
     let chunk = json!({"choices": [{"delta": {"content": text}}]});
     let end = json!({"choices": [{"delta": {}, "finish_reason": "stop"}]});
@@ -210,7 +211,7 @@ fn summary(text: &str, input: i64, output: i64) -> Said {
 #[test]
 fn what_summaries_cost_is_counted_with_the_overlay() {
     let alice = talkative();
-    // The middle takes more than one request.
+    // The messages in the middle need more than one request to the model.
     for _ in 0..4 {
         alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     }
@@ -226,7 +227,7 @@ fn what_summaries_cost_is_counted_with_the_overlay() {
 
 #[test]
 fn a_summary_that_fails_costs_what_was_reported_all_the_same() {
-    // The first part is summarised; the second answer breaks off after its usage.
+    // The first part is summarised. The second answer breaks off after its usage.
     let alice = talkative();
     alice.outbound.answer(Ok(summary("In short.", 1_000, 10)));
     let usage_then_error = concat!(
@@ -245,7 +246,7 @@ fn a_summary_that_fails_costs_what_was_reported_all_the_same() {
 }
 
 #[test]
-fn what_would_be_compacted_costs_nothing() {
+fn a_dry_run_of_a_compaction_costs_nothing() {
     let alice = talkative();
     let dry = alice.ok("compact", json!({"sessionId": "s", "dryRun": true}));
     assert_eq!(dry["reason"], "would_compact");

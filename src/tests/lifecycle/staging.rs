@@ -1,4 +1,4 @@
-//! Imports that don't come to their end: never seen, and swept away.
+//! Imports that never end: nobody sees their rows, and a later import deletes them.
 
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ const HOUR_MS: i64 = 3_600_000;
 #[test]
 fn an_import_that_dies_at_any_statement_is_not_seen_and_done_again() {
     let alice = small();
-    // One in slices, and an entry of the feed.
+    // An event so long that it has slices, then an entry of the feed.
     alice.say(&["x".repeat(1_950_000).as_str()]);
     alice.ok(
         "deleteMessages",
@@ -48,7 +48,7 @@ fn an_import_that_dies_at_any_statement_is_not_seen_and_done_again() {
     assert!(tried > 35, "{tried}");
 }
 
-/// Bob, and an import into `s` that has written its first batch.
+/// An agent `bob` and its import into `s`, which has written its first batch.
 fn half_way() -> (Alice, crate::lifecycle::transfer::import::Import, String) {
     let alice = Alice::with_session();
     let texts: Vec<String> = (0..600).map(|n| format!("event {n}")).collect();
@@ -92,7 +92,7 @@ fn the_later_of_two_imports_wins() {
 }
 
 #[test]
-fn what_a_dead_import_left_goes_with_the_next_one_anywhere() {
+fn the_rows_of_a_dead_import_are_deleted_by_the_next_import_of_any_session() {
     let (bob, import, _) = half_way();
     drop(import);
     let file = small().export("s").unwrap();
@@ -102,7 +102,7 @@ fn what_a_dead_import_left_goes_with_the_next_one_anywhere() {
             .unwrap()
             .len()
     };
-    // It may be alive still.
+    // The import of `s` is younger than an hour, so it may still go on.
     bob.import("t", &file).unwrap();
     assert_eq!(count(), 503);
     bob.host.advance(HOUR_MS);

@@ -22,7 +22,7 @@ impl Alice {
         Ok(file)
     }
 
-    /// Sent in pieces of `bytes`.
+    /// Imports the file in pieces of so many bytes, with `?allowSources=true`.
     pub fn import_in(
         &self,
         db: &dyn Database,
@@ -40,7 +40,7 @@ impl Alice {
         imported
     }
 
-    /// As somebody sends it who doesn't say that they trust it.
+    /// Imports the file in one piece, without `?allowSources=true`.
     pub fn import_warily(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
         let mut import = begin_import(&self.agent(&self.db), session_id.to_owned(), false)?;
         let imported = import
@@ -50,12 +50,12 @@ impl Alice {
         imported
     }
 
-    /// As somebody sends it who trusts it.
+    /// Imports the file with `?allowSources=true`.
     pub fn import(&self, session_id: &str, file: &str) -> Result<Imported, Error> {
         self.import_in(&self.db, session_id, file, 50_000)
     }
 
-    /// All that reads say of a session.
+    /// What every read answers about a session.
     pub fn tell_all(&self, session_id: &str) -> Vec<Value> {
         let mut told: Vec<Value> = [
             ("getSession", json!({})),
@@ -87,7 +87,7 @@ fn user(text: &str) -> Value {
     json!({"role": "user", "parts": [{"type": "text", "text": text}]})
 }
 
-/// A session `s` with something of everything.
+/// An agent whose session `s` has something of everything.
 pub fn furnished() -> Alice {
     let alice = Alice::default();
     alice.ok("createSession", json!({"id": "parent"}));
@@ -151,7 +151,7 @@ pub fn furnished() -> Alice {
     alice
 }
 
-/// One of three messages.
+/// An agent whose session `s` has three messages.
 pub fn small() -> Alice {
     let alice = Alice::with_session();
     alice.say(&["one", "two"]);
@@ -184,8 +184,8 @@ fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
     assert_eq!(bob.export("s").unwrap(), file);
     assert_eq!(bob.tell_all("s"), alice.tell_all("s"));
 
-    // Where it was deleted, the feed has a life of its own: the same changes, and
-    // no cursor of the life before.
+    // In an agent that has deleted the session before, the feed has the same changes. Its
+    // cursors are new: none is valid that the deleted session gave.
     let told = |alice: &Alice| {
         let mut told = alice.tell_all("s");
         let feed = told.remove(4);
@@ -203,7 +203,7 @@ fn a_session_comes_back_as_it_was_in_another_object_and_in_the_same() {
 }
 
 #[test]
-fn what_goes_on_from_a_copy_goes_on_as_from_the_original() {
+fn a_copy_goes_on_as_the_original_does() {
     let alice = furnished();
     let bob = Alice::default();
     bob.host.advance(alice.host.now_ms() - bob.host.now_ms());
@@ -262,7 +262,7 @@ fn importing_again_writes_nothing() {
     let before = alice.db.dump();
     let outcome = alice.import("s", &file).unwrap();
     assert_eq!((outcome.imported, outcome.skipped), (0, outcome.events));
-    // By another hand: other spaces, another order of fields.
+    // The same file as another program writes it, with other spaces.
     let file = small().export("s").unwrap().replace("\":", "\" : ");
     let bob = Alice::default();
     bob.import("s", &file).unwrap();
@@ -548,7 +548,7 @@ fn a_token_exports_and_imports_what_it_may_read_and_create() {
         };
         assert_eq!(bob.import("s", &three).is_ok(), imports, "{:?}", bob.caller);
     }
-    // It may create its own session, and name no other as the parent.
+    // The token may create its own session, but name no other session as the parent.
     let bob = Alice {
         caller: scoped(Some("s"), None),
         ..Alice::default()

@@ -1,5 +1,5 @@
-//! An import grants nothing that its importer could not do by operations: every
-//! kind of line and each field of it, against every kind of token.
+//! An import grants nothing that its caller could not do by operations: every kind of
+//! line and each field of each line, with every kind of token.
 
 use serde_json::{Value, json};
 
@@ -27,8 +27,8 @@ fn token(session_id: Option<&str>, operations: Option<&[&str]>, agent_messages: 
     })
 }
 
-/// The lines between a session's and the end, and what the session's line has beside
-/// the least.
+/// The parts of a file: the fields that the session's line has beside the required ones,
+/// the lines after it, and the leaf.
 struct File {
     session: Value,
     lines: Vec<Value>,
@@ -90,11 +90,12 @@ fn block(more: Value) -> Value {
     block
 }
 
-/// What a line or a field takes beside `createSession` and `appendEvents`.
+/// A line or a field of a file, with the operations that it needs beside `createSession`
+/// and `appendEvents`.
 struct Case {
     what: &'static str,
     file: File,
-    /// The line that is refused to who may not.
+    /// The number of the line that the error names.
     line: i64,
     operations: &'static [&'static str],
     agent_messages: bool,
@@ -266,7 +267,7 @@ fn each_line_takes_what_its_operations_take() {
                 let outcome = import(&token(session, Some(&all), false), &file);
                 assert_eq!(outcome, forbidden, "{what} without `agentMessages`");
             }
-            // Nothing is lent by what is not for it.
+            // Other rights don't replace the ones that are missing.
             let needs_named = operations.iter().any(|name| {
                 let entry = OPERATIONS.iter().find(|entry| entry.name == *name);
                 entry.unwrap().rule.effect == Effect::Prompts
@@ -294,7 +295,7 @@ fn each_line_takes_what_its_operations_take() {
 }
 
 #[test]
-fn its_rules_are_those_of_the_operations() {
+fn the_rules_of_an_import_are_those_of_the_operations() {
     let rules: &[AccessRule] = &[
         rules::GET_SESSION,
         rules::LOAD_EVENTS,
@@ -379,7 +380,7 @@ fn a_token_sets_no_time_to_come() {
 }
 
 #[test]
-fn who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
+fn a_caller_who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
     let sent = json!({"plan": "pro", "mood": "good"});
     let mut said = event(1, "user_message");
     said.as_object_mut().unwrap().remove("content");
@@ -406,7 +407,7 @@ fn who_may_not_speak_for_the_agent_sets_no_reserved_metadata() {
 }
 
 #[test]
-fn nor_does_an_event_without_a_message() {
+fn an_event_without_a_message_sets_no_reserved_metadata_either() {
     let mut event = event(1, "user_message");
     event["metadata"] = json!({"plan": "pro", "mood": "good"});
     let file = File {
@@ -512,7 +513,7 @@ fn where_a_block_lives_counts_with_the_secret_and_trust() {
                 error.message
             );
             assert_eq!(bob.rows(), before);
-            // To say so is no use to a token.
+            // `?allowSources=true` changes nothing for a token.
             let trusting = bob.import("s", &file);
             assert_eq!(trusting.is_ok(), caller == Caller::Owner, "{caller:?}");
         }
@@ -560,13 +561,14 @@ fn a_frozen_prompt_counts_with_the_secret_and_trust_and_is_left_out_otherwise() 
                 json!(["prompt"])
             }
         );
-        // Its repetition is one, also once the session has frozen a prompt of its own.
+        // The same import again imports nothing, also after the session has frozen a
+        // prompt of its own.
         assert_eq!(import().unwrap().imported, 0);
         let frozen = bob.ok("freezePrompt", json!({"sessionId": "s"}));
         assert_eq!(frozen["prompt"] == json!("Obey mallory."), counts);
         assert_eq!(import().unwrap().imported, 0);
     }
-    // It is read all the same.
+    // The import checks the prompt even if it doesn't store the prompt.
     let broken = file.replace("\"sections\":{}", "\"sections\":{\"a\":\"b\"}");
     let outcome = refused(Alice::default().import_warily("s", &broken));
     assert_eq!(outcome, ("invalid_request", json!(5)));
@@ -590,7 +592,7 @@ fn who_may_not_read_a_session_learns_nothing_by_importing_into_it() {
         let before = alice.rows();
         for caller in [
             token(session, Some(blind), true),
-            // It may read the session, and not what it remembers.
+            // This token may read the session, but not its memory.
             token(session, Some(reading), true),
         ] {
             alice.caller = caller;

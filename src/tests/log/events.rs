@@ -16,7 +16,7 @@ fn contents(events: &[Value]) -> Vec<&str> {
         .collect()
 }
 
-/// `seq` and parent's `seq`, as the tree stands.
+/// The `seq` of every event and of its parent.
 fn tree(alice: &Alice) -> Vec<(i64, i64)> {
     let rows = alice
         .db
@@ -31,13 +31,13 @@ fn tree(alice: &Alice) -> Vec<(i64, i64)> {
         .zip(&events)
         .map(|(row, event)| {
             let (seq, parent) = (row.integer(0).unwrap(), row.integer(1).unwrap());
-            // What an event shows as its parent is the id of the row that it points to.
+            // An event's `parentId` is the id of the row that `parent_seq` names.
             let parent_id = events
                 .iter()
                 .find(|other| other["seq"] == parent)
                 .map_or(Value::Null, |parent| parent["id"].clone());
             assert_eq!(event["parentId"], parent_id);
-            // A row outside the branch index directly follows its parent.
+            // A row that is no branch directly follows its parent.
             assert!(
                 row.integer(3).unwrap() == 1 || parent == before,
                 "seq {seq}"
@@ -97,7 +97,7 @@ fn events_read_back_as_they_were_sent() {
             event(6, "compaction", "", json!({})),
         ]
     );
-    // The documented shape is the shape.
+    // Every event has the documented shape.
     for value in alice.events() {
         serde_json::from_value::<Event>(value).unwrap();
     }
@@ -181,7 +181,7 @@ fn a_minted_id_sent_again_is_known_without_an_index() {
     let said = alice.say(&["one"]);
     let again = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": said[0], "action": "user_message", "content": "x"}]}));
     assert_eq!(again["events"][0]["inserted"], false);
-    // One that only looks minted is a caller's, and is found as one.
+    // An id that only looks minted is a caller's id, and is found as such.
     let fake = said[0].replace(&said[0][3..], "0123456789abcdef");
     for inserted in [true, false] {
         let sent = alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"id": fake, "action": "user_message", "content": "x"}]}));
@@ -251,7 +251,7 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
         alice.call("appendEvents", later).unwrap_err().details["field"],
         "events[1].parentId"
     );
-    // An event of another session is unknown here.
+    // An event of another session can't be a parent.
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok("appendEvents", json!({"sessionId": "t", "events": [{"id": "x", "action": "user_message", "content": "x"}]}));
     assert_eq!(
@@ -263,7 +263,7 @@ fn an_unknown_parent_is_an_error_and_writes_nothing() {
     );
     alice.ok("deleteSession", json!({"sessionId": "t"}));
     let mut after = alice.db.dump();
-    // Where later sessions' cursors begin.
+    // The row that says where the cursors of later sessions begin.
     after = after.replace("cf_agents_config [Text(\"feed\"), Text(\"1048576\")]\n", "");
     assert_eq!(after, before);
 }
@@ -283,7 +283,7 @@ fn an_expected_leaf_that_moved_writes_nothing() {
         assert_eq!(error.details["leafId"], "b");
         assert_eq!(error.details["expectedLeafId"], expected);
     }
-    // The answer to `b` was lost, and it is sent once more: that is no clash.
+    // The answer to `b` was lost, so the client sends `b` again: no conflict.
     let retried = alice.ok("appendEvents", append(json!("a"), "b"));
     assert_eq!(
         retried,
@@ -317,7 +317,8 @@ fn a_batch_too_long_for_one_statement_is_still_all_or_nothing() {
     let big = "x".repeat(400_000);
     let events: Vec<Value> = (0..10).map(|_| user(&big)).collect();
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
-    // Longer than one value of SQLite's too: read all the same.
+    // All events together are longer than one value of SQLite may be. They are read all
+    // the same.
     assert_eq!(alice.events().len(), 10);
     assert!(
         alice
@@ -359,7 +360,7 @@ fn an_event_over_the_row_limit_is_sliced_and_reads_back() {
             user("after")
         ]}),
     );
-    // Together they are more than one answer holds.
+    // Both events together are longer than one answer may be.
     let page = |after: i64| {
         alice.ok(
             "loadEvents",
@@ -464,7 +465,7 @@ fn deleting_joins_the_children_to_the_nearest_surviving_ancestor() {
     );
     assert_eq!(gone, json!({"deleted": 2}));
     assert_eq!(tree(&alice), [(1, 0), (4, 1), (5, 4), (6, 1), (7, 1)]);
-    // The root too: its children become roots.
+    // When the root is deleted, its children become roots.
     alice.ok(
         "deleteEvents",
         json!({"sessionId": "s", "eventIds": [line[0]]}),
@@ -527,7 +528,8 @@ fn a_damaged_event_names_itself_and_spares_the_others() {
         alice.refused("loadEvents", json!({"sessionId": "s"})),
         "corrupt_row"
     );
-    // As the error says, deleting it by its id helps, and so does writing on.
+    // As the error suggests, the caller deletes the event by its id. Appending works,
+    // too.
     alice.say(&["4"]);
     alice.ok(
         "deleteEvents",

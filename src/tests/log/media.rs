@@ -1,4 +1,4 @@
-//! Inline media: kept once in a session, put back to the byte, gone with its
+//! Inline media: stored once per session, read back byte for byte, and deleted with its
 //! last use.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,8 @@ impl Alice {
         self.count("SELECT count(DISTINCT session_id || hash) FROM cf_agents_media")
     }
 
-    /// What is kept is used, and what is used is kept and named by its event.
+    /// Every stored payload is used, and every use has its payload and an event that
+    /// names it.
     pub fn assert_no_orphans(&self, game: &str) {
         let strays = self.count(
             "SELECT (SELECT count(*) FROM cf_agents_media AS media
@@ -99,7 +100,7 @@ fn every_read_shows_the_message_as_it_was_sent() {
 }
 
 #[test]
-fn it_is_put_back_as_it_was_written_to_the_byte() {
+fn media_is_read_back_as_it_was_written_to_the_byte() {
     let alice = Alice::with_session();
     let payload = "QUJD\\/+\\u00e9\\n".repeat(1_000);
     let parts = format!(
@@ -130,7 +131,7 @@ fn a_second_copy_is_not_kept_again_in_the_session_and_is_in_another() {
     let bytes = "SELECT sum(octet_length(text)) FROM cf_agents_media";
     let once = alice.count(bytes);
     alice.show("s", &picture("n", &image));
-    // Under another name, the payload is still the same.
+    // Another file name in the data URL doesn't make another payload.
     alice.show(
         "s",
         &picture("o", &image.replace("image/png", "image/png;name=x")),
@@ -185,14 +186,14 @@ fn the_limit_counts_a_message_as_it_was_sent() {
     add_part(&mut twice, json!({"type": "file", "url": image}));
     let body = json!({"sessionId": "s", "message": twice});
     assert_eq!(alice.refused("appendMessage", body), "payload_too_large");
-    // A text, which is the event's content too, counts once.
+    // A text that is also the event's content counts once.
     let mut both = picture("m", &url("x", 2 << 20));
     both["parts"][0]["text"] = json!("x".repeat((2 << 20) - 500));
     alice.show("s", &both);
 }
 
 #[test]
-fn what_looks_like_a_reference_is_what_it_says_and_no_more() {
+fn a_text_that_looks_like_a_reference_to_media_stays_a_text() {
     let alice = Alice::with_session();
     alice.show("s", &picture("secret", &url("secret", 10_000)));
     let hash = alice
@@ -211,7 +212,7 @@ fn what_looks_like_a_reference_is_what_it_says_and_no_more() {
         without_date(&alice.ok("getMessage", json!({"sessionId": "s", "messageId": "m"}))),
         forged
     );
-    // Beside media of its own, too.
+    // The same holds in a message with media of its own.
     let mut both = forged.clone();
     both["id"] = json!("n");
     add_part(
@@ -324,7 +325,7 @@ fn an_exported_session_has_its_media_and_an_imported_one_keeps_it_once() {
     refused_half_way(&file);
 }
 
-/// Its media goes with an import that fails.
+/// An import that fails leaves no media behind.
 fn refused_half_way(file: &str) {
     let bob = Alice::default();
     let cut_off = file.lines().take(3).collect::<Vec<_>>().join("\n");

@@ -1,4 +1,4 @@
-//! A session's events have numbers of their own, whatever a file says.
+//! A session's events have row numbers of their own, whatever a file says.
 
 use serde_json::json;
 
@@ -7,7 +7,8 @@ use crate::base::numbers::{MAX_SEQ, MAX_SESSION_NUMBER};
 use crate::tests::Alice;
 use crate::tests::lifecycle::transfer::small;
 
-/// The file of three messages, whose next event would have the number `next`.
+/// The file of a session of three messages. The session's next event would get the number
+/// `next`.
 fn file_up_to(next: i64) -> String {
     let file = small().export("s").unwrap();
     let floor = format!("\"seqFloor\":{}", next - 1);
@@ -22,7 +23,8 @@ fn a_session_at_its_last_number_takes_no_more_and_harms_no_neighbour() {
         if is_indexed_first {
             alice.search("anything");
         }
-        // Whether the session's number is odd or even decided whose rows were hit.
+        // One session has an odd number and the other an even one: an overflow would
+        // reach different rows.
         for id in ["s", "t"] {
             alice.import(id, &file_up_to(MAX_SEQ + 1)).unwrap();
             alice.ok("createSession", json!({"id": format!("after-{id}")}));
@@ -51,7 +53,7 @@ fn a_session_at_its_last_number_takes_no_more_and_harms_no_neighbour() {
         );
         alice.ok("deleteSession", json!({"sessionId": "s"}));
         assert_eq!(alice.search("parrot").len(), 6);
-        // As the error says: a fork goes on.
+        // As the error suggests, a fork of the session can take more events.
         let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
         let event = json!({"action": "user_message", "content": "on"});
         let body = json!({"sessionId": fork["id"], "events": [event]});
@@ -117,7 +119,7 @@ fn an_overrun_that_an_earlier_build_took_is_in_no_index() {
     alice.ok("createSession", json!({"id": "t"}));
     let said = json!({"action": "user_message", "content": "a neighbour's"});
     alice.ok("appendEvents", json!({"sessionId": "t", "events": [said]}));
-    // Session 1's row of this number would be session 2's first.
+    // With this number, the row of session 1 would be the first row of session 2.
     let sql = "UPDATE cf_agents_events SET seq = ?1, id_indexed = 1 WHERE session_id = 's'";
     alice.db.run(sql, &[(MAX_SEQ + 2).into()]).unwrap();
     assert_eq!(alice.search("parrot").len(), 0);

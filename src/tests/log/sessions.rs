@@ -118,7 +118,8 @@ fn updated_at_moves_with_every_write() {
         alice.host.advance(10);
     };
     alice.host.advance(10);
-    // A time that the caller brings is the event's, not the session's.
+    // A caller's `createdAt` is the event's, and doesn't change the session's
+    // `updatedAt`.
     alice.ok("appendEvents", json!({"sessionId": "s", "events": [{"action": "user_message", "content": "a", "createdAt": 1}]}));
     moved("an append");
     let said = alice.say(&["b"]);
@@ -249,7 +250,7 @@ fn a_damaged_session_names_itself_and_spares_the_others() {
     assert_eq!(ids(&page["sessions"]), ["t", "s"]);
     assert_eq!(page["sessions"][1]["corrupt"], true);
     assert!(page["sessions"][1]["metadata"].is_null());
-    // The way out of it.
+    // An update mends the session.
     alice.ok("updateSession", json!({"sessionId": "s", "metadata": {}}));
     assert_eq!(
         alice.ok("getSession", json!({"sessionId": "s"}))["metadata"],

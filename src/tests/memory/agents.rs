@@ -1,4 +1,4 @@
-//! Blocks that live in other agents, which are real ones that reach each other.
+//! Blocks that live in other agents. The agents are real, and reach each other.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 
-/// Agents that reach each other, as those of one Worker do.
+/// Agents that reach each other, as the agents of one Worker do.
 struct Town {
     agents: BTreeMap<&'static str, Sqlite>,
     host: FixedHost,
@@ -190,7 +190,7 @@ fn two_agents_share_a_users_memory() {
                    "source": {"agent": "user:42", "label": "profile"}}),
         );
     }
-    // Nobody wrote yet, so nothing was made there.
+    // Nobody has written the block, so `user:42` has made none.
     assert_eq!(town.ok("user:42", "getBlocks", json!({})), json!([]));
     let written = town.ok(
         "alice",
@@ -223,7 +223,7 @@ fn two_agents_share_a_users_memory() {
             .unwrap()
             .ends_with("Likes tea.\nHas a dog.")
     );
-    // The home's own rules hold, and its history leads back.
+    // The rules of the other agent hold, and its versions can be reverted to.
     let error = town
         .call(
             "alice",

@@ -1,4 +1,5 @@
-//! Blocks: defining, writing, versions, whose they are.
+//! Blocks: defining and writing them, their versions, and whether they belong to the
+//! agent or to a session.
 
 use serde_json::{Value, json};
 
@@ -20,7 +21,7 @@ fn scoped_to(session: Option<&str>) -> Caller {
     })
 }
 
-/// What a token has to name, and what these tests do beside it.
+/// The operations that a token must name, and the others that these tests use.
 const NAMED: &[&str] = &[
     "defineBlock",
     "setBlock",
@@ -288,7 +289,7 @@ fn a_kind_that_would_hide_what_is_there_is_refused() {
         assert!(error.message.contains("purge"), "{}", error.message);
         assert_eq!(alice.db.dump(), before);
     }
-    // A text stays a text when the model may no longer write it.
+    // A block keeps its text when it becomes readonly.
     let block = alice.ok(
         "defineBlock",
         json!({"label": "memory", "kind": "readonly"}),
@@ -369,7 +370,7 @@ fn a_sessions_memory_goes_with_it() {
 }
 
 #[test]
-fn a_fork_knows_what_its_session_knew() {
+fn a_fork_has_the_memory_of_its_session() {
     let alice = with_memory();
     alice.say(&["hi"]);
     alice.ok(
@@ -414,7 +415,7 @@ fn a_token_reaches_as_far_as_its_session() {
     ] {
         assert_eq!(alice.refused(operation, body), "forbidden", "{operation}");
     }
-    // What others see it can't write through a tool either.
+    // The token can't write a block of the agent through a tool either.
     let tools = alice.ok("getTools", json!({"sessionId": "s"}));
     assert_eq!(
         tools["tools"][0]["parameters"]["properties"]["label"]["enum"],
@@ -466,7 +467,7 @@ fn deployed_blocks_are_there_and_operations_win_over_them() {
         alice.ok("getBlock", json!({"label": "soul"}))["content"],
         "You are bold."
     );
-    // Removed, it does not come back with the next look.
+    // A deployed block that was removed doesn't come back with the next read.
     assert_eq!(
         alice.ok("removeBlock", json!({"label": "soul"})),
         json!({"removed": true})
@@ -477,7 +478,8 @@ fn deployed_blocks_are_there_and_operations_win_over_them() {
         json!({"removed": false})
     );
 
-    // A mistake is told where one looks for blocks, and stops no conversation.
+    // Reads of blocks tell of a mistake in `MEMORY_BLOCKS`; prompts and conversations go
+    // on.
     deploy(&json!([{"label": "memory", "kind": "writable"}, {"label": "x", "kind": "y"}]));
     let error = alice.call("getBlocks", json!({})).unwrap_err();
     assert_eq!(error.details["field"], "MEMORY_BLOCKS[1].kind");

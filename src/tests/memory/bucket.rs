@@ -1,4 +1,4 @@
-//! Blocks that live in the bucket: a text of an object, documents under a prefix.
+//! Blocks that live in the bucket: one object with a text, or documents under a prefix.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ fn with_bucket(objects: &[(&str, &str, Option<&str>)]) -> Alice {
 }
 
 #[test]
-fn a_soul_in_the_bucket_is_read_from_there() {
+fn a_text_in_the_bucket_is_read_from_there() {
     let alice = with_bucket(&[("soul.md", "You are bold.", None)]);
     let define = json!({"label": "soul", "kind": "readonly", "source": {"r2": "soul.md"}, "defaultContent": "You are kind."});
     assert_eq!(alice.ok("defineBlock", define)["content"], "You are bold.");
@@ -70,7 +70,8 @@ fn with_notes(objects: &[(&str, &str, Option<&str>)]) -> Alice {
     alice
 }
 
-/// Others put these texts there, one right before each try of ours.
+/// Somebody else writes these texts to the object: one right before each write of the
+/// agent.
 fn expect_rivals(alice: &Alice, texts: &[&str]) {
     let rivals = texts
         .iter()
@@ -161,7 +162,7 @@ fn a_document_that_others_keep_writing_is_left_as_they_wrote_it() {
 }
 
 #[test]
-fn an_object_that_was_described_stays_so() {
+fn a_write_keeps_the_description_of_an_object_in_the_bucket() {
     let alice = with_notes(&[("notes.md", "a", Some("Notes"))]);
     alice.ok("appendToBlock", json!({"label": "notes", "content": "b"}));
     let bucket = alice.outbound.bucket.borrow();
@@ -170,7 +171,7 @@ fn an_object_that_was_described_stays_so() {
 }
 
 #[test]
-fn who_loses_every_race_is_told_and_writes_nothing() {
+fn a_writer_that_loses_every_race_is_told_and_writes_nothing() {
     let alice = with_notes(&[]);
     let before = alice.db.dump();
     expect_rivals(&alice, &["1", "2", "3", "4"]);
@@ -230,7 +231,7 @@ fn skills_of_a_bucket_are_listed_without_their_prefix() {
     ] {
         assert_eq!(load(key).unwrap_err().details["field"], "key", "{key}");
     }
-    // A document is written back where it stands, and a new one beside it.
+    // A document that exists is overwritten in place; a new document gets its own object.
     alice.ok(
         "putSkill",
         json!({"label": "skills", "key": "deploy", "content": "New."}),

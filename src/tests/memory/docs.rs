@@ -1,5 +1,6 @@
-//! The documents' examples of context memory, and what they promise. Prompts
-//! are compared with the files in `prompts/`; `UPDATE=1` writes them anew.
+//! The examples of context memory in the Agents SDK's documents, and what the documents
+//! promise. The tests compare prompts with the files in `prompts/`; `UPDATE=1` writes the
+//! files anew.
 
 use serde_json::{Value, json};
 
@@ -17,7 +18,7 @@ fn expect_prompt(name: &str, prompt: &Value) {
     assert_eq!(format!("{prompt}\n"), expected, "{path}");
 }
 
-/// The documents' agent: soul, memory, todos, knowledge, skills.
+/// The agent of the documents: soul, memory, todos, knowledge, skills.
 fn documents_agent() -> Alice {
     let alice = Alice::with_session();
     for block in [
@@ -98,9 +99,9 @@ fn the_model_keeps_a_todo_list_and_sees_it_after_a_refresh() {
             .unwrap()
             .ends_with("integration tests\n- [ ] Deploy")
     );
-    // Mid-turn the prompt stays as it is …
+    // During a turn the frozen prompt stays the same.
     assert_eq!(alice.ok("freezePrompt", json!({"sessionId": "s"})), frozen);
-    // … and between turns it may be refreshed.
+    // Between turns a caller may refresh the prompt.
     let refreshed = alice.ok("refreshPrompt", json!({"sessionId": "s"}));
     assert!(
         refreshed["prompt"]
@@ -174,7 +175,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
             {"action": "tool_result", "toolCallId": "c1", "toolName": "load_context", "content": checklist},
         ]}),
     );
-    // A long conversation later it still stands there, whole.
+    // After a long conversation the context still has the whole document.
     for _ in 0..30 {
         alice.say(&["Next?"]);
     }
@@ -185,7 +186,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
     };
     let context = alice.ok("buildWorkingContext", json!({"sessionId": "s"}));
     assert_eq!(result_of(&context), Some(json!(checklist)));
-    // Loaded twice it costs once.
+    // A second loading adds nothing to the context.
     let again = tool(&alice, "load_context", named.clone());
     assert_eq!(
         again["output"],
@@ -201,7 +202,7 @@ fn a_checklist_is_loaded_followed_and_unloaded() {
             "[unloaded: skills/deploy-checklist — load_context brings it back]"
         ))
     );
-    // The log has it all the same.
+    // The log still has the document.
     assert!(
         alice
             .events()
@@ -385,7 +386,7 @@ fn what_a_model_does_wrong_it_is_told() {
         assert!(output.contains(told), "{output}\n  should say\n{told}");
         assert_eq!(alice.db.dump(), before, "{told}");
     }
-    // Some models send the object's text.
+    // Some models send the arguments as a JSON string.
     let outcome = tool(
         &alice,
         "set_context",
@@ -411,7 +412,7 @@ fn the_model_searches_what_was_said_in_other_sessions() {
         found,
         json!({"output": "[s] user: The launch code is heliotrope.", "isError": false})
     );
-    // Not so for who may see the later one alone.
+    // A caller limited to the later session doesn't find the message.
     let mut alice = alice;
     alice.caller = Caller::Scoped(TokenScope {
         session_id: Some(Id::parse("t".to_owned()).unwrap()),

@@ -1,5 +1,5 @@
-//! What the model may write: blocks that are its to write, and in the turn of a
-//! caller who is narrowed to a session, that session's.
+//! What the model may write: blocks with `modelWrites`, and in a turn whose caller is
+//! limited to a session only the blocks of that session.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,8 @@ fn agent_memory() -> Allow {
     }
 }
 
-/// An agent whose blocks and whose session's blocks the model may write.
+/// An agent with blocks of its own and blocks of a session, all of which the model may
+/// write.
 fn furnished() -> Alice {
     let alice = Alice::with_model();
     alice.ok("createSession", json!({"id": "s"}));
@@ -47,8 +48,8 @@ fn write(label: &str, content: &str) -> Value {
 }
 
 impl Alice {
-    /// What a turn of this caller's leaves in the agent's and the session's block,
-    /// and in the agent's documents.
+    /// Whether a turn of this caller writes the agent's block, the session's block and
+    /// the agent's documents.
     pub fn writes_in_a_turn(&self) -> [bool; 3] {
         self.outbound.answer(calls(&[
             ("c1", "set_context", write("shared", "all")),
@@ -69,7 +70,7 @@ impl Alice {
         ]
     }
 
-    /// The labels that `set_context` lists for the model of the last turn.
+    /// The labels that `set_context` offered to the model of the last turn.
     pub fn listed(&self) -> Value {
         let calls = self.outbound.calls.borrow();
         let asked: Value = serde_json::from_str(&calls.last().unwrap().body).unwrap();
@@ -111,7 +112,7 @@ fn in_a_narrowed_callers_turn_the_model_writes_that_session_alone() {
         alice.caller = caller.clone();
         assert_eq!(alice.writes_in_a_turn(), written, "{caller:?}");
         assert_eq!(alice.listed(), listed);
-        // By hand it is the same.
+        // `callTool` has the same limits.
         let mut alice = furnished();
         alice.caller = caller.clone();
         for label in ["shared", "own", "docs"] {
@@ -134,7 +135,7 @@ fn a_turn_that_is_taken_up_again_reaches_no_further_than_it_did() {
         let body = json!({"id": "s", "message": user("go")});
         drop(alice.begin(&body).unwrap());
         alice.dies();
-        // The object's next life takes it up in nobody's name.
+        // The object's next life takes the turn up without the caller's request.
         alice.caller = Caller::Owner;
         alice.outbound.answer(calls(&[
             ("c1", "set_context", write("shared", "all")),
@@ -176,7 +177,7 @@ fn of_two_callers_of_one_message_the_narrower_counts() {
 }
 
 #[test]
-fn what_lives_elsewhere_is_the_models_to_write_where_its_definition_says_so() {
+fn the_model_writes_a_block_that_lives_elsewhere_if_its_definition_says_so() {
     let alice = Alice::default();
     alice
         .outbound
@@ -219,16 +220,16 @@ fn what_lives_elsewhere_is_the_models_to_write_where_its_definition_says_so() {
         calls,
         "nobody was asked"
     );
-    // People write by operations all the same.
+    // Operations still write the block.
     let entry = json!({"label": "b", "key": "k", "content": "ours"});
     alice.ok("setEntry", entry);
-    // Read-only stays so, whatever is said.
+    // A readonly block stays readonly, also with `modelWrites`.
     let block = json!({"label": "r", "kind": "readonly", "modelWrites": true});
     assert_eq!(alice.ok("defineBlock", block)["modelWrites"], false);
 }
 
 #[test]
-fn where_the_model_may_write_nothing_it_has_no_tool_for_it() {
+fn without_a_block_to_write_the_model_has_no_tool_to_write() {
     let alice = Alice::with_session();
     let block = json!({"label": "b", "kind": "writable", "modelWrites": false});
     alice.ok("defineBlock", block);
@@ -243,7 +244,7 @@ fn where_the_model_may_write_nothing_it_has_no_tool_for_it() {
 }
 
 #[test]
-fn it_goes_with_the_block_in_a_fork_a_file_and_a_new_definition() {
+fn model_writes_stays_in_a_fork_and_a_file_and_goes_with_a_new_definition() {
     let alice = Alice::with_session();
     let block = json!({"sessionId": "s", "label": "b", "kind": "writable", "modelWrites": false});
     alice.ok("defineBlock", block.clone());
@@ -262,14 +263,15 @@ fn it_goes_with_the_block_in_a_fork_a_file_and_a_new_definition() {
             "{session}"
         );
     }
-    // A definition is said whole: what is left out is the default again.
+    // A definition replaces the whole one before: a field that is left out is the default
+    // again.
     let mut again = block;
     again.as_object_mut().unwrap().remove("modelWrites");
     assert_eq!(alice.ok("defineBlock", again)["modelWrites"], true);
 }
 
 #[test]
-fn a_deployed_block_may_say_so_too() {
+fn a_deployed_block_may_set_model_writes() {
     let alice = Alice::default();
     let blocks = json!([
         {"label": "runbooks", "kind": "loadable", "source": {"r2Prefix": "runbooks/"}},

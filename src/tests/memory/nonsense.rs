@@ -1,5 +1,5 @@
-//! What nonsense gets from context memory: the right code, the field's name,
-//! nothing written, and nothing lost.
+//! What happens to nonsense about context memory: it is refused with the right code and
+//! the field's name, writes nothing, and loses nothing.
 
 use serde_json::{Value, json};
 
@@ -302,6 +302,6 @@ fn there_is_room_for_a_hundred_blocks_and_no_more() {
         )
         .unwrap_err();
     assert_eq!(error.details["field"], "label");
-    // One that is there may still be defined again.
+    // A block that exists can be defined again.
     alice.ok("defineBlock", json!({"label": "b5", "kind": "readonly"}));
 }

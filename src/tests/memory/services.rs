@@ -1,5 +1,5 @@
-//! Blocks that live behind services, which say what a test wrote, and what is
-//! said of a home that isn't bound.
+//! Blocks that live behind services, whose answers are scripted; and what an agent
+//! answers about a home that isn't bound.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ use crate::tests::Alice;
 type Answers = fn() -> Result<Said, CallFailure>;
 
 #[test]
-fn what_is_not_bound_is_said_by_name() {
+fn a_missing_binding_is_named() {
     let alice = Alice::default();
     for (kind, source, binding) in [
         ("loadable", json!({"r2Prefix": "skills/"}), "SKILLS_BUCKET"),
@@ -28,7 +28,8 @@ fn what_is_not_bound_is_said_by_name() {
             ("not_configured", 501, &json!(binding))
         );
     }
-    // A deployed block whose bucket is gone costs its content in the prompt, no more.
+    // A deployed block without its bucket has no content in the prompt; the rest of the
+    // prompt is there.
     let deployed =
         json!([{"label": "skills", "kind": "loadable", "source": {"r2Prefix": "skills/"}}]);
     alice
@@ -158,7 +159,7 @@ fn of_two_appends_to_a_service_that_has_versions_none_is_lost() {
 }
 
 #[test]
-fn who_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
+fn a_writer_that_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
     let alice = with_service("writable");
     let before = alice.db.dump();
     for version in 1..=4 {
@@ -172,7 +173,7 @@ fn who_is_always_overtaken_at_a_service_is_told_and_writes_nothing() {
 }
 
 #[test]
-fn a_write_whose_end_nobody_saw_is_not_said_to_have_failed() {
+fn the_outcome_of_a_write_without_an_answer_is_said_to_be_unknown() {
     let alice = with_service("writable");
     alice.outbound.answer(Said::json(&json!({"content": "a"})));
     let silence = CallFailure::TimedOut { silence_ms: 10_000 };
@@ -180,7 +181,7 @@ fn a_write_whose_end_nobody_saw_is_not_said_to_have_failed() {
     let set = json!({"label": "notes", "content": "b"});
     let error = alice.call("setBlock", set.clone()).unwrap_err();
     assert!(error.message.contains("is not known"), "{}", error.message);
-    // What wasn't asked wasn't written.
+    // If the read before the write fails, nothing is written.
     alice.outbound.answer(Err(silence));
     let error = alice.call("setBlock", set).unwrap_err();
     assert!(

@@ -1,4 +1,4 @@
-//! Reads that are bounded in bytes, however much there is to be read.
+//! Reads whose answers are bounded in bytes, however much is stored.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ use crate::tests::Alice;
 
 const MIB: usize = 1 << 20;
 
-/// Appends a run of `count` results of `bytes` each after a user's message; gives
-/// the run's first id.
+/// Appends a user's message, then a run of `count` results of `bytes` each. Returns the
+/// id of the run's first event.
 fn append_run(alice: &Alice, count: usize, bytes: usize) -> String {
     alice.say(&["Go."]);
     let content = "x".repeat(bytes);
@@ -123,7 +123,7 @@ fn a_page_of_long_events_says_how_many_fit() {
     }
 }
 
-/// The page that SQLite makes and the one that is made here say the same.
+/// A page that SQLite makes has the same events as a page that Rust makes.
 #[test]
 fn events_are_the_same_whichever_way_a_page_is_made() {
     let alice = Alice::with_session();
@@ -173,7 +173,7 @@ fn blocks_that_one_answer_does_not_hold_are_read_one_by_one() {
     assert!(error.message.contains("getBlock"));
     let one = alice.ok("getBlock", json!({"label": "block8"}));
     assert_eq!(one["content"].as_str().unwrap().len(), MIB);
-    // The prompt goes on with what it has room for.
+    // The prompt takes the blocks that it has room for.
     let prompt = alice.ok("renderPrompt", json!({}));
     assert!(prompt["prompt"].as_str().unwrap().contains("BLOCK8"));
 }

@@ -1,6 +1,6 @@
-//! Random play against a naive tree in memory: append anywhere, delete
-//! anything, choose leaves, update, fork, clear, hide ranges behind summaries;
-//! every read is compared.
+//! Random play against a naive tree in memory: append anywhere, delete anything, choose
+//! leaves, update, fork, clear, cover ranges with overlays. Every read is compared with
+//! the tree.
 
 use std::collections::BTreeMap;
 use std::ops::{Range, RangeInclusive};
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 
 use crate::tests::{Alice, ids};
 
-/// Many short games and some long ones; every long one is compared after every
-/// move, a short one now and then.
+/// Many short games and some long ones. A long game is compared after every move, a short
+/// one after some of its moves.
 const SHORT_GAMES: u64 = 2_000;
 const SHORT_MOVES: usize = 16;
 const LONG_GAMES: u64 = 40;
@@ -27,17 +27,17 @@ impl Dice {
     }
 }
 
-/// What the log should be: by seq, each event's id, parent and text.
+/// What the log should hold: each event's id, parent and text, by `seq`.
 #[derive(Clone, Default)]
 pub struct Naive {
     events: BTreeMap<usize, (String, usize, String)>,
     last_seq: usize,
-    /// The chosen leaf and the newest seq when it was chosen.
+    /// The chosen leaf, and the newest `seq` when the leaf was chosen.
     chosen: Option<(usize, usize)>,
     overlays: Vec<Overlay>,
 }
 
-/// A summary of the events from one to another, and the one above them.
+/// A summary of the events `from` to `to`, and the event above them.
 #[derive(Clone)]
 struct Overlay {
     id: String,
@@ -48,10 +48,10 @@ struct Overlay {
 }
 
 impl Naive {
-    /// What session `s` says of itself, after one event more.
+    /// The tree of session `s` as the agent tells it, after one more event.
     pub fn of(alice: &Alice) -> Self {
         let mut naive = Self::default();
-        // The append overtakes a choice of leaf, and tells the newest number.
+        // The append ends the choice of a leaf, and its `seq` is the newest.
         alice.say(&["the next game"]);
         for event in alice.events() {
             let seq = event["seq"].as_u64().unwrap() as usize;
@@ -75,7 +75,7 @@ impl Naive {
         naive
     }
 
-    /// 0: no id.
+    /// The `seq` of an event by its id; 0 if the id is `null`.
     fn find(&self, id: &Value) -> usize {
         let found = self.events.iter().find(|(_, (known, ..))| id == known);
         found.map_or(0, |(seq, _)| *seq)
@@ -108,7 +108,8 @@ impl Naive {
         path
     }
 
-    /// As a reader sees it: ids and texts, overlays in place of what they cover.
+    /// The history as a reader sees it: ids and texts, with overlays in place of the
+    /// events that they cover.
     fn history(&self, mut seq: usize) -> Vec<Value> {
         let mut history = Vec::new();
         while seq != 0 {
@@ -162,7 +163,7 @@ impl Naive {
                 self.overlays[index].from = path[first.unwrap()];
             }
         }
-        // An append has overruled the choice: it is forgotten.
+        // An append ends the choice of a leaf.
         let newest = before.keys().next_back().copied().unwrap_or(0);
         self.chosen = self.chosen.filter(|(_, at)| newest <= *at);
         if let Some((leaf, at)) = self.chosen {
@@ -212,7 +213,7 @@ fn compare(alice: &Alice, naive: &Naive, dice: &mut Dice, game: &str) {
     );
     assert_eq!(length["length"], path.len(), "{game}");
 
-    // Page up to the root.
+    // Read page by page up to the root.
     let limit = 1 + dice.roll(7);
     let mut pages: Vec<Vec<Value>> = Vec::new();
     let mut before = Value::Null;
@@ -309,13 +310,13 @@ fn play(seeds: RangeInclusive<u64>, moves: usize, compared_every: usize) {
 
 pub struct Rules {
     pub name: String,
-    /// Their numbers, which ids and texts are made with.
+    /// The numbers of the moves. Ids and texts contain these numbers.
     pub moves: Range<usize>,
     pub compared_every: usize,
 }
 
 impl Rules {
-    /// Plays in session `s`, which is as `naive` says.
+    /// Plays in session `s`, whose log is the one in `naive`.
     pub fn play(&self, alice: &Alice, mut naive: Naive, dice: &mut Dice) {
         for turn in self.moves.clone() {
             let game = format!("{}, move {turn}", self.name);

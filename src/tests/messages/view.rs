@@ -127,7 +127,7 @@ fn a_message_is_one_event_and_events_are_messages() {
             ]
         })
     );
-    // By its id, and by no other event's of the run.
+    // The run is found by its first event's id, and by no other event's.
     assert_eq!(
         alice.ok(
             "getMessage",
@@ -434,13 +434,13 @@ fn set_leaf_chooses_a_branch_until_another_one_grows() {
         json!({"sessionId": "s", "message": text("d", "d"), "expectedLeafId": "b"}),
     );
     assert_eq!(ids(&alice.history(json!({}))["messages"]), ["a", "b", "d"]);
-    // An append elsewhere moves it.
+    // An append to another branch moves the leaf there.
     alice.ok(
         "appendMessage",
         json!({"sessionId": "s", "message": text("e", "e"), "parentId": "c"}),
     );
     assert_eq!(ids(&alice.history(json!({}))["messages"]), ["a", "c", "e"]);
-    // A chosen leaf that is deleted steps back along its branch.
+    // When the chosen leaf is deleted, its parent is the leaf.
     alice.ok("setLeaf", json!({"sessionId": "s", "id": "d"}));
     alice.ok(
         "deleteMessages",
@@ -486,7 +486,7 @@ fn a_fork_holds_the_path_and_goes_its_own_way() {
         (&events[0]["seq"], &events[1]["seq"], &events[1]["parentId"]),
         (&json!(1), &json!(2), &json!(said[0]))
     );
-    // Ids lead to their rows there too, whatever number they were minted with.
+    // In a fork, ids lead to their rows too, whatever `seq` they were minted with.
     let at_three = alice.ok("forkSession", json!({"sessionId": "s", "atId": said[2]}));
     for id in &said {
         assert_eq!(
@@ -585,7 +585,7 @@ fn a_long_message_reads_back_shrinks_and_leaves_no_slice_behind() {
             {"type": "tool-big", "toolCallId": "c", "state": "output-available", "input": {}, "output": "o".repeat(3_000_000)},
             {"type": "text", "text": "done"}
         ]}),
-        // Its text and itself are too long for a row together, not one by one.
+        // The text and the message are too long for one row together, but not each alone.
         json!({"id": "m", "role": "user", "parts": [{"type": "text", "text": "x".repeat(1_200_000)}]}),
     ];
     for message in big {

@@ -1,5 +1,5 @@
-//! The index as it is being built: half-way, in one session alone, over long texts;
-//! and what one who sees one session learns of the others from it.
+//! The index while it is built: half-way, for one session alone, over long texts; and
+//! what a caller of one session learns about the others from it.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::base::ids::Id;
 use crate::search::build::{BuildScope, advance, build_batch};
 use crate::tests::{Alice, ids};
 
-/// Events of one text each, in appends of 1,000.
+/// Appends events of one text each, 1,000 at a time.
 fn fill(alice: &Alice, session: &str, texts: impl Iterator<Item = String>) {
     let texts: Vec<String> = texts.collect();
     for texts in texts.chunks(1_000) {
@@ -50,7 +50,7 @@ fn a_first_search_answers_at_once_with_the_newest_and_the_rest_follows() {
     assert_eq!(answer["pending"], true);
     assert_eq!(answer["results"][0]["seq"], 12_000);
     assert_eq!(indexed(&alice), 8 * 999);
-    // What is said meanwhile is found at once.
+    // A message that is appended meanwhile is found at once.
     alice.tell("late", "a medlar");
     assert_eq!(alice.found("medlars"), ["late"]);
     while build_batch(&alice.db).unwrap() {}
@@ -102,7 +102,7 @@ fn a_search_in_one_session_builds_that_one_first() {
 }
 
 #[test]
-fn who_sees_one_session_has_no_other_indexed() {
+fn a_search_with_a_token_of_one_session_indexes_no_other() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..10).map(|n| format!("own {n}")));
     alice.ok("createSession", json!({"id": "t"}));
@@ -113,7 +113,7 @@ fn who_sees_one_session_has_no_other_indexed() {
     assert_eq!(answer.get("pending"), None);
     assert_eq!(indexed(&alice), 10);
     assert!(!build_batch(&alice.db).unwrap());
-    // Nor do others pay for what they say, until somebody asks for it.
+    // Appends to other sessions write nothing to the index until somebody searches there.
     let alice = Alice {
         caller: Caller::Owner,
         ..alice
@@ -126,7 +126,7 @@ fn who_sees_one_session_has_no_other_indexed() {
 }
 
 #[test]
-fn a_long_session_of_one_who_sees_no_other_is_built_batch_by_batch() {
+fn a_long_session_of_a_token_of_one_session_is_indexed_batch_by_batch() {
     let alice = Alice::with_session();
     fill(&alice, "s", (0..9_500).map(|n| format!("own {n}")));
     let alice = narrowed(alice, "s");
@@ -140,7 +140,7 @@ fn a_long_session_of_one_who_sees_no_other_is_built_batch_by_batch() {
 }
 
 #[test]
-fn what_other_sessions_say_changes_nothing_for_one_who_sees_one() {
+fn other_sessions_change_nothing_for_a_token_of_one_session() {
     let answers = |others: &dyn Fn(&Alice, usize)| {
         let alice = Alice::with_session();
         alice.ok("configureAgent", json!({"sessionSearch": true}));
@@ -206,7 +206,7 @@ fn what_other_sessions_say_changes_nothing_for_one_who_sees_one() {
         let long = "baker apple ".repeat(100_000);
         fill(alice, &format!("o{round}"), std::iter::once(long));
     });
-    // Its own number, and that alone, is another: no answer says it.
+    // Only the session's number differs, and no answer has it.
     assert_eq!(alone, among);
 }
 
@@ -272,7 +272,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
     let alice = Alice::with_session();
     alice.ok("createSession", json!({"id": "t"}));
     alice.ok("createSession", json!({"id": "u"}));
-    // Longer than a batch, so that every write meets it half-way.
+    // The sessions are longer than a batch, so every write meets the index half-built.
     let fill = |session: &str| fill(&alice, session, (0..700).map(|n| fruits[n % 5].to_owned()));
     for session in sessions.repeat(3) {
         fill(session);
@@ -340,7 +340,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
             .unwrap(),
         []
     );
-    // The same log, indexed from the beginning.
+    // The index of the same log, built anew.
     alice.db.run("DELETE FROM cf_agents_search", &[]).unwrap();
     alice
         .db
@@ -358,8 +358,7 @@ fn random_play_leaves_the_index_as_if_built_anew() {
     assert_eq!(indexed, index_of(&alice));
 }
 
-/// Every word of the index, with the rows and the columns that it stands in, and
-/// every row there is.
+/// Every word of the index with its rows and columns, and every row of the index.
 fn index_of(alice: &Alice) -> Vec<String> {
     alice.db.run("CREATE VIRTUAL TABLE IF NOT EXISTS temp.instances USING fts5vocab (main, cf_agents_search, instance)", &[]).unwrap();
     let mut rows = alice

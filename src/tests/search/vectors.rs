@@ -1,5 +1,5 @@
-//! Finding by meaning: entries of a block, and what was said. The model is a
-//! script, a vector a text; what it was asked is what it is held to.
+//! Finding by meaning: entries of a block, and messages. The model is scripted, and the
+//! tests compare what it was asked.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ impl Alice {
         self
     }
 
-    /// The model's next answer: a vector for each of the texts it is sent.
+    /// Sets the model's next answer: one vector for each text of the request.
     pub fn embeds(&self, vectors: &[[f64; 3]]) {
         self.outbound.answer(Said::json(&json!({"data": vectors})));
     }
@@ -61,14 +61,14 @@ fn keys(found: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// A block `kb`, and a model.
+/// An agent with a block `kb` and an embedding model.
 fn library() -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("defineBlock", json!({"label": "kb", "kind": "searchable"}));
     alice
 }
 
-/// One that holds `umbrella` and `kitten`, each with its vector.
+/// A library with the entries `umbrella` and `kitten`, each with its vector.
 fn stocked() -> Alice {
     let alice = library();
     alice.embeds(&[RAIN]);
@@ -124,7 +124,7 @@ fn an_entry_is_written_whatever_the_model_does_and_its_vector_comes_with_a_searc
     alice.outbound.answer(Ok(Said::text(400, "no")));
     alice.keep("umbrella", "Take it when it drizzles.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 0);
-    // The query's, and the one that is missing.
+    // The vector of the query, then the vector of the entry that has none.
     alice.embeds(&[RAIN]);
     alice.embeds(&[RAIN]);
     let found = alice.look_up("wet weather");
@@ -175,7 +175,7 @@ fn a_changed_entry_has_the_vector_of_its_new_text_or_none() {
     alice.outbound.answer(Ok(Said::text(400, "no")));
     alice.keep("umbrella", "Costs twelve euros.");
     assert_eq!(alice.rows_in("cf_agents_entry_vectors"), 1);
-    // The same again asks for nothing but what is missing.
+    // Writing the same text again makes only the vector that is missing.
     alice.embeds(&[MONEY]);
     alice.keep("umbrella", "Costs twelve euros.");
     let asked = alice.asked().len();
@@ -209,7 +209,7 @@ fn another_model_makes_all_vectors_anew() {
     let alice = stocked().embedding_by("workers-ai:@cf/other");
     alice.embeds(&[CATS]);
     alice.embeds(&[CATS, RAIN]);
-    // In the order of the keys: kitten, umbrella.
+    // The model gets the entries in the order of their keys: kitten, umbrella.
     assert_eq!(keys(&alice.look_up("animals"))[0], "kitten");
     assert_eq!(
         *alice.asked().last().unwrap(),
@@ -301,7 +301,7 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
         let failing = Failing::after(&alice.db, tried);
         match alice.send(&failing, "setEntry", body.as_bytes()) {
             Err(_) => assert_eq!(alice.db.dump(), before, "statement {tried}"),
-            // The entry is written; its vector is there, or will be.
+            // The entry is written. Its vector is written, or the next search writes it.
             Ok(written) => {
                 assert_eq!(written["content"], "New.");
                 let vectors = alice.rows_in("cf_agents_entry_vectors");
@@ -322,7 +322,7 @@ fn an_entry_and_its_vector_are_each_whole_whichever_statement_fails() {
     assert!(tried > 5);
 }
 
-/// Session `s` with two things said, an agent that finds by meaning.
+/// An agent that searches by meaning, whose session `s` has two messages.
 fn talkative() -> Alice {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
@@ -332,11 +332,11 @@ fn talkative() -> Alice {
 }
 
 #[test]
-fn what_was_said_is_found_by_meaning_once_it_is_switched_on() {
+fn messages_are_found_by_meaning_once_vectors_are_switched_on() {
     let alice = talkative();
     assert_eq!(alice.asked(), [json!(null); 0]);
     alice.embeds(&[RAIN]);
-    // The newest first.
+    // The model gets the newest message first.
     alice.embeds(&[CATS, RAIN]);
     let found = alice.ok("search", json!({"query": "wet weather"}));
     assert_eq!(ids(&found["results"]), ["a", "b"]);
@@ -348,7 +348,7 @@ fn what_was_said_is_found_by_meaning_once_it_is_switched_on() {
             json!(["The kitten purrs.", "Take an umbrella."])
         ]
     );
-    // From then on only what is new.
+    // Later searches make vectors of new messages only.
     alice.tell("c", "Pay the bill.");
     alice.embeds(&[MONEY]);
     alice.embeds(&[MONEY]);
@@ -357,7 +357,7 @@ fn what_was_said_is_found_by_meaning_once_it_is_switched_on() {
 }
 
 #[test]
-fn an_agent_that_did_not_switch_it_on_pays_nothing() {
+fn an_agent_without_vectors_pays_nothing_for_them() {
     let alice = talkative();
     alice.ok("configureAgent", json!({"vectors": false}));
     let found = alice.ok("search", json!({"query": "umbrellas"}));
@@ -368,7 +368,7 @@ fn an_agent_that_did_not_switch_it_on_pays_nothing() {
 }
 
 #[test]
-fn what_tools_said_and_what_says_nothing_has_no_vector() {
+fn tool_results_and_empty_messages_have_no_vector() {
     let alice = talkative();
     alice.ok(
         "appendEvents",
@@ -411,7 +411,7 @@ fn vectors_go_with_their_events() {
     assert_eq!(count(&alice), 2);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     assert_eq!(count(&alice), 0);
-    // The fork's are made by the next search.
+    // The next search makes the fork's vectors.
     alice.embeds(&[RAIN]);
     alice.embeds(&[CATS, RAIN]);
     assert_eq!(alice.search("wet weather")[0]["sessionId"], fork["id"]);
@@ -462,7 +462,7 @@ fn meaning_finds_where_and_when_it_is_asked_to_and_for_whom() {
 }
 
 #[test]
-fn a_long_history_is_compared_in_batchs_and_no_further_than_the_bound() {
+fn a_long_history_is_compared_in_batches_and_no_further_than_the_bound() {
     let alice = Alice::with_session().embedding_by("workers-ai:@cf/m");
     alice.ok("configureAgent", json!({"vectors": true}));
     for _ in 0..11 {
@@ -492,7 +492,8 @@ fn a_long_history_is_compared_in_batchs_and_no_further_than_the_bound() {
         .iter()
         .map(|hit| hit["seq"].as_i64().unwrap())
         .collect();
-    // The first is of another length, the last beyond the newest 10,000.
+    // The vector of event 11,000 has another length. Event 1,000 is older than the newest
+    // 10,000 messages.
     assert_eq!(found, [9_000, 1_001]);
 }
 
@@ -512,7 +513,8 @@ fn a_search_that_makes_vectors_keeps_all_of_them_or_none_whichever_statement_fai
             assert_eq!(alice.rows_in("cf_agents_event_vectors"), 2);
             break;
         }
-        // Reading fails the search; keeping is said to have failed.
+        // If a read fails, the search fails. If storing vectors fails, the answer says
+        // so.
         if let Ok(found) = outcome {
             assert_eq!(found["vectors"]["error"]["code"], "storage_failed");
         }
@@ -523,7 +525,7 @@ fn a_search_that_makes_vectors_keeps_all_of_them_or_none_whichever_statement_fai
     assert!(tried > 8);
 }
 
-/// What is done while the next request to the model is under way.
+/// Runs `act` while the next request to the model is under way.
 fn meanwhile(alice: &Rc<Alice>, act: impl FnOnce(&Alice) + 'static) {
     let same = Rc::clone(alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || act(&same)));
@@ -542,7 +544,8 @@ fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text(
     let kept = alice.db.rows(sql, &[]).unwrap();
     assert_eq!(kept.len(), 1);
     assert_eq!(kept[0].text(0).unwrap(), "OO~");
-    // Nor is a vector left of one that is gone, or kept for its successor.
+    // The vector of a deleted entry is not stored, also not for the entry that takes its
+    // number.
     meanwhile(&alice, |alice| {
         alice.ok("deleteEntry", json!({"label": "kb", "key": "umbrella"}));
         alice.outbound.answer(Ok(Said::text(400, "no")));
@@ -557,7 +560,8 @@ fn an_entry_that_changes_while_its_vector_is_made_keeps_the_one_of_its_new_text(
 fn an_event_that_goes_while_its_vector_is_made_keeps_none() {
     let alice = Rc::new(talkative());
     let again = Rc::clone(&alice);
-    // While the query is asked for nothing happens; while the texts are, one goes.
+    // Nothing happens while the query's vector is made. While the messages' vectors are
+    // made, one message is deleted.
     meanwhile(&alice, move |alice| {
         alice.embeds(&[RAIN]);
         meanwhile(&again, |alice| {

@@ -115,7 +115,7 @@ fn tools_and_messages_and_long_texts_are_searched_whole() {
         }
         assert!(alice.search_with("needle", json!({"sessionId": "s"})).len() == 1);
     };
-    // Written before the first search, and after it.
+    // Once the texts are written before the first search, once after it.
     fill(&alice);
     check(&alice);
     let alice = Alice::with_session();
@@ -280,8 +280,8 @@ fn an_agent_that_never_searches_pays_nothing_and_then_the_index_is_kept_exact() 
     assert_eq!(indexed(), 0);
 }
 
-/// Invented sessions of two friends, and questions about them with the turns
-/// that hold the answer.
+/// Invented sessions of two friends, and questions about them, each with the turns that
+/// hold its answer.
 const FRIENDS: &str = include_str!("friends.txt");
 
 #[test]

@@ -1,5 +1,5 @@
-//! An object that holds the documents' original tables, made by the documents'
-//! own statements, is carried over on first use and loses nothing.
+//! An object that holds the tables of the Agents SDK's documents, made by the documents'
+//! own statements. The first request carries the rows over, and none is lost.
 
 use serde_json::{Value, json};
 

@@ -1,5 +1,5 @@
-//! The change feed: a client that follows it ends with what a session says,
-//! whenever and however slowly it reads.
+//! The change feed: a client that follows it ends with what the session holds, whenever
+//! and however slowly it reads.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::base::database::Database;
 use crate::tests::messages::random_play::Dice;
 use crate::tests::{Alice, ids};
 
-/// A client that keeps a copy of session `s` and knows the feed alone.
+/// A client that keeps a copy of session `s` and reads nothing but the feed.
 #[derive(Default)]
 struct Follower {
     cursor: i64,
     messages: BTreeMap<String, Value>,
     events: BTreeMap<String, Value>,
     compactions: BTreeMap<String, Value>,
-    /// Cursors that it was given since it last began.
+    /// The cursors that the client was given since its copy was last empty.
     seen: Vec<i64>,
     restarts: usize,
 }
 
 impl Follower {
-    /// One page; `false`: there was nothing new.
+    /// Reads one page of the feed. `false`: the page was empty.
     fn follow(&mut self, alice: &Alice, limit: usize) -> bool {
         let asked = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
         let page = match alice.call("getChanges", asked.clone()) {
@@ -102,7 +102,8 @@ impl Follower {
     }
 }
 
-/// By id. What hangs on what follows from the rule of deletes.
+/// The events by id, without their parents: what becomes of a deleted event's children
+/// follows from the rule of deletes.
 fn events(alice: &Alice) -> BTreeMap<String, Value> {
     let event = |mut event: Value| {
         event.as_object_mut().unwrap().remove("parentId");
@@ -121,7 +122,7 @@ fn compactions(alice: &Alice) -> BTreeMap<String, Value> {
         .collect()
 }
 
-/// The changes after `since`, as `type:id`.
+/// The changes after `since`, each as `type:id`, and the cursor after them.
 fn told(alice: &Alice, since: i64) -> (Vec<String>, i64) {
     let asked = json!({"sessionId": "s", "since": since, "limit": 1000});
     let page = alice.ok("getChanges", asked);
@@ -165,7 +166,7 @@ impl Alice {
     }
 }
 
-/// A question, an answer of three events, and another question.
+/// A session with a question, an answer of three events, and another question.
 fn with_a_run() -> Alice {
     let alice = Alice::with_session();
     let [call, result] = called("c");
@@ -204,13 +205,14 @@ fn deleting_a_run_tells_every_event_of_it() {
 #[test]
 fn a_run_that_loses_events_is_told_by_its_messages_id() {
     let table = [
-        // From its middle, its end, and its beginning, which gives it another id.
+        // An event in the middle of the run, its last event, and its first, whose loss
+        // gives the message another id.
         (vec!["c-result"], vec!["delete:c-result", "update:c-call"]),
         (vec!["a"], vec!["delete:a", "update:c-call"]),
         (vec!["c-call"], vec!["delete:c-call", "update:c-result"]),
-        // What parted two runs: the second is the first one's now.
+        // The message between two runs: the second run becomes a part of the first.
         (vec!["u2"], vec!["delete:u2", "update:c-call", "update:b"]),
-        // A message that stands alone.
+        // A message of one event.
         (vec!["u1"], vec!["delete:u1"]),
     ];
     for (doomed, expected) in table {
@@ -245,7 +247,7 @@ fn what_joins_a_run_is_told_by_the_messages_id_once_an_append() {
     alice.adds(&[said("b2", "2")]);
     let (changes, end) = told(&alice, cursor);
     assert_eq!(changes, ["append:b", "update:b", "append:b2"]);
-    // Page by page as in one.
+    // Pages of one change lead to the same end as one page.
     let mut follower = Follower::default();
     follower.catch_up(&alice, 1);
     assert_eq!(follower.seen.len(), 8 + 1);
@@ -265,7 +267,7 @@ fn a_run_longer_than_a_message_can_be_is_told_within_bounds() {
     let (_, cursor) = told(&alice, 0);
     assert_eq!(told(&alice, cursor).0.len(), 1000);
     alice.adds(&[said("last", "x")]);
-    // The message that begins there ended long before.
+    // The message that began at this cursor ended long before.
     let (changes, _) = told(&alice, 2_700 << 20);
     assert_eq!(changes, ["append:last"]);
 }
@@ -306,14 +308,14 @@ fn an_overlay_whose_edges_move_is_told() {
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["3"]}));
     let (changes, cursor) = told(&alice, cursor);
     assert_eq!(changes, ["delete:3", &overlay]);
-    // Nothing that it covers is left: it is gone.
+    // All covered messages are deleted, and the overlay with them.
     alice.ok("deleteEvents", json!({"sessionId": "s", "eventIds": ["2"]}));
     assert_eq!(told(&alice, cursor).0, ["delete:2", &overlay]);
     assert_eq!(compactions(&alice), BTreeMap::new());
 }
 
 #[test]
-fn a_fork_tells_its_overlays_to_whoever_comes() {
+fn the_feed_of_a_fork_tells_its_overlays() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3", "4"].map(asked));
     let cover = json!({"sessionId": "s", "summary": "S", "fromId": "2", "toId": "3"});
@@ -350,14 +352,14 @@ fn a_cursor_of_a_session_that_was_deleted_is_refused() {
         };
         refused(old);
         alice.adds(&["1", "2", "3", "4", "5"].map(asked));
-        // Every cursor that the old life could have given.
+        // Every cursor that the deleted session could have given is refused.
         for cursor in [old, 1, 1 << 20, (1 << 20) + 1, 3 << 20] {
             refused(cursor);
         }
         let (all, newest) = told(&alice, 0);
         assert_eq!(all.len(), 5, "life {lives}");
         assert_eq!(told(&alice, newest).0.len(), 0);
-        // And one that nobody was ever given.
+        // So is a cursor that no session has given.
         refused(newest + 1);
         refused(crate::base::json::MAX_INTEGER);
         alice.ok("deleteSession", json!({"sessionId": "s"}));
@@ -444,8 +446,8 @@ fn a_follower_ends_with_what_the_session_says() {
     }
 }
 
-/// Some of everything that can happen to a session, followed by one who looks at
-/// once, one who looks now and then, and one who comes late.
+/// Random moves in a session, with two clients that follow the feed: one reads after
+/// every move, one now and then. A third client starts at the end.
 fn play(seed: u64, moves: usize) {
     let alice = Alice::with_session();
     let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));

@@ -1,6 +1,6 @@
 //! Every table has a line in the list of tables (`store/tables.rs`), and takes part in
-//! all that is done to a session. The tests read the tables off the catalogue, of an
-//! object with rows in each.
+//! all that is done to a session. The tests read the names of the tables from SQLite's
+//! catalogue, in an object that has rows in every table.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::tests::Alice;
 use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outbound};
 use crate::tests::store::upgrades::rows_of;
 
-/// The names of the tables that have no part in something.
+/// The names of the tables that something leaves out.
 fn left_out(is_left_out: impl Fn(&SessionTable) -> bool) -> Vec<&'static str> {
     let tables = TABLES.iter().filter(|table| is_left_out(table));
     tables.map(|table| table.name).collect()
@@ -33,7 +33,7 @@ fn without(tables: BTreeSet<String>, left_out: &[&str]) -> BTreeSet<String> {
 #[test]
 fn each_table_that_the_migrations_make_has_a_line() {
     let db = Alice::default().db;
-    // Without the tables that an index keeps itself in.
+    // Without the tables in which a virtual table keeps its data.
     let sql = "SELECT t.name
                  FROM sqlite_master AS t
                 WHERE t.type = 'table'
@@ -54,7 +54,7 @@ fn each_table_that_the_migrations_make_has_a_line() {
         "left: the list in store/tables.rs; right: the tables that there are"
     );
     assert_eq!(TABLES.len(), made.len(), "a table has two lines");
-    // `destroy` drops the tables with this prefix.
+    // `destroy` drops the tables whose names have this prefix.
     assert!(made.iter().all(|name| name.starts_with("cf_agents_")));
 }
 
@@ -67,7 +67,7 @@ fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
         };
         let copied: Vec<&str> = columns.split(", ").collect();
         let there = db.columns(table.name);
-        // The rows of a copy are numbered anew.
+        // A copied row gets a number of its own.
         let rest = there.iter().map(String::as_str);
         let rest: Vec<&str> = rest
             .filter(|name| *name != owner && *name != "number")
@@ -77,12 +77,12 @@ fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
 }
 
 #[test]
-fn the_owners_and_the_blocks_columns_are_there() {
+fn the_columns_of_owners_and_of_blocks_exist() {
     let db = Alice::default().db;
     for table in TABLES {
         let owner = match table.owner {
             Owner::Session(column) => Some(column),
-            // Every table has a column `rowid`.
+            // Every table has a column `rowid`, which isn't listed.
             Owner::Entry(column) if column != "rowid" => Some(column),
             Owner::Entry(_) | Owner::Agent | Owner::Event | Owner::View => None,
         };
@@ -96,8 +96,8 @@ fn the_owners_and_the_blocks_columns_are_there() {
     }
 }
 
-/// A table with a column for a block's key is either what a block holds, and goes
-/// with the block, or one of these.
+/// A table with a column for a block's key holds content of the block, which is purged
+/// with the block. The exceptions stand here.
 #[test]
 fn what_a_block_holds_is_purged_with_the_block() {
     let db = Alice::default().db;
@@ -105,7 +105,7 @@ fn what_a_block_holds_is_purged_with_the_block() {
         let has_key = |name: &String| name == "block" || name == "key";
         let names_block = db.columns(table.name).iter().any(has_key);
         let is_other = match table.name {
-            // The definition itself; documents that a session's context holds.
+            // The block's definition, and the documents that a session has loaded.
             "cf_agents_blocks" | "cf_agents_loaded_skills" => true,
             name => name == "cf_agents_config",
         };
@@ -119,7 +119,7 @@ fn what_a_block_holds_is_purged_with_the_block() {
 }
 
 #[test]
-fn what_shows_a_tables_rows_is_an_operation() {
+fn the_operation_that_shows_a_tables_rows_exists() {
     for table in TABLES {
         if let InFile::ShownBy(operation) = table.file {
             assert!(find_entry(operation).is_ok(), "{operation}");
@@ -177,7 +177,7 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
         ..Alice::default()
     };
     let before = bob.db.dump();
-    // All of its lines are sent, one by one, and it is never finished.
+    // The import gets all lines but the last, one by one, and is never finished.
     let lines: Vec<&str> = file.split_inclusive('\n').collect();
     let mut import = begin_import(&bob.agent(&bob.db), "mixed".to_owned(), true).unwrap();
     for line in &lines[..lines.len() - 1] {
@@ -185,7 +185,7 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
     }
     import.give_up(&bob.db).unwrap();
     assert!(bob.db.dump() == before);
-    // Nor does one of a session that is there as far as it goes.
+    // A session that is created under the import's id has no rows of the import.
     alice.ok("createSession", json!({"id": HALF_IMPORTED}));
     assert_eq!(rows_of(&alice.db, HALF_IMPORTED), [] as [&str; 0]);
 }
@@ -193,7 +193,8 @@ fn an_import_that_dies_leaves_rows_in_no_table() {
 #[test]
 fn a_deleted_session_leaves_rows_in_no_table() {
     let alice = make(true);
-    // A turn that was cut off would only be asked to stop.
+    // `deleteSession` would only ask a running turn to stop, so the turns are taken up
+    // and dropped.
     drop(take_up_some(&alice.agent(&alice.db)));
     let count = |table: &str| {
         let rows = alice
@@ -209,7 +210,8 @@ fn a_deleted_session_leaves_rows_in_no_table() {
     }
     alice.ok("createSession", json!({"id": HALF_IMPORTED}));
     alice.ok("deleteSession", json!({"sessionId": HALF_IMPORTED}));
-    // What is left is the agent's: also where a row says by a number whose it is.
+    // The rows that are left are the agent's, also where a row names its owner by a
+    // number.
     for table in TABLES {
         let name = table.name;
         match (table.owner, table.deletion) {

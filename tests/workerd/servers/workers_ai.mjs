@@ -1,6 +1,5 @@
-// What answers for Workers AI where the platform's own `Ai` class asks: that
-// class is the one that ships, this is the other end of its wire. It answers and
-// refuses in the shapes that the class knows.
+// The server that the platform's own `Ai` class asks, in the place of Workers AI. It
+// answers and refuses in the shapes that the class expects.
 //
 //   const ai = await startWorkersAi();
 //   ai.answer = ({ model, input }, response) => saysWhole(response, { response: "Hello" });
@@ -31,25 +30,28 @@ export async function startWorkersAi() {
   return ai;
 }
 
-/** An answer in one piece. */
+/** Answers in one piece. */
 export function saysWhole(response, answer) {
   response.writeHead(200, JSON_TYPE).end(JSON.stringify(answer));
 }
 
-/** An answer in pieces; each is on its way before the next is waited for. */
+/** Answers in pieces. Each is sent before the next is waited for. */
 export async function saysInPieces(response, pieces) {
   response.writeHead(200, STREAM);
   for await (const piece of pieces) response.write(`data: ${JSON.stringify(piece)}\n\n`);
   response.end("data: [DONE]\n\n");
 }
 
-/** As the service refuses: the `Ai` class throws it, by this name, `code: description`. */
+/**
+ * Refuses as the service does: the `Ai` class throws an error of this name, with the
+ * message `code: description`.
+ */
 export function refuses(response, status, internalCode, description) {
   const name = "InferenceUpstreamError";
   response.writeHead(status, JSON_TYPE).end(JSON.stringify({ name, internalCode, description }));
 }
 
-/** More to do than there are machines for. */
+/** Refuses because all machines are busy. */
 export function hasNoCapacity(response) {
   refuses(response, 429, 3040, "Capacity temporarily exceeded, please try again.");
 }

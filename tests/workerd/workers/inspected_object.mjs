@@ -1,8 +1,8 @@
-// The real object with a window in it, for tests: composed, not changed.
+// The real object, with doors for tests. The real class is composed, not changed.
 //
-// It answers paths under /__harness/ itself and hands everything else to the
-// class that ships. That class is constructed at the first event it is handed,
-// so a test can lay out storage before the object's first line of code runs.
+// This class answers the paths under /__harness/ and passes all other events to the class
+// that ships. It constructs that class at the first such event, so a test can write
+// storage before the object's first line of code runs.
 
 import { DurableObject } from "cloudflare:workers";
 import { SessionAgent as Real } from "./index.js";
@@ -30,10 +30,6 @@ export class SessionAgent extends DurableObject {
     }
   }
 
-  call(...given) {
-    return this.real.call(...given);
-  }
-
   alarm(info) {
     return this.real.alarm(info);
   }
@@ -50,12 +46,12 @@ export class SessionAgent extends DurableObject {
     return this.real.webSocketError(socket, error);
   }
 
-  /** From now on counts all that the object reads and writes, whether or not a request waits for it. */
+  /** Counts all that the object reads and writes from now on, whether or not a request waits for it. */
   #startMeter() {
     const { storage } = this.ctx;
     const { sql } = storage;
     const cursors = [];
-    // An alarm that is set is billed as a row.
+    // Setting an alarm is billed as one row.
     let alarms = 0;
     delete sql.exec;
     delete storage.setAlarm;
@@ -73,13 +69,16 @@ export class SessionAgent extends DurableObject {
     return true;
   }
 
-  /** A request that can't be read throws through Rust's frames, which ends the module's instance as a panic does. */
+  /**
+   * Sends a request that throws when it is read. The exception passes through Rust's
+   * frames, and ends the module's instance as a panic does.
+   */
   #crash() {
     const request = { get method() { throw new Error("crashed by a test"); } };
     try {
       this.real.fetch(request).catch(() => {});
     } catch {
-      // It is thrown at once where the request's first step is made at once.
+      // The exception comes at once if Rust reads the request at once.
     }
     return true;
   }

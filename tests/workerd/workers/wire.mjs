@@ -1,4 +1,4 @@
-// SQL values through JSON: all but blobs are their own notation.
+// SQL values as JSON. Blobs have a notation of their own; JSON has the others.
 
 const BLOB = "$blob";
 

@@ -156,7 +156,7 @@ impl MemoryImport {
         {
             return Err(Error::new(
                 Code::Forbidden,
-                "This token is for one session and can't say what was written in another.",
+                "This token is for one session, so `sessionId` can't name another one.",
             )
             .with("field", "sessionId"));
         }
@@ -177,7 +177,7 @@ impl MemoryImport {
         if self.kinds.insert(block.label.key(), block.kind).is_some() {
             return Err(Error::invalid(
                 "label",
-                "`label` is another block's of a line above.",
+                "A line above has a block of this `label` already.",
             ));
         }
         if self.kinds.len() as i64 > MAX_BLOCKS {
@@ -203,7 +203,7 @@ impl MemoryImport {
             && !can_hold(*holder, kind)
         {
             let message = format!(
-                "Block `{}` of a line above is {}, and holds no such line.",
+                "Block `{}` of a line above is {}, so it can't have this line.",
                 block.0,
                 holder.name()
             );

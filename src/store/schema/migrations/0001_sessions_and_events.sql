@@ -1,11 +1,11 @@
--- One agent's configuration: small values, each set as a whole.
+-- The configuration of one agent: small values, each written as a whole.
 CREATE TABLE cf_agents_config (
   key   TEXT PRIMARY KEY NOT NULL,
   value TEXT NOT NULL               -- JSON
 ) WITHOUT ROWID;
 
--- One conversation a row. The row is not touched by an append: what an append
--- moves (the newest event, the last activity) is read off the log.
+-- One row per conversation. An append does not write this row: the newest event and the
+-- time of the last activity are read from the log.
 CREATE TABLE cf_agents_sessions (
   number            INTEGER PRIMARY KEY,         -- this session in places that have no room for its id
   id                TEXT NOT NULL UNIQUE,
@@ -23,9 +23,9 @@ CREATE TABLE cf_agents_sessions (
   cost              REAL NOT NULL DEFAULT 0
 );
 
--- One event a row, a node of its session's tree, in the order of writing. The
--- primary key is the table, so an append of an event whose id leads to its row
--- and that follows the newest event writes one row at any length.
+-- One row per event: a node of its session's tree, in the order of writing. The primary
+-- key is the table itself. So an append writes one row at any length, if the event's id
+-- leads to its row and the event follows the newest one.
 CREATE TABLE cf_agents_events (
   session_id TEXT NOT NULL,
   seq        INTEGER NOT NULL,            -- from 1, never reused
@@ -43,14 +43,14 @@ CREATE TABLE cf_agents_events (
   PRIMARY KEY (session_id, seq)
 ) WITHOUT ROWID;
 
--- Finds an event by the id a caller gave it. One more row written for such an
--- event, none for one with a minted id.
+-- Finds an event by an id that a caller gave. Such an event costs one more written row;
+-- an event with a minted id costs none.
 CREATE UNIQUE INDEX cf_agents_events_by_id
   ON cf_agents_events (session_id, id)
   WHERE id_indexed = 1;
 
--- Finds the children of an event that are not the row right after it. One more
--- row written for an event that starts a branch, none for one that follows.
+-- Finds the children of an event, but for the row right after it. An event that starts a
+-- branch costs one more written row; any other costs none.
 CREATE INDEX cf_agents_events_by_parent
   ON cf_agents_events (session_id, parent_seq)
   WHERE is_branch = 1;

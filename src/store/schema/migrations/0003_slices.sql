@@ -1,7 +1,7 @@
--- Bytes of this event's bodies that are kept in slices, since a row holds 2 MB.
+-- The bytes of this event that are kept in slices, because a row holds at most 2 MB.
 ALTER TABLE cf_agents_events ADD COLUMN sliced_bytes INTEGER NOT NULL DEFAULT 0;
 
--- A body too long for its row, in pieces cut between characters.
+-- A text too long for its row, in slices that are cut between characters.
 CREATE TABLE cf_agents_slices (
   session_id TEXT NOT NULL,
   seq        INTEGER NOT NULL,

@@ -1,6 +1,6 @@
--- A summary over a range of a path: what a reader is shown in its place. The
--- events themselves stay as they are. Found from the newest event it covers,
--- where a walk up the path meets it; the widest of those that end there first.
+-- A summary of a range of a path: a reader gets it in the place of the events, which stay
+-- as they are. A walk up the path finds an overlay at the newest event that it covers. Of
+-- overlays that end at the same event, the widest comes first.
 CREATE TABLE cf_agents_compactions (
   session_id    TEXT NOT NULL,
   to_seq        INTEGER NOT NULL,  -- the newest event it covers
@@ -17,5 +17,6 @@ CREATE TABLE cf_agents_compactions (
   PRIMARY KEY (session_id, to_seq, from_seq, number)
 ) WITHOUT ROWID;
 
--- How the session's last attempts to compact went: JSON, see compaction/journal.rs.
+-- The outcomes of the session's last attempts to compact: JSON, see
+-- compaction/journal.rs.
 ALTER TABLE cf_agents_sessions ADD COLUMN compaction TEXT;

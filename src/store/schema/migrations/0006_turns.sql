@@ -1,9 +1,9 @@
--- What the message view shows of an event of a chat turn beside its columns:
--- JSON, see log/note.rs. NULL for every other event.
+-- What the message view shows of an event of a chat turn beside its columns: JSON, see
+-- log/note.rs. NULL for every other event.
 ALTER TABLE cf_agents_events ADD COLUMN note TEXT;
 
--- The turn that runs in a session: as much of it as somebody else needs to
--- finish it, should the object die. Gone with the turn.
+-- The turn that runs in a session: all that the object's next life needs to finish the
+-- turn. The row is deleted with the turn's end.
 CREATE TABLE cf_agents_turns (
   session_id TEXT PRIMARY KEY NOT NULL,
   state      TEXT NOT NULL,  -- JSON, see chat/turn.rs

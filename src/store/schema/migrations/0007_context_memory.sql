@@ -1,5 +1,5 @@
--- What a block is. Its content stands elsewhere, under the same scope and key,
--- so that a block of the deployed configuration needs no row here, and one that
+-- The definition of a block. The block's content is in other tables, under the same scope
+-- and key. So a block of the deployed configuration needs no row here, and a block that
 -- is removed and defined again finds its content.
 CREATE TABLE cf_agents_blocks (
   number          INTEGER PRIMARY KEY,         -- the order of definition
@@ -17,8 +17,8 @@ CREATE TABLE cf_agents_blocks (
   UNIQUE (scope, key)
 );
 
--- Every write of a block's content, newest versions only. The newest is the
--- content, so a write is this one row.
+-- The newest versions of a block's content. The newest one is the content, so a write is
+-- one row.
 CREATE TABLE cf_agents_block_versions (
   scope      TEXT NOT NULL,
   key        TEXT NOT NULL,
@@ -32,7 +32,7 @@ CREATE TABLE cf_agents_block_versions (
   PRIMARY KEY (scope, key, version)
 ) WITHOUT ROWID;
 
--- Entries of searchable blocks. The number is the entry's row in the index.
+-- Entries of searchable blocks. An entry's number is its row in the index.
 CREATE TABLE cf_agents_entries (
   number     INTEGER PRIMARY KEY,
   scope      TEXT NOT NULL,
@@ -45,7 +45,7 @@ CREATE TABLE cf_agents_entries (
   UNIQUE (scope, block, key)
 );
 
--- Their words, cut and stemmed as those of the log.
+-- The words of the entries, cut and stemmed like those of the log.
 CREATE VIRTUAL TABLE cf_agents_entries_search USING fts5 (
   stems,                     -- the content, words reduced to their stems
   words,                     -- the content and the title, words as they are written
@@ -55,7 +55,7 @@ CREATE VIRTUAL TABLE cf_agents_entries_search USING fts5 (
   tokenize = 'unicode61 remove_diacritics 0'
 );
 
--- In how many entries a word stands, for the ranking.
+-- The number of entries that a word occurs in, for the ranking.
 CREATE VIRTUAL TABLE cf_agents_entries_search_words USING fts5vocab (cf_agents_entries_search, row);
 
 -- Documents of loadable blocks that live in this object.
@@ -69,7 +69,8 @@ CREATE TABLE cf_agents_skills (
   PRIMARY KEY (scope, block, key)
 ) WITHOUT ROWID;
 
--- What a bucket was last seen to hold under a block's prefix, for a minute.
+-- What a bucket held under a block's prefix when it was last listed. It counts for a
+-- minute.
 CREATE TABLE cf_agents_skill_listings (
   scope     TEXT NOT NULL,
   block     TEXT NOT NULL,
@@ -79,8 +80,8 @@ CREATE TABLE cf_agents_skill_listings (
   PRIMARY KEY (scope, block)
 ) WITHOUT ROWID;
 
--- Documents in a session's context. An unloaded one keeps its row, so that its
--- text in the log is known to be hidden.
+-- The documents in a session's context. An unloaded document keeps its row: the row says
+-- that the document's text in the log is hidden.
 CREATE TABLE cf_agents_loaded_skills (
   session_id  TEXT NOT NULL,
   block       TEXT NOT NULL,
@@ -91,7 +92,7 @@ CREATE TABLE cf_agents_loaded_skills (
   PRIMARY KEY (session_id, block, key)
 ) WITHOUT ROWID;
 
--- The system prompt as it is sent until it is refreshed.
+-- The frozen system prompt: it stays the same until it is refreshed.
 CREATE TABLE cf_agents_prompts (
   scope     TEXT PRIMARY KEY NOT NULL,
   prompt    TEXT NOT NULL,

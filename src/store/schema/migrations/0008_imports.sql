@@ -1,5 +1,5 @@
--- Imports that have begun and not ended. What they have written stands in the
--- log under the id of a session that has no row yet, so that no read sees it.
+-- Imports that have begun and not ended. Their rows in the log have the id of a session
+-- without a row of its own, so no read sees them.
 CREATE TABLE cf_agents_imports (
   session_id TEXT PRIMARY KEY NOT NULL,
   token      TEXT NOT NULL,     -- of the request that writes; a later one's takes its place

@@ -1,9 +1,9 @@
--- Where in this event's message inline media was cut out: a JSON array of
--- [byte offset, hash], by offset. Kept beside the text, so that nothing that a
--- message says can be taken for a reference. NULL for a message without.
+-- The places where inline media was cut out of this event's message: a JSON array of
+-- [byte offset, hash], by offset. It is kept beside the text, so no text of a message can
+-- be taken for a reference. NULL for a message without media.
 ALTER TABLE cf_agents_events ADD COLUMN media TEXT;
 
--- Inline media, once by content in a session, in pieces that fit a row.
+-- Inline media: one copy per session, in parts that fit a row.
 CREATE TABLE cf_agents_media (
   session_id TEXT NOT NULL,
   hash       TEXT NOT NULL,     -- SHA-256 of the whole, base64url
@@ -12,7 +12,7 @@ CREATE TABLE cf_agents_media (
   PRIMARY KEY (session_id, hash, part)
 ) WITHOUT ROWID;
 
--- Which events hold it: with the last of them it goes.
+-- The events that use the media. With the last use, the media is deleted.
 CREATE TABLE cf_agents_media_uses (
   session_id TEXT NOT NULL,
   hash       TEXT NOT NULL,

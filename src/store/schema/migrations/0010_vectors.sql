@@ -1,14 +1,13 @@
--- What an embedding model made of an entry's text: no row without such a model.
--- Of another model than the one that is configured it is no vector, and is
--- written over.
+-- The vectors of entries, made by the embedding model. A vector of another model than the
+-- configured one is ignored and overwritten.
 CREATE TABLE cf_agents_entry_vectors (
   number INTEGER PRIMARY KEY NOT NULL,  -- the entry's
   model  TEXT NOT NULL,
   vector TEXT NOT NULL                  -- a printable character a number
 );
 
--- The same of what was said, for an agent that switched it on: written by its
--- searches, never by an append.
+-- The vectors of events, for an agent that switched them on. Searches write them, appends
+-- never do.
 CREATE TABLE cf_agents_event_vectors (
   place  INTEGER PRIMARY KEY NOT NULL,  -- as in the index of words: session's number, then seq
   model  TEXT NOT NULL,

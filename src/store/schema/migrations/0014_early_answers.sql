@@ -1,6 +1,6 @@
--- Answers to calls of a turn that came while the turn still ran: a client runs
--- its tools as soon as it hears of their calls. Taken once the turn is over, and
--- gone with that. A long one is in parts; a plain turn has none.
+-- Answers to a turn's calls that came while the turn still ran: a client runs its tools
+-- as soon as it gets their calls. They are taken and deleted when the turn is over. A
+-- long answer has several parts; a turn without client tools has no row here.
 CREATE TABLE cf_agents_early_answers (
   session_id   TEXT NOT NULL,
   number       INTEGER NOT NULL,  -- in the order of their coming

@@ -1,7 +1,7 @@
-//! Makes an object as this build stores it, with something of everything: rows in
-//! every table and every column, turns cut off at every kind of moment, an
-//! import that is half done. Only through the doors that callers use; where a
-//! row would have to be megabytes long, the short row is put by hand, and said so.
+//! Makes an object as this build stores it, with something of everything: rows in every
+//! table and every column, turns cut off at every kind of moment, and an import that is
+//! half done. It writes through the doors that callers use. Rows of megabytes are the
+//! exception: short rows in their place are written by SQL, in `put_long_rows`.
 
 use serde_json::{Value, json};
 
@@ -44,7 +44,7 @@ pub const CUT_OFF: &[&str] = &[
 /// A session that an import has begun to write.
 pub const HALF_IMPORTED: &str = "half";
 
-/// What is outside of the object: the same whenever it is opened.
+/// The outside of the object, the same whenever the object is opened.
 pub fn outbound() -> Script {
     let script = Script::default();
     let blocks = json!([
@@ -149,7 +149,8 @@ fn define_blocks(alice: &Alice) {
         json!({"label": "notes", "kind": "writable", "source": {"service": "NOTES"}}),
     ];
     for block in &blocks {
-        // Those who would have to be asked are of one session, that chats ask nobody else.
+        // A block whose home has to be asked belongs to one session, so that the chats of
+        // other sessions ask nobody.
         if block["source"]["service"].is_null() && block["source"]["agent"].is_null() {
             alice.ok("defineBlock", block.clone());
         }
@@ -227,7 +228,7 @@ fn play(alice: &Alice) {
         compared_every: 10,
     };
     rules.play(alice, Naive::default(), &mut Dice(0x9E37_79B9_7F4A_7C15));
-    // One row of each kind whatever was played.
+    // One row of each kind, whatever the random moves have made.
     let said = alice.say(&["first", "second", "third", "fourth"]);
     let doomed = json!({"sessionId": "s", "messageIds": [said[3]]});
     alice.ok("deleteMessages", doomed);
@@ -284,7 +285,8 @@ fn fill_session(alice: &Alice) {
         json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
                "cachedInputTokens": 3, "id": "call-1"}),
     );
-    // Sessions that are made later have their cursors above this one's.
+    // The deleted session leaves the row that says where the cursors of later sessions
+    // begin.
     alice.ok("createSession", json!({"id": "gone"}));
     let event = json!({"action": "user_message", "content": "soon gone"});
     alice.ok(
@@ -299,11 +301,11 @@ fn fill_session(alice: &Alice) {
     let compacted = alice.ok("compact", json!({"sessionId": "mixed"}));
     assert!(compacted["compaction"].is_object(), "{compacted}");
     append(json!({"id": "after", "action": "user_message", "content": "after it"}));
-    // Nobody answers, and that is remembered.
+    // The model gives no answer, and the session remembers the error.
     alice.ok("compact", json!({"sessionId": "mixed"}));
 }
 
-/// Whole turns, with a tool, a write to the memory, and what the model thought.
+/// Whole turns, with a tool, a write to the memory, and the model's reasoning.
 fn talk(alice: &Alice) {
     alice.outbound.answer(calls(&[
         ("c1", "echo", json!({"text": "hi"})),
@@ -327,7 +329,7 @@ fn search(alice: &Alice) {
         .settings
         .borrow_mut()
         .insert(name.clone(), model);
-    // Each round is answered as far as the one before has shown what is asked.
+    // Each round answers the requests for vectors that the round before has shown.
     for _ in 0..4 {
         for asked in alice.asked() {
             let vectors = vec![[1.0, 0.5, 0.25]; asked.as_array().unwrap().len()];
@@ -361,7 +363,7 @@ fn ask_the_client(alice: &Alice, session: &str) -> Value {
     page["messages"][1].clone()
 }
 
-/// Turns that are over and wait for somebody.
+/// Turns that are over, whose calls wait for an approval or for the client.
 fn leave_open(alice: &Alice) {
     ask_for_approval(alice, "open-approval");
     ask_the_client(alice, "open-client-call");
@@ -371,7 +373,7 @@ fn cut_turns_off(alice: &mut Alice) {
     let body = |session: &str| json!({"id": session, "message": user("go on"), "systemInstructions": ["Briefly."], "tools": tools()});
     drop(alice.begin(&body("cut-again")).unwrap());
     alice.dies();
-    // Taken up once, which is counted, and cut off once more.
+    // The turn is taken up once, which is counted, and is cut off again.
     drop(take_up_some(&alice.agent(&alice.db)).works);
     alice.dies();
 
@@ -412,7 +414,7 @@ fn cut_turns_off(alice: &mut Alice) {
     alice.dies();
 }
 
-/// An answer that came while the turn ran, to a call that it has not made.
+/// An early answer of a client to a call that the running turn has not made.
 fn answer_early(alice: &Alice, session: &str) {
     let id = |id: &str| Id::parse(id.to_owned()).unwrap();
     let answer = ClientAnswer {
@@ -439,8 +441,8 @@ fn import_half(alice: &Alice) {
     import.push(&alice.db, &alice.host, half).unwrap();
 }
 
-/// What megabytes would have made: the message `long` in slices, its words in two
-/// rows of the index, and the picture in two pieces.
+/// The rows that megabytes would have made: the slices of the message `long`, two rows of
+/// the index for its words, and two parts of the picture.
 fn put_long_rows(alice: &Alice, is_searched: bool) {
     let run = |sql: &str| {
         alice.db.run(sql, &[]).unwrap();
@@ -456,7 +458,8 @@ fn put_long_rows(alice: &Alice, is_searched: bool) {
          SELECT session_id, hash, 1, substr(text, 101) FROM cf_agents_media WHERE part = 0");
     run("UPDATE cf_agents_media SET text = substr(text, 1, 100) WHERE part = 0");
     if is_searched {
-        // A part of its own for the second word, and its number.
+        // The second word has a row of the index for itself, and the row's place in
+        // `long`.
         run("INSERT INTO cf_agents_search_parts (rowid_, number, seq)
              SELECT 4503599627370496, s.number, e.seq
                FROM cf_agents_events AS e JOIN cf_agents_sessions AS s ON s.id = e.session_id
@@ -467,7 +470,7 @@ fn put_long_rows(alice: &Alice, is_searched: bool) {
     }
 }
 
-/// The index as it stands between two bites: one session's first events are not in yet.
+/// The index as it is between two batches: the first events of one session are missing.
 fn build_half_of_the_index(run: &dyn Fn(&str)) {
     run("DELETE FROM cf_agents_search
           WHERE rowid IN (SELECT (s.number << 32) | e.seq
@@ -480,7 +483,7 @@ fn build_half_of_the_index(run: &dyn Fn(&str)) {
     run(r#"UPDATE cf_agents_config SET value = '{"number":0,"from":0}' WHERE key = 'search'"#);
 }
 
-/// A turn's words, once it is taken up.
+/// The model's answer to a turn that is taken up.
 pub fn last_words() -> Result<Said, outbound::CallFailure> {
     said("Here I am again.")
 }

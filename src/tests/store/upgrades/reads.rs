@@ -1,10 +1,10 @@
-//! What reads say of an object, as a file beside it keeps it.
+//! What every read answers about an object, as the file beside the object keeps it.
 
 use serde_json::{Map, Value, json};
 
 use crate::tests::{Alice, ids};
 
-/// Fields that may differ from build to build: estimates, and how results are shown.
+/// Fields that may differ between builds: estimates, and how results are shown.
 const MAY_DIFFER: &[&str] = &["tokens", "tokensEstimate", "score", "snippet", "total"];
 
 /// Every read of every session and of the agent, and its answer.
@@ -33,14 +33,15 @@ pub fn read_all(alice: &Alice) -> Vec<Value> {
         for operation in ["loadEvents", "getHistory", "getChanges"] {
             reads.push((operation, json!({"sessionId": session, "limit": 1000})));
         }
-        // Of a few: all of them are in the pages above.
+        // The pages above have every message, so every fifth event is enough.
         for id in ids(&events).iter().step_by(5) {
             for operation in ["getMessage", "getBranches"] {
                 reads.push((operation, json!({"sessionId": session, "messageId": id})));
             }
         }
     }
-    // Those whose memory is the agent's and no more say what the agent's say.
+    // The agent, and the one session that has memory of its own. For the other sessions
+    // these reads answer what they answer for the agent.
     for session in [Value::Null, json!("mixed")] {
         for operation in [
             "getBlocks",
@@ -71,10 +72,10 @@ pub fn read_all(alice: &Alice) -> Vec<Value> {
     answered.collect()
 }
 
-/// The answer, less what a build may put in another order or other words.
+/// The answer, without what another build may order or word differently.
 pub fn ask(alice: &Alice, operation: &str, body: &Value) -> Value {
-    // Searches build the index, and freezing freezes: each on its own copy would
-    // cost a copy a read, and no read here minds.
+    // A search builds the index, and `freezePrompt` freezes. No read here depends on
+    // that, so all reads share one object.
     let answer = alice.ok(operation, body.clone());
     let sorted = |list: &Value, field: &str| -> Value {
         let mut values: Vec<String> = list
@@ -94,7 +95,7 @@ pub fn ask(alice: &Alice, operation: &str, body: &Value) -> Value {
     }
 }
 
-/// Whether all that was told is told now; there may be more.
+/// Whether this build answers all that the older build answered. New fields may be there.
 pub fn agrees(then: &Value, now: &Value, at: &str) -> Result<(), String> {
     match (then, now) {
         (Value::Object(then), Value::Object(now)) => fields_agree(then, now, at),
