@@ -5,9 +5,13 @@
 // each object makes its Rust half anew in that instance. Storage is not touched:
 // a write that was not finished was rolled back, as after any failure.
 //
+// A Worker that binds these classes may call every method of theirs. So they have
+// `call` and the handlers of the platform, and no other method. What Rust exports
+// stays in private fields.
+//
 // esbuild bundles this file with what bindgen wrote: see worker.mjs.
 
-import { WorkerEntrypoint } from "cloudflare:workers";
+import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";
 
 /** The `worker` crate keeps `instanceId` here: each instance of the module counts it up. */
@@ -28,10 +32,10 @@ addEventListener("error", ({ error }) => {
 });
 
 /**
- * A call into Rust. Every exported function is async and gives its errors as a
- * rejected promise, so whatever is thrown is a crash.
+ * Enters Rust. Every exported function is async and gives its errors as a rejected
+ * promise, so whatever is thrown is a crash.
  */
-function call(work) {
+function enter(work) {
   try {
     if (crashed === module.instanceId) rust.__wbg_reset_state();
     return work();
@@ -43,23 +47,21 @@ function call(work) {
 
 export default class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
-    return call(() => rust.fetch(request, this.env, this.ctx));
+    return enter(() => rust.fetch(request, this.env, this.ctx));
   }
 
-  /** Rust's own start, which each instance has behind it. */
-  start() {
-    return call(rust.start);
+  call(agent, operation, json, options) {
+    return enter(() => rust.call(agent, operation, json, options, this.env));
   }
 }
 
-export class SessionAgent {
-  #given;
+export class SessionAgent extends DurableObject {
   #object;
   #instanceId;
 
-  constructor(...given) {
-    this.#given = given;
-    call(() => this.#current());
+  constructor(ctx, env) {
+    super(ctx, env);
+    enter(() => this.#current());
   }
 
   /** The Rust half of this object, in the instance that runs now. */
@@ -68,19 +70,33 @@ export class SessionAgent {
     // another. It has to look before an object's address is read, not after.
     rust.__worker_init_state();
     if (this.#instanceId !== module.instanceId) {
-      this.#object = new rust.SessionAgent(...this.#given);
+      this.#object = new rust.SessionAgent(this.ctx, this.env);
       this.#instanceId = module.instanceId;
     }
     return this.#object;
   }
 
-  static {
-    // Whatever Rust handles (requests, alarms, sockets), without a list to keep.
-    for (const name of Object.getOwnPropertyNames(rust.SessionAgent.prototype)) {
-      if (name === "constructor" || name === "free" || name.startsWith("__")) continue;
-      this.prototype[name] = function (...args) {
-        return call(() => this.#current()[name](...args));
-      };
-    }
+  fetch(request) {
+    return enter(() => this.#current().fetch(request));
+  }
+
+  call(operation, json, options) {
+    return enter(() => this.#current().call(operation, json, options));
+  }
+
+  alarm() {
+    return enter(() => this.#current().alarm());
+  }
+
+  webSocketMessage(socket, message) {
+    return enter(() => this.#current().webSocketMessage(socket, message));
+  }
+
+  webSocketClose(socket) {
+    return enter(() => this.#current().webSocketClose(socket));
+  }
+
+  webSocketError(socket) {
+    return enter(() => this.#current().webSocketError(socket));
   }
 }

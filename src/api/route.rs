@@ -156,17 +156,21 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
 }
 
 fn agent_name(text: &str) -> Result<String> {
-    let name = decode("agent", text)?;
+    check_agent_name(decode("agent", text)?)
+}
+
+/// Checks an agent's name, in an address or in a call.
+pub fn check_agent_name(name: String) -> Result<String> {
     if name.is_empty() || name.chars().count() > MAX_AGENT_CHARS {
         return Err(Error::invalid(
             "agent",
-            format!("The agent's name in the path must have 1 to {MAX_AGENT_CHARS} characters."),
+            format!("The agent's name must have 1 to {MAX_AGENT_CHARS} characters."),
         ));
     }
     if name.chars().any(char::is_control) {
         return Err(Error::invalid(
             "agent",
-            "The agent's name in the path must not hold control characters.",
+            "The agent's name must not hold control characters.",
         ));
     }
     Ok(name)

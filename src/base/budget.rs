@@ -6,6 +6,7 @@
 //!   4 MiB  what one answer holds (three to four copies while it is made)
 //!  24 MiB  the turns that run, and what their clients have still to read
 //!  16 MiB  bodies that are read or worked on, and answers that are being sent
+//!  16 MiB  texts of calls that the Worker passes on to objects
 //! ```
 //!
 //! Operations run one at a time. The budgets do not count what the running operation
@@ -28,6 +29,11 @@ const MAX_TURNS_BYTES: usize = 24 << 20;
 /// longest answers, which take twice their length while they are sent.
 const MAX_REQUESTS_BYTES: usize = 16 << 20;
 
+/// The budget of the Worker in front for the texts of calls over Workers RPC: two of the
+/// longest. Over HTTP a body streams through the Worker; over RPC the Worker holds the
+/// whole text. An object's own budget counts the text again, as its body.
+const MAX_FORWARDS_BYTES: usize = 16 << 20;
+
 /// A body or an answer up to this size is not counted, so that a small request always
 /// passes: a thousand of them at once take 16 MiB.
 pub const SMALL_BYTES: usize = 16 << 10;
@@ -38,6 +44,8 @@ const RETRY_AFTER_S: i64 = 5;
 thread_local! {
     pub static TURNS: ByteBudget = const { ByteBudget::new(MAX_TURNS_BYTES) };
     pub static REQUESTS: ByteBudget = const { ByteBudget::new(MAX_REQUESTS_BYTES) };
+    #[cfg(target_arch = "wasm32")]
+    pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
 }
 
 pub struct ByteBudget {

@@ -283,6 +283,32 @@ impl ReceivedBody {
             reservation: Reservation::for_request(0)?,
         })
     }
+
+    /// A body that is still to come. `reservation` holds the memory of its `bytes`.
+    pub fn with_room(bytes: usize, reservation: Reservation) -> Self {
+        let mut body = Vec::new();
+        body.reserve_exact(bytes);
+        Self {
+            bytes: body,
+            reservation,
+        }
+    }
+
+    /// Adds a piece. Where it does not fit, the buffer grows by a quarter, and the memory
+    /// is reserved first.
+    pub fn push(&mut self, piece: &[u8], limit: usize) -> Result<()> {
+        let length = self.bytes.len() + piece.len();
+        check_length(limit, length)?;
+        if length > self.bytes.capacity() {
+            let capacity = (length + length / 4).min(limit);
+            // What is held is given back first, so that a long body passes if it is alone.
+            self.reservation = Reservation::for_request(0)?;
+            self.reservation = Reservation::for_request(capacity)?;
+            self.bytes.reserve_exact(capacity - self.bytes.len());
+        }
+        self.bytes.extend_from_slice(piece);
+        Ok(())
+    }
 }
 
 /// Reads the whole body. Fails with `payload_too_large` beyond `limit`, and with
@@ -358,20 +384,9 @@ async fn gather(
     limit: usize,
     reservation: Reservation,
 ) -> Result<ReceivedBody> {
-    let mut bytes = Vec::new();
-    bytes.reserve_exact(announced);
-    let mut reservation = reservation;
+    let mut received = ReceivedBody::with_room(announced, reservation);
     while let Some(piece) = body.next().await? {
-        let length = bytes.len() + piece.len();
-        check_length(limit, length)?;
-        if length > bytes.capacity() {
-            // The buffer grows by a quarter, and its memory is reserved first.
-            let capacity = (length + length / 4).min(limit);
-            drop(reservation);
-            reservation = Reservation::for_request(capacity)?;
-            bytes.reserve_exact(capacity - bytes.len());
-        }
-        bytes.extend_from_slice(&piece);
+        received.push(&piece, limit)?;
     }
-    Ok(ReceivedBody { bytes, reservation })
+    Ok(received)
 }

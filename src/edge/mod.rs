@@ -7,6 +7,7 @@ mod http;
 mod object;
 mod outbound;
 mod router;
+mod rpc;
 mod site;
 mod sockets;
 mod storage;

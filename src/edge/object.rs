@@ -4,6 +4,8 @@
 //! into Rust bytes; here an answer that SQLite made stays a JavaScript string until
 //! it is sent.
 
+mod calls;
+
 use std::cell::Cell;
 use std::rc::Rc;
 
@@ -107,6 +109,11 @@ impl SessionAgent {
         tasks::promise(async move { object.fetch(request).await.map(JsValue::from) })
     }
 
+    pub fn call(&self, operation: JsValue, json: JsValue, options: JsValue) -> Promise {
+        let object = Rc::clone(&self.object);
+        tasks::promise(async move { object.call(&operation, json, &options).await })
+    }
+
     /// Looks for turns that were cut off.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
@@ -199,12 +206,7 @@ impl Object {
         self.look_once();
         match handled {
             Ok(ObjectAnswer::Reply(reply, reservation)) => {
-                if let Some(grown) = reply.grown {
-                    self.begin_follow_up(grown);
-                }
-                if reply.indexing_goes_on {
-                    self.index_soon();
-                }
+                self.go_on(reply.grown, reply.indexing_goes_on);
                 http::answer(&reply.body, &db.meter, reservation)
             }
             Ok(ObjectAnswer::Stream(body)) => {
@@ -223,10 +225,16 @@ impl Object {
         }
     }
 
-    /// Continues building the index by an alarm, which survives an eviction.
-    fn index_soon(self: &Rc<Self>) {
+    /// Starts what follows an answer. The alarm for the index survives an eviction.
+    fn go_on(self: &Rc<Self>, grown: Option<Id>, indexing_goes_on: bool) {
         let object = Rc::clone(self);
-        self.keep(async move { object.index_later().await });
+        if let Some(grown) = grown {
+            self.keep(async move { object.follow_up(&grown).await });
+        }
+        let object = Rc::clone(self);
+        if indexing_goes_on {
+            self.keep(async move { object.index_later().await });
+        }
     }
 
     async fn hear(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
@@ -255,12 +263,7 @@ impl Object {
         if let Some(state) = &heard.state {
             sockets::keep(socket, state).map_err(sockets::failed)?;
         }
-        if let Some(grown) = heard.grown {
-            self.begin_follow_up(grown);
-        }
-        if heard.indexing_goes_on {
-            self.index_soon();
-        }
+        self.go_on(heard.grown, heard.indexing_goes_on);
         if heard.empties_storage {
             self.empty().await?;
         }
@@ -290,14 +293,6 @@ impl Object {
     fn keep(&self, work: impl Future<Output = ()> + 'static) {
         // `wait_until` fails only where the object is gone, and the work with it.
         let _ = self.state.wait_until(&tasks::promise_later(work));
-    }
-
-    /// Runs the follow-up after the answer, with a meter of its own.
-    fn begin_follow_up(self: &Rc<Self>, grown: Id) {
-        let object = Rc::clone(self);
-        self.keep(async move {
-            object.follow_up(&grown).await;
-        });
     }
 
     /// Runs a turn to its end, even if its client disconnects.
@@ -436,12 +431,17 @@ impl Object {
                 ));
             }
         };
+        drop(reservation);
+        let reservation = self.conclude(&reply, may_be_repeated).await?;
+        Ok(ObjectAnswer::Reply(reply, reservation))
+    }
+
+    /// Does what precedes an answer, and reserves the answer's memory.
+    async fn conclude(&self, reply: &Reply, may_be_repeated: bool) -> Result<Reservation> {
         if reply.empties_storage {
             self.empty().await?;
         }
-        drop(reservation);
-        let reservation = http::reserve_answer(&reply.body, may_be_repeated)?;
-        Ok(ObjectAnswer::Reply(reply, reservation))
+        http::reserve_answer(&reply.body, may_be_repeated)
     }
 
     fn open_socket(

@@ -7,14 +7,18 @@
 
 use js_sys::Promise;
 use wasm_bindgen::prelude::*;
+use wasm_bindgen_futures::JsFuture;
 use worker::{Env, event, web_sys};
 
+use super::host::Runtime;
 use super::http::ResponseResult;
+use super::rpc::{self, RpcCall};
 use super::{cors, http, identify, policy, site, tasks};
-use crate::access::{CorsPolicy, Policy};
+use crate::access::{self, CorsPolicy, Policy};
 use crate::api::door::admit;
 use crate::api::route;
-use crate::base::error::Error;
+use crate::base::budget::Reservation;
+use crate::base::error::{self, Error};
 use crate::base::settings::Setting;
 
 #[wasm_bindgen]
@@ -22,18 +26,29 @@ extern "C" {
     type Namespace;
 
     #[wasm_bindgen(method, catch, js_name = getByName)]
-    fn get_by_name(this: &Namespace, name: &str) -> Result<Stub, JsValue>;
+    fn get_by_name(this: &Namespace, name: &JsValue) -> Result<Stub, JsValue>;
 
     type Stub;
 
     #[wasm_bindgen(method, catch)]
     fn fetch(this: &Stub, request: &web_sys::Request) -> Result<Answer, JsValue>;
 
+    #[wasm_bindgen(method, catch)]
+    fn call(
+        this: &Stub,
+        operation: &JsValue,
+        json: &JsValue,
+        options: &JsValue,
+    ) -> Result<Answer, JsValue>;
+
     /// The promise of an answer.
     type Answer;
 
     #[wasm_bindgen(method)]
     fn catch(this: &Answer, refuse: &Refuse) -> Promise;
+
+    #[wasm_bindgen(method, js_name = catch)]
+    fn catch_call(this: &Answer, refuse: &JsValue) -> Promise;
 
     type Refuse;
 
@@ -48,6 +63,15 @@ thread_local! {
         Closure::new(|is_on, origin, thrown: JsValue| {
             let answer = http::refuse(&lost(&thrown), None)?;
             cors::mark(answer, &CorsPolicy { is_on, origin })
+        });
+
+    /// Passes the object's refusal on. Any other error means that the object gave no answer.
+    static REFUSE_CALL: Closure<dyn FnMut(JsValue) -> Result<JsValue, JsValue>> =
+        Closure::new(|thrown: JsValue| {
+            Err(match rpc::is_refusal(&thrown) {
+                true => thrown,
+                false => rpc::to_thrown(&lost(&thrown)),
+            })
         });
 }
 
@@ -81,6 +105,50 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
     }
 }
 
+/// A call over Workers RPC. The texts are passed on as they are.
+#[wasm_bindgen]
+pub fn call(
+    agent: JsValue,
+    operation: JsValue,
+    json: JsValue,
+    options: JsValue,
+    env: Env,
+) -> Promise {
+    let reservation = match admit_call(&agent, &operation, &json, &options, &env) {
+        Ok(reservation) => reservation,
+        Err(error) => return Promise::reject(&rpc::to_thrown(&error)),
+    };
+    let answer = find_object(&env, &agent)
+        .and_then(|object| object.call(&operation, &json, &options))
+        .map(|answer| REFUSE_CALL.with(|refuse| answer.catch_call(refuse.as_ref())));
+    match (answer, reservation) {
+        (Err(thrown), _) => Promise::reject(&rpc::to_thrown(&lost(&thrown))),
+        (Ok(answer), None) => answer,
+        (Ok(answer), Some(reservation)) => tasks::promise(async move {
+            let answer = JsFuture::from(answer).await;
+            drop(reservation);
+            answer
+        }),
+    }
+}
+
+/// Refuses a caller without access, and arguments of a wrong type, before an object is
+/// woken. `Some`: the memory that the call holds here.
+fn admit_call(
+    agent: &JsValue,
+    operation: &JsValue,
+    json: &JsValue,
+    options: &JsValue,
+    env: &Env,
+) -> error::Result<Option<Reservation>> {
+    let agent = rpc::parse_agent(agent)?;
+    let call = RpcCall::parse(agent, operation, json.clone(), options)?;
+    let token = call.token.as_deref();
+    let caller = access::identify(&policy(env), &Runtime, Some(&call.agent), token)?;
+    let limit = admit(&caller, &call.route())?;
+    rpc::reserve_forward(call.json.as_ref(), limit)
+}
+
 enum RoutedAnswer {
     Here(ResponseResult),
     /// Refused, once the rest of its body is discarded.
@@ -106,18 +174,16 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
     if let Some(response) = site::serve(&route) {
         return RoutedAnswer::Here(response);
     }
-    match forward(&request, env, route.agent().unwrap_or_default()) {
+    let agent = JsValue::from(route.agent().unwrap_or_default());
+    match find_object(env, &agent).and_then(|object| object.fetch(&request)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
         Err(error) => refused(&lost(&error)),
     }
 }
 
-fn forward(request: &web_sys::Request, env: &Env, agent: &str) -> Result<Answer, JsValue> {
+fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {
     let agents = js_sys::Reflect::get(env, &Setting::SessionAgent.name().into())?;
-    agents
-        .unchecked_into::<Namespace>()
-        .get_by_name(agent)?
-        .fetch(request)
+    agents.unchecked_into::<Namespace>().get_by_name(agent)
 }
 
 fn lost(thrown: &JsValue) -> Error {

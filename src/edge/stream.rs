@@ -20,10 +20,10 @@ extern "C" {
     #[wasm_bindgen(constructor, js_class = "ReadableStream")]
     fn new(source: &JsValue, strategy: &JsValue) -> PulledStream;
 
-    type TextEncoder;
+    pub type TextEncoder;
 
     #[wasm_bindgen(constructor)]
-    fn new() -> TextEncoder;
+    pub fn new() -> TextEncoder;
 
     #[wasm_bindgen(method)]
     fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
@@ -68,8 +68,8 @@ pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
         if at >= text.length() {
             return controller.close();
         }
-        let end = end_of_piece(&text, at);
-        controller.enqueue(&encoder.encode(&text.slice(at, end)))?;
+        let (piece, end) = encode_piece(&encoder, &text, at);
+        controller.enqueue(&piece)?;
         held.replace(Some((text, end, reservation)));
         Ok(())
     };
@@ -101,12 +101,14 @@ pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 
-/// The end of the piece that starts at `at`. It never splits a surrogate pair.
-fn end_of_piece(text: &JsString, at: u32) -> u32 {
+/// The bytes of the piece that starts at `at`, and where the piece ends. A piece never
+/// splits a surrogate pair.
+pub fn encode_piece(encoder: &TextEncoder, text: &JsString, at: u32) -> (Uint8Array, u32) {
     let end = at.saturating_add(PIECE_UNITS).min(text.length());
     let last = text.char_code_at(end - 1);
     let is_first_half = (0xD800..0xDC00).contains(&(last as u32));
-    if is_first_half { end + 1 } else { end }
+    let end = if is_first_half { end + 1 } else { end };
+    (encoder.encode(&text.slice(at, end)), end)
 }
 
 /// A turn's answer as server-sent events.

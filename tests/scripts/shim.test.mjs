@@ -31,9 +31,10 @@ const FAKE_MODULE = `
     guard();
     return module;
   }
-  export function start() {
+  export function call(...args) {
     guard();
-    calls.push(["start"]);
+    calls.push(["call", ...args]);
+    return Promise.resolve("{}");
   }
   export function fetch(...args) {
     guard();
@@ -55,15 +56,35 @@ const FAKE_MODULE = `
       calls.push(["object.fetch", request]);
       return request === "refused" ? Promise.reject(new Error("refused")) : Promise.resolve("answered");
     }
+    call(...args) {
+      calls.push(["object.call", ...args]);
+      return Promise.resolve("{}");
+    }
+    alarm(...args) {
+      calls.push(["alarm", ...args]);
+    }
     webSocketMessage(...args) {
       calls.push(["webSocketMessage", ...args]);
+    }
+    webSocketClose(...args) {
+      calls.push(["webSocketClose", ...args]);
+    }
+    webSocketError(...args) {
+      calls.push(["webSocketError", ...args]);
     }
     free() {}
     __destroy_into_raw() {}
   }
 `;
 
-const FAKE_RUNTIME = "export class WorkerEntrypoint { constructor(ctx, env) { Object.assign(this, { ctx, env }); } }";
+const FAKE_RUNTIME = `
+  export class WorkerEntrypoint {
+    constructor(ctx, env) {
+      Object.assign(this, { ctx, env });
+    }
+  }
+  export class DurableObject extends WorkerEntrypoint {}
+`;
 
 /** The bundle of the shim and the fakes. */
 const { outputFiles } = await build({
@@ -107,17 +128,40 @@ test("a_request_goes_to_rust_with_environment_and_context", async () => {
   assert.deepEqual(rust.calls, [["fetch", "request", "env", "ctx"]]);
 });
 
-test("rusts_start_can_be_called", () => {
-  new worker.default("ctx", "env").start();
-  assert.deepEqual(rust.calls, [["start"]]);
+test("a_call_goes_to_rust_with_the_environment", async () => {
+  const entrypoint = new worker.default("ctx", "env");
+  assert.equal(await entrypoint.call("agent", "operation", "json", "options", "more"), "{}");
+  assert.deepEqual(rust.calls, [["call", "agent", "operation", "json", "options", "env"]]);
 });
 
-test("an_object_hands_on_what_rust_handles_and_nothing_else", async () => {
+test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
   const object = new worker.SessionAgent("state", "env");
   assert.equal(await object.fetch("request"), "answered");
+  assert.equal(await object.call("operation", "json", "options", "more"), "{}");
+  object.alarm();
   object.webSocketMessage("socket", "text");
-  assert.deepEqual(rust.calls, [["new", "state", "env"], ["object.fetch", "request"], ["webSocketMessage", "socket", "text"]]);
-  assert.deepEqual(Object.getOwnPropertyNames(worker.SessionAgent.prototype), ["constructor", "fetch", "webSocketMessage"]);
+  object.webSocketClose("socket");
+  object.webSocketError("socket");
+  assert.deepEqual(rust.calls, [
+    ["new", "state", "env"],
+    ["object.fetch", "request"],
+    ["object.call", "operation", "json", "options"],
+    ["alarm"],
+    ["webSocketMessage", "socket", "text"],
+    ["webSocketClose", "socket"],
+    ["webSocketError", "socket"],
+  ]);
+});
+
+// A Worker that binds a class may call whatever stands on its prototypes.
+test("the_classes_have_call_and_the_platforms_handlers_and_nothing_else", () => {
+  const handlers = { default: ["call", "fetch"], SessionAgent: ["alarm", "call", "fetch", "webSocketClose", "webSocketError", "webSocketMessage"] };
+  for (const [name, methods] of Object.entries(handlers)) {
+    const of = new worker[name]("state", "env");
+    assert.deepEqual(Object.getOwnPropertyNames(worker[name].prototype).sort(), [...methods, "constructor"].sort());
+    // What Rust made stands in a private field.
+    assert.deepEqual(Reflect.ownKeys(of), ["ctx", "env"]);
+  }
 });
 
 test("after_a_panic_the_object_is_made_anew_in_a_fresh_instance", async () => {

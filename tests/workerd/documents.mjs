@@ -29,8 +29,14 @@ async function open(path) {
   return { path, text, blocks };
 }
 
+const CALL = "operation: string, json?: string, options?: { token?: string }): Promise<string>;";
+
 /** What a ```ts block finds in `env`, with its type. */
-export const ENV = { SESSION_AGENT_TOKEN: "string", MEMORY: "Fetcher", AGENTS: "DurableObjectNamespace" };
+export const ENV = {
+  SESSION_AGENT_TOKEN: "string",
+  MEMORY: `Fetcher & { call(agent: string, ${CALL} }`,
+  AGENTS: `{ getByName(name: string): Fetcher & { call(${CALL} } }`,
+};
 
 /** A ```ts block that exports helps the ```ts blocks after it in the same document. */
 export const isHelper = ({ language, text }) => language === "ts" && /^export /m.test(text);

@@ -86,16 +86,21 @@ async function holdCommand(words) {
 test("the_typescript_runs_over_both_bindings", async () => {
   await haveTrip("alice");
   const used = [];
-  const fetcher = (via, agent) => ({
+  const binding = (via, agent) => ({
     fetch: (url, init) => {
-      used.push(via);
+      used.push(`${via} fetch`);
       return server.fetch(new URL(url).pathname, init, { via, agent });
+    },
+    call: (...given) => {
+      used.push(`${via} call`);
+      const [named, operation, ...more] = via === "service" ? given : [agent, ...given];
+      return server.rpc(named, operation, more, { via });
     },
   });
   const env = {
     SESSION_AGENT_TOKEN: SECRET,
-    MEMORY: fetcher("service"),
-    AGENTS: { getByName: (name) => fetcher("object", name) },
+    MEMORY: binding("service"),
+    AGENTS: { getByName: (name) => binding("object", name) },
   };
   assert.deepEqual(Object.keys(env), Object.keys(ENV));
   for (const { blocks } of written) {
@@ -110,16 +115,16 @@ test("the_typescript_runs_over_both_bindings", async () => {
       assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
     }
   }
-  assert.deepEqual(used.toSorted(), ["object", "service", "service"]);
+  assert.deepEqual(used.toSorted(), ["object call", "service call", "service call", "service fetch"]);
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {
   const [helper] = blocksIn("ts").filter(isHelper);
   const { code } = await transform(helper.text, { loader: "ts" });
   const { memoryOf } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
-  const target = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };
-  await assert.rejects(memoryOf("alice", target, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found" });
-  await assert.rejects(memoryOf("alice", target)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
+  const call = (operation, ...given) => server.rpc("alice", operation, given);
+  await assert.rejects(memoryOf(call, SECRET)("getHistory", { sessionId: "nowhere" }), { code: "session_not_found", status: 404 });
+  await assert.rejects(memoryOf(call)("getHistory", { sessionId: "trip" }), { code: "unauthorized" });
 });
 
 test("the_hooks_of_a_page_chat_with_the_agent", async () => {

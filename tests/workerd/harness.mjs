@@ -10,6 +10,7 @@
 // workerd as `npm start`. A start takes a quarter of a second. Each test file has its own
 // server, and each test its own agent name. No host but this machine is contacted.
 
+import assert from "node:assert/strict";
 import { AsyncLocalStorage } from "node:async_hooks";
 import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
@@ -83,6 +84,30 @@ class Server {
       rowsRead: count(response, "x-rows-read"),
       rowsWritten: count(response, "x-rows-written"),
     };
+  }
+
+  /**
+   * The text that an operation answers over Workers RPC, called as another Worker calls it:
+   * `via: "service"` on the Worker, `via: "object"` on the object. `given` are the arguments
+   * that follow the agent's name. A refusal is thrown, with what reached the caller.
+   */
+  async rpc(agent, operation, given, { via = "service" } = {}) {
+    const names = via === "service" ? [agent, operation] : [operation];
+    const { answer, error } = await this.callMethod({ via, agent, method: "call", given: [...names, ...given] });
+    if (error !== undefined) {
+      if (error.code !== undefined) answers.holdError(operation, { error: { code: error.code, message: error.message, details: error.details } });
+      throw Object.assign(new Error(error.message), error);
+    }
+    answers.holdAnswer(operation, JSON.parse(answer));
+    return answer;
+  }
+
+  /** Any method or property of a binding, as another Worker sees it: see workers/caller.mjs. */
+  async callMethod(what) {
+    const response = await fetch(new URL("/__call", this.#callerUrl), { method: "POST", body: JSON.stringify(what) });
+    const text = await response.text();
+    assert.equal(response.status, 200, text);
+    return JSON.parse(text);
   }
 
   /** Sends any request. The `text` and `json` of the response are compared with openapi.json. */

@@ -3,9 +3,39 @@
 //
 // `x-via: service` passes a request to the Worker, `x-via: object` to the object of the
 // agent in `x-agent`. The path and the body stay the same.
+//
+// `/__call` calls a method over Workers RPC: `{ via, agent, method, given }`, where
+// `given` are the arguments and `{ "$made": NAME }` stands for what JSON does not have.
+// With `given: null` the property is read and not called.
+
+const MADE = {
+  undefined: undefined,
+  function: () => "{}",
+  date: new Date(0),
+  bytes: new Uint8Array([123, 125]),
+  boxed: new String("{}"),
+  map: new Map([["token", "x"]]),
+  infinity: Infinity,
+  bigint: 1n,
+};
+
+const made = (value) =>
+  value !== null && typeof value === "object" && "$made" in value ? MADE[value.$made] : value;
+
+async function call({ via, agent, method, given }, env) {
+  const target = via === "service" ? env.SERVICE : env.OBJECT.getByName(agent);
+  try {
+    const answer = given === null ? await target[method] : await target[method](...given.map(made));
+    return { answer, type: typeof answer };
+  } catch (error) {
+    const { name, message, code, details, status } = error;
+    return { error: { isError: error instanceof Error, name, message, code, details, status, stack: error.stack } };
+  }
+}
 
 export default {
   async fetch(request, env) {
+    if (new URL(request.url).pathname === "/__call") return Response.json(await call(await request.json(), env));
     const headers = new Headers(request.headers);
     const [via, agent] = [headers.get("x-via"), headers.get("x-agent")];
     headers.delete("x-via");

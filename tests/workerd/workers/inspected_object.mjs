@@ -30,6 +30,10 @@ export class SessionAgent extends DurableObject {
     }
   }
 
+  call(...given) {
+    return this.real.call(...given);
+  }
+
   alarm(info) {
     return this.real.alarm(info);
   }

@@ -1,0 +1,61 @@
+//! A call of the object over Workers RPC. It runs an operation as a request over HTTP
+//! does.
+
+use std::rc::Rc;
+
+use wasm_bindgen::prelude::*;
+
+use super::Object;
+use crate::access;
+use crate::api::dispatch::dispatch;
+use crate::api::door::{admit, check_room, may_be_repeated};
+use crate::base::error::Result;
+use crate::edge::host::Runtime;
+use crate::edge::http::ReceivedBody;
+use crate::edge::rpc::{self, RpcCall};
+use crate::edge::storage::Sqlite;
+
+impl Object {
+    pub(super) async fn call(
+        self: &Rc<Self>,
+        operation: &JsValue,
+        json: JsValue,
+        options: &JsValue,
+    ) -> Result<JsValue, JsValue> {
+        let answer = match RpcCall::parse(self.name.clone(), operation, json, options) {
+            Ok(call) => self.answer_call(call).await,
+            Err(error) => Err(error),
+        };
+        answer.map_err(|error| rpc::to_thrown(&error))
+    }
+
+    async fn answer_call(self: &Rc<Self>, call: RpcCall) -> Result<JsValue> {
+        let answer = self.run_call(call).await;
+        self.look_once();
+        answer
+    }
+
+    async fn run_call(self: &Rc<Self>, call: RpcCall) -> Result<JsValue> {
+        let route = call.route();
+        let RpcCall {
+            agent,
+            operation,
+            json,
+            token,
+        } = call;
+        // A binding has neither a host nor an origin that `AUTH = "local"` could check.
+        let caller = access::identify(&self.policy, &Runtime, Some(&agent), token.as_deref())?;
+        let limit = admit(&caller, &route)?;
+        let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
+        check_room(&route)?;
+        let db = Sqlite::new(&self.storage);
+        self.get_ready(&db)?;
+        let reply = dispatch(&self.agent(&db, &caller, &[]), &operation, bytes).await?;
+        drop(reservation);
+        let may_be_repeated = may_be_repeated(&route);
+        // The answer's memory is counted until the caller is handed the text.
+        let _reservation = self.conclude(&reply, may_be_repeated).await?;
+        self.go_on(reply.grown, reply.indexing_goes_on);
+        rpc::to_text(reply.body, may_be_repeated)
+    }
+}

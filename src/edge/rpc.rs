@@ -1,0 +1,207 @@
+//! Workers RPC: a Worker that binds this one calls an operation as a method. JSON goes in
+//! and out as a text, without a request and a response around it.
+//!
+//! The Worker and the object take the same arguments and refuse the same ones. A refusal
+//! is an `Error` of JavaScript with the fields of the contract.
+
+use js_sys::{Array, JSON, JsString, Object, Reflect};
+use serde_json::json;
+use wasm_bindgen::prelude::*;
+
+use super::http::{self, ReceivedBody};
+use super::stream::{self, TextEncoder};
+use crate::access::MAX_TOKEN_BYTES;
+use crate::api::limits::check_length;
+use crate::api::route::{Route, check_agent_name};
+use crate::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
+use crate::base::database::SqlText;
+use crate::base::error::{Error, Result};
+
+#[wasm_bindgen]
+extern "C" {
+    type Text;
+
+    /// Whether no half of a surrogate pair stands alone.
+    #[wasm_bindgen(method, js_name = isWellFormed)]
+    fn is_well_formed(this: &Text) -> bool;
+}
+
+/// The longest answer, in UTF-16 units. The runtime carries 32 MiB per call. A text takes
+/// two bytes per unit where it is not Latin-1, and some bytes more.
+const MAX_ANSWER_UNITS: usize = (16 << 20) - (1 << 10);
+
+/// No operation and no agent has so long a name. A longer one is cut before it is copied,
+/// and is refused all the same.
+const MAX_NAME_UNITS: u32 = 512;
+
+/// The arguments of a call. They have the right types.
+pub struct RpcCall {
+    pub agent: String,
+    pub operation: String,
+    pub json: Option<JsString>,
+    pub token: Option<String>,
+}
+
+impl RpcCall {
+    pub fn parse(
+        agent: String,
+        operation: &JsValue,
+        json: JsValue,
+        options: &JsValue,
+    ) -> Result<Self> {
+        Ok(Self {
+            agent: check_agent_name(agent)?,
+            operation: find_name(operation).ok_or_else(|| {
+                Error::invalid(
+                    "operation",
+                    "`operation` must be a text: the name of an operation.",
+                )
+            })?,
+            json: parse_json(json)?,
+            token: parse_token(options)?,
+        })
+    }
+
+    pub fn route(&self) -> Route {
+        Route::Rpc {
+            agent: self.agent.clone(),
+            operation: self.operation.clone(),
+        }
+    }
+}
+
+/// The agent's name, if the argument is a text.
+pub fn parse_agent(agent: &JsValue) -> Result<String> {
+    find_name(agent)
+        .filter(|_| agent.unchecked_ref::<Text>().is_well_formed())
+        .ok_or_else(|| Error::invalid("agent", "`agent` must be a text: the agent's name."))
+}
+
+fn find_name(argument: &JsValue) -> Option<String> {
+    let text: &JsString = argument.dyn_ref()?;
+    if text.length() <= MAX_NAME_UNITS {
+        return Some(text.into());
+    }
+    Some(text.slice(0, MAX_NAME_UNITS).into())
+}
+
+/// A call without JSON is one of an empty object, as a request without a body is.
+fn parse_json(json: JsValue) -> Result<Option<JsString>> {
+    if json.is_undefined() {
+        return Ok(None);
+    }
+    let text: JsString = json.dyn_into().map_err(|_| {
+        Error::invalid(
+            "json",
+            "`json` must be a text, as `JSON.stringify` makes one of an object.",
+        )
+    })?;
+    if !text.unchecked_ref::<Text>().is_well_formed() {
+        return Err(Error::invalid(
+            "json",
+            "`json` holds half of a surrogate pair, which is no text.",
+        ));
+    }
+    Ok(Some(text))
+}
+
+fn parse_token(options: &JsValue) -> Result<Option<String>> {
+    let refused = |field| {
+        Error::invalid(
+            field,
+            "The options of a call are an object with one field: `token`, a text.",
+        )
+    };
+    if options.is_undefined() {
+        return Ok(None);
+    }
+    if !options.is_object() || Array::is_array(options) {
+        return Err(refused("options"));
+    }
+    let token = JsString::from("token");
+    let names = Object::keys(options.unchecked_ref::<Object>());
+    if names.iter().any(|name| name != **token) {
+        return Err(refused("options"));
+    }
+    let value = Reflect::get(options, &token).map_err(|_| refused("options"))?;
+    if value.is_undefined() {
+        return Ok(None);
+    }
+    let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
+    // What is cut is still too long for a token, and is refused.
+    Ok(Some(text.slice(0, MAX_TOKEN_BYTES as u32 + 1).into()))
+}
+
+/// Copies the JSON into wasm. Fails with `payload_too_large` beyond `limit`, and with
+/// `rate_limited` where no memory is left for the text.
+pub fn receive(json: Option<JsString>, limit: usize) -> Result<ReceivedBody> {
+    let Some(text) = json else {
+        return ReceivedBody::nothing();
+    };
+    // A text has at least as many bytes as UTF-16 units.
+    let units = text.length();
+    check_length(limit, units as usize)?;
+    let reservation = Reservation::for_request(units as usize)?;
+    if units as usize <= SMALL_BYTES {
+        let bytes = String::from(text).into_bytes();
+        return Ok(ReceivedBody { bytes, reservation });
+    }
+    let mut received = ReceivedBody::with_room(units as usize, reservation);
+    let encoder = TextEncoder::new();
+    let mut at = 0;
+    while at < units {
+        let (piece, end) = stream::encode_piece(&encoder, &text, at);
+        received.push(&piece.to_vec(), limit)?;
+        at = end;
+    }
+    Ok(received)
+}
+
+/// Reserves the memory of a text that the Worker holds until the object has answered.
+/// `None`: the text is so short that it is not counted.
+pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<Reservation>> {
+    let units = json.map_or(0, |text| text.length() as usize);
+    check_length(limit, units)?;
+    if units <= SMALL_BYTES {
+        return Ok(None);
+    }
+    Reservation::take(&FORWARDS, units, "The calls that run").map(Some)
+}
+
+/// The answer as the caller gets it. A read whose answer is too long is refused; what was
+/// written is answered in any case.
+pub fn to_text(body: SqlText, may_be_repeated: bool) -> Result<JsValue> {
+    let text = match body {
+        SqlText::Js(text) => text,
+        SqlText::Long(text) => JsString::from(text.as_str()),
+    };
+    let units = text.length() as usize;
+    if may_be_repeated && units > MAX_ANSWER_UNITS {
+        let what = "The answer is too long for a call, and `fetch` streams it. The answer";
+        return Err(Error::payload_too_large(what, MAX_ANSWER_UNITS, units));
+    }
+    Ok(text.into())
+}
+
+/// The error as the caller gets it. The runtime carries the fields to the calling Worker.
+pub fn to_thrown(error: &Error) -> JsValue {
+    if error.cause.is_some() {
+        http::log(error);
+    }
+    let thrown = js_sys::Error::new(&error.message);
+    let fields = json!({
+        "code": error.code.name(),
+        "details": error.details,
+        "status": error.code.status(),
+    });
+    // The text is JSON, so parsing it never fails.
+    if let Ok(fields) = JSON::parse(&fields.to_string()) {
+        Object::assign(&thrown, fields.unchecked_ref());
+    }
+    thrown.into()
+}
+
+/// Whether this is an error that an object made, and not one of the runtime's.
+pub fn is_refusal(thrown: &JsValue) -> bool {
+    Reflect::get(thrown, &"code".into()).is_ok_and(|code| code.is_string())
+}

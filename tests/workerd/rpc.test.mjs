@@ -1,0 +1,332 @@
+// Workers RPC: operations as method calls over a service binding and on the object.
+// JSON goes in and out as a text. What may be called, who may call, and every refusal
+// are the same as over HTTP.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, test } from "node:test";
+import { OPENAPI } from "../../scripts/places.mjs";
+import { startServer } from "./harness.mjs";
+
+const SECRET = "the secret of this test, long enough";
+const VIAS = ["service", "object"];
+const api = JSON.parse(await readFile(OPENAPI, "utf8"));
+
+const server = await startServer({ vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://tools.example" } });
+const guarded = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+/** The build as it is deployed, without the harness's window in the object. */
+const untouched = await startServer({ inspect: false });
+after(() => Promise.all([server.stop(), guarded.stop(), untouched.stop()]));
+
+const made = (name) => ({ $made: name });
+
+async function refusal(given, { via, agent = "refusals", operation = "listSessions", on = server } = {}) {
+  const error = await on.rpc(agent, operation, given, { via }).then(
+    (answer) => assert.fail(`answered ${answer.slice(0, 200)}`),
+    (error) => error,
+  );
+  assert.equal(error.isError, true);
+  assert.match(error.message, /^[\w`].*[.…?]$/su);
+  // A caller sees no frames of Rust's.
+  assert.doesNotMatch(error.stack ?? "", /wasm/);
+  return error;
+}
+
+const told = ({ code, status, details }) => [status, code, details.field];
+
+test("every_operation_answers_a_call_as_it_answers_a_request", async () => {
+  const operations = Object.entries(api.paths)
+    .filter(([path]) => path.includes("/rpc/"))
+    .map(([, { post }]) => post)
+    // First what takes nothing away from the others.
+    .sort((a, b) => ENDINGS.indexOf(a.operationId) - ENDINGS.indexOf(b.operationId));
+  assert.ok(operations.length >= 60);
+  // Times, ids and sizes are of their own; all else is the same.
+  const shape = (body, agent) =>
+    JSON.parse(JSON.stringify(body).replaceAll(agent, "the agent"), (key, value) =>
+      typeof value === "number" ? "a number" : typeof value === "string" ? value.replaceAll(/(?<![0-9a-z])[a-z]\d*-[0-9a-z]{16}/g, "an id") : value,
+    );
+  let answered = 0;
+  for (const via of VIAS) {
+    const [requested, called] = [`requested ${via}`, `called ${via}`];
+    for (const agent of [requested, called]) await furnish(agent);
+    for (const { operationId, requestBody } of operations) {
+      const { example } = requestBody.content["application/json"];
+      const inputOf = (agent) => (operationId === "destroy" ? { confirm: agent } : example);
+      const expected = await server.call(requested, operationId, inputOf(requested));
+      const [status, body] = await server.rpc(called, operationId, [JSON.stringify(inputOf(called))], { via }).then(
+        (answer) => [200, JSON.parse(answer)],
+        ({ status, code, message, details }) => [status, { error: { code, message, details } }],
+      );
+      assert.deepEqual([status, shape(body, called)], [expected.status, shape(expected.body, requested)], operationId);
+      if (status === 200) answered += 1;
+    }
+  }
+  // `mintToken` alone is refused: this Worker has no secret.
+  assert.equal(answered, 2 * (operations.length - 1));
+});
+
+const ENDINGS = ["unloadSkill", "deleteEntry", "deleteSkill", "removeBlock", "removeTool", "deleteCompaction", "deleteEvents", "deleteMessages", "clearMessages", "deleteSession", "destroy"];
+
+/** What the examples of openapi.json speak of. */
+async function furnish(agent) {
+  const call = async (operation, input) => {
+    const { status, body } = await server.call(agent, operation, input);
+    assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+  };
+  await call("createSession", { id: "s" });
+  await call("createSession", { id: "t" });
+  const say = (id) => ({ id, action: "user_message", content: `What ${id} said.` });
+  await call("appendEvents", { sessionId: "s", events: ["e1", "e2-rzhf7yn028k2zcy1", "b0", "b1"].map(say) });
+  for (const [label, kind] of [["memory", "writable"], ["kb", "searchable"], ["skills", "loadable"]]) {
+    await call("defineBlock", { sessionId: "s", label, kind });
+  }
+  await call("defineBlock", { label: "skills", kind: "loadable" });
+  await call("setBlock", { sessionId: "s", label: "memory", content: "Likes tea." });
+  await call("setEntry", { sessionId: "s", label: "kb", key: "k", content: "Open from 9 to 17." });
+  for (const sessionId of ["s", undefined]) await call("putSkill", { sessionId, label: "skills", key: "k", content: "Ask for its number." });
+}
+
+test("an_answer_is_a_text_and_an_omitted_input_an_empty_object", async () => {
+  for (const via of VIAS) {
+    const given = via === "service" ? ["texts", "listSessions"] : ["listSessions"];
+    const call = (...more) => server.callMethod({ via, agent: "texts", method: "call", given: [...given, ...more] });
+    for (const empty of [[], [""], [" "], ["{}"], [made("undefined")], ["{}", made("undefined")], ["{}", {}], ["{}", { token: "any" }]]) {
+      const { answer, type } = await call(...empty);
+      assert.deepEqual([type, JSON.parse(answer)], ["string", { sessions: [], cursor: null }]);
+    }
+  }
+});
+
+test("texts_of_any_script_arrive_as_they_were_sent", async () => {
+  await server.rpc("scripts", "createSession", ['{"id":"s"}']);
+  const texts = ["naïve", "日本語 🎉", "\u0000 \u2028", "é".repeat(20_000), "x".repeat(70_000), `${"x".repeat(65_535)}🎉 and on`, "🎉".repeat(100_000)];
+  for (const via of VIAS) {
+    for (const text of texts) {
+      const message = { role: "user", parts: [{ type: "text", text }] };
+      const answer = await server.rpc("scripts", "appendMessage", [JSON.stringify({ sessionId: "s", message })], { via });
+      assert.equal(JSON.parse(answer).message.parts[0].text, text);
+    }
+    const history = JSON.parse(await server.rpc("scripts", "getHistory", ['{"sessionId":"s"}'], { via }));
+    assert.deepEqual(history.messages.slice(-texts.length).map(({ parts }) => parts[0].text), texts);
+  }
+});
+
+test("an_error_arrives_with_code_details_and_status", async () => {
+  for (const via of VIAS) {
+    const unknown = await refusal(['{"sessionId":"nowhere"}'], { via, operation: "loadEvents" });
+    assert.deepEqual([unknown.code, unknown.status, unknown.details], ["session_not_found", 404, { sessionId: "nowhere" }]);
+    assert.match(unknown.message, /^There is no such session in this agent\./);
+    const field = await refusal(['{"sesionId":"s"}'], { via, operation: "loadEvents" });
+    assert.deepEqual(told(field), [400, "invalid_request", "sesionId"]);
+    assert.match(field.message, /Did you mean `sessionId`\?$/);
+    assert.deepEqual(told(await refusal(["{"], { via })), [400, "invalid_request", "body"]);
+    assert.deepEqual(told(await refusal(["[]"], { via })), [400, "invalid_request", "body"]);
+  }
+});
+
+test("arguments_of_a_wrong_type_are_refused_by_their_name", async () => {
+  const others = [null, 1, true, {}, [], made("function"), made("date"), made("bytes"), made("boxed"), made("map"), made("infinity"), made("bigint")];
+  for (const via of VIAS) {
+    for (const other of others) {
+      assert.deepEqual(told(await refusal([other], { via })), [400, "invalid_request", "json"], JSON.stringify(other));
+      assert.deepEqual(told(await refusal([], { via, operation: other })), [400, "invalid_request", "operation"], JSON.stringify(other));
+    }
+    for (const options of [null, 1, "x", true, [], ["token"], made("function"), { tokn: "x" }, { token: "x", rows: true }]) {
+      assert.deepEqual(told(await refusal(["{}", options], { via })), [400, "invalid_request", "options"], JSON.stringify(options));
+    }
+    for (const token of [null, 1, {}, ["x"]]) {
+      assert.deepEqual(told(await refusal(["{}", { token }], { via })), [400, "invalid_request", "token"], JSON.stringify(token));
+    }
+    assert.deepEqual(told(await refusal(['{"name":"\ud800"}'], { via, operation: "createSession" })), [400, "invalid_request", "json"]);
+    assert.deepEqual(told(await refusal(["{}"], { via, operation: "createSesion" })), [404, "unknown_operation", undefined]);
+    assert.deepEqual(told(await refusal(["{}"], { via, operation: "x".repeat(1 << 20) })), [404, "unknown_operation", undefined]);
+    for (const operation of ["", "chat", "fetch", "constructor", "__proto__", "export"]) {
+      assert.deepEqual(told(await refusal(["{}"], { via, operation })), [404, "unknown_operation", undefined], operation);
+    }
+  }
+  for (const agent of [...others, made("undefined"), "", "x".repeat(201), "x".repeat(1 << 20), "a\u0000", "half \ud800"]) {
+    assert.deepEqual(told(await refusal(["{}"], { agent })), [400, "invalid_request", "agent"], JSON.stringify(agent).slice(0, 40));
+  }
+  await server.rpc("é".repeat(200), "listSessions", ["{}"]);
+});
+
+test("the_agent_that_a_call_names_is_the_one_that_answers", async () => {
+  for (const agent of ["user:42/a bé", "%41", "a?b#c"]) {
+    await server.rpc(agent, "createSession", ['{"id":"s"}']);
+    const { body } = await server.call(agent, "getSession", { sessionId: "s" });
+    assert.equal(body.agentId, agent);
+    assert.equal(JSON.parse(await server.rpc(agent, "getSession", ['{"sessionId":"s"}'], { via: "object" })).agentId, agent);
+  }
+});
+
+test("a_call_needs_the_token_that_a_request_needs", async () => {
+  const call = (operation, input, token, { via, agent = "guarded" } = {}) =>
+    guarded.rpc(agent, operation, [JSON.stringify(input), ...(token === undefined ? [] : [{ token }])], { via });
+  const code = async (...given) => await call(...given).then(() => "answered", ({ code, status }) => `${status} ${code}`);
+  for (const id of ["mine", "other"]) await call("createSession", { id }, SECRET);
+  const { token } = JSON.parse(await call("mintToken", { sessionId: "mine", expiresIn: 600 }, SECRET));
+  const { token: reads } = JSON.parse(await call("mintToken", { preset: "read", expiresIn: 600 }, SECRET));
+  for (const via of VIAS) {
+    for (const wrong of [undefined, "", "x", SECRET.slice(1), ` ${SECRET}`, `Bearer ${SECRET}`, "sa2.e30.AAAA", "x".repeat(1 << 20), "half \ud800"]) {
+      assert.equal(await code("listSessions", {}, wrong, { via }), "401 unauthorized");
+    }
+    assert.equal(await code("listSessions", {}, SECRET, { via }), "answered");
+    assert.equal(await code("loadEvents", { sessionId: "mine" }, token, { via }), "answered");
+    assert.equal(await code("loadEvents", { sessionId: "other" }, token, { via }), "403 forbidden");
+    assert.equal(await code("mintToken", { expiresIn: 60 }, token, { via }), "403 forbidden");
+    assert.equal(await code("createSession", {}, reads, { via }), "403 forbidden");
+    // A token is of one agent.
+    assert.equal(await code("loadEvents", { sessionId: "mine" }, token, { via, agent: "another" }), "401 unauthorized");
+    // A stranger is told nothing of operations.
+    assert.equal(await code("nothing", {}, undefined, { via }), "401 unauthorized");
+  }
+  assert.ok(!JSON.stringify(guarded.logs).includes(SECRET));
+});
+
+test("without_a_secret_no_call_gets_in", async () => {
+  const shut = await startServer({ vars: {} });
+  try {
+    for (const via of VIAS) {
+      const error = await refusal(["{}"], { via, on: shut });
+      assert.deepEqual([error.code, error.status], ["unauthorized", 401]);
+      assert.match(error.message, /SESSION_AGENT_TOKEN/);
+    }
+  } finally {
+    await shut.stop();
+  }
+});
+
+test("a_binding_is_let_in_where_auth_is_local", async () => {
+  const local = await startServer({ vars: { AUTH: "local" } });
+  try {
+    for (const via of VIAS) assert.deepEqual(JSON.parse(await local.rpc("a", "listSessions", ["{}"], { via })).sessions, []);
+  } finally {
+    await local.stop();
+  }
+});
+
+test("nothing_but_call_can_be_called", async () => {
+  const hidden = [
+    ..."start ctx env wasm object current real free alarm webSocketMessage webSocketClose webSocketError".split(" "),
+    ..."constructor __proto__ __destroy_into_raw __wbg_ptr __wbg_inst prototype toString valueOf hasOwnProperty".split(" "),
+    ..."listSessions destroy handle answer identify default SessionAgent #object #current dispose".split(" "),
+  ];
+  for (const on of [untouched, server]) {
+    for (const via of VIAS) {
+      const ask = (method, given) => on.callMethod({ via, agent: "hidden", method, given });
+      for (const method of hidden) {
+        for (const given of [null, [], ["{}"]]) {
+          // These belong to the caller's own stub, or to every object of the caller's.
+          if (given === null && /^(constructor|__proto__|toString|valueOf|hasOwnProperty)$/.test(method)) continue;
+          // The window of the harness is a getter: the class that ships has none.
+          if (on === server && method === "real") continue;
+          const { answer, error } = await ask(method, given);
+          const isOfTheStub = /^(constructor|toString|valueOf|hasOwnProperty)$/.test(method);
+          if (isOfTheStub && error === undefined) assert.doesNotMatch(String(answer), /wasm|__wbg/);
+          else assert.ok(error !== undefined && error.code === undefined, `${via} ${method}: ${JSON.stringify(answer)}`);
+        }
+      }
+      assert.equal((await ask("call", via === "service" ? ["hidden", "listSessions"] : ["listSessions"])).type, "string");
+    }
+  }
+});
+
+test("a_text_beyond_the_operations_limit_is_refused_before_it_is_stored", async () => {
+  await server.rpc("long", "createSession", ['{"id":"s"}']);
+  const limitOf = (operation) => api.paths[`/agents/session-agent/{agent}/rpc/${operation}`].post["x-max-body-bytes"];
+  const filled = (bytes, letter = "x") => {
+    const [head, tail] = ['{"id":"', '"}'];
+    return `${head}${letter.repeat((bytes - head.length - tail.length) / Buffer.byteLength(letter))}${tail}`;
+  };
+  const limit = limitOf("createSession");
+  for (const via of VIAS) {
+    for (const letter of ["x", "é"]) {
+      const full = filled(limit - (letter === "x" ? 0 : 1), letter);
+      assert.deepEqual(told(await refusal([full], { via, agent: "long", operation: "createSession" })), [400, "invalid_request", "id"]);
+      const over = await refusal([filled(limit + 1, letter)], { via, agent: "long", operation: "createSession" });
+      assert.deepEqual([over.code, over.status, over.details.limit], ["payload_too_large", 413, limit]);
+      assert.ok(over.details.actual > limit);
+    }
+    const far = await refusal(["x".repeat(20 << 20)], { via, agent: "long", operation: "appendMessage" });
+    assert.deepEqual([far.code, far.details.limit], ["payload_too_large", limitOf("appendMessage")]);
+  }
+});
+
+test("the_longest_message_goes_in_and_out_in_one_call", async () => {
+  await server.rpc("longest", "createSession", ['{"id":"s"}']);
+  for (const via of VIAS) {
+    for (const letter of ["x", "é", "日"]) {
+      const text = letter.repeat((3.99 * 2 ** 20) / Buffer.byteLength(letter));
+      const message = { id: `${via} ${letter}`, role: "user", parts: [{ type: "text", text }] };
+      const answer = await server.rpc("longest", "appendMessage", [JSON.stringify({ sessionId: "s", message })], { via });
+      assert.ok(JSON.parse(answer).message.parts[0].text === text);
+      const read = await server.rpc("longest", "getMessage", [JSON.stringify({ sessionId: "s", messageId: message.id })], { via });
+      assert.ok(JSON.parse(read).parts[0].text === text);
+    }
+  }
+});
+
+test("calls_for_which_no_memory_is_left_are_told_to_come_again", async () => {
+  const message = { role: "user", parts: [{ type: "text", text: "x".repeat(3.9 * 2 ** 20) }] };
+  const given = [JSON.stringify({ sessionId: "s", message })];
+  const agents = [0, 1, 2, 3].map((n) => `crowd ${n}`);
+  for (const agent of agents) await server.rpc(agent, "createSession", ['{"id":"s"}']);
+  const outcomes = await Promise.all(
+    Array.from({ length: 16 }, (_, n) =>
+      server.rpc(agents[n % 4], "appendMessage", given).then(
+        () => "answered",
+        ({ code, status, details }) => `${status} ${code} ${details.retryAfter}`,
+      ),
+    ),
+  );
+  assert.deepEqual([...new Set(outcomes)].sort(), ["429 rate_limited 5", "answered"]);
+  const lengths = await Promise.all(agents.map(async (agent) => JSON.parse(await server.rpc(agent, "getPathLength", ['{"sessionId":"s"}'])).length));
+  assert.equal(lengths.reduce((sum, length) => sum + length), outcomes.filter((outcome) => outcome === "answered").length);
+  // Nothing is held when they are over, whichever way the next call comes.
+  for (const via of VIAS) await server.rpc(agents[0], "appendMessage", given, { via });
+});
+
+test("memory_is_a_cache_for_calls_too", async () => {
+  await server.rpc("evicted", "createSession", ['{"id":"s"}']);
+  for (const via of VIAS) {
+    const life = await server.incarnation("evicted");
+    await server.evict("evicted");
+    assert.equal(JSON.parse(await server.rpc("evicted", "getSession", ['{"sessionId":"s"}'], { via })).id, "s");
+    assert.notEqual(await server.incarnation("evicted"), life);
+  }
+});
+
+test("after_a_crash_the_next_call_gets_a_fresh_instance", async () => {
+  await server.rpc("crashes", "createSession", ['{"id":"s"}']);
+  for (const via of VIAS) {
+    const life = await server.incarnation("crashes");
+    await server.crash("crashes");
+    assert.equal(JSON.parse(await server.rpc("crashes", "getSession", ['{"sessionId":"s"}'], { via })).id, "s");
+    assert.equal(await server.incarnation("crashes"), life);
+  }
+});
+
+test("what_follows_an_answer_follows_a_call", async () => {
+  const call = async (operation, input) => JSON.parse(await server.rpc("follows", operation, [JSON.stringify({ sessionId: "s", ...input })], { via: "object" }));
+  await call("createSession", { sessionId: undefined, id: "s" });
+  await call("configureCompaction", { compactAfter: 1, tailTokenBudget: 1, protectHead: 1 });
+  for (let n = 0; n < 12; n += 1) {
+    await call("appendMessage", { message: { role: n % 2 ? "assistant" : "user", parts: [{ type: "text", text: `${n} ${"word ".repeat(200)}` }] } });
+  }
+  // The compaction runs off the path of the append.
+  for (let left = 100; left > 0; left -= 1) {
+    const { compactions } = await call("getCompactions");
+    if (compactions.length > 0) return;
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+  assert.fail("no compaction followed");
+});
+
+test("destroy_empties_the_agent_and_it_goes_on", async () => {
+  for (const via of VIAS) {
+    await server.rpc("gone", "createSession", ['{"id":"s"}'], { via });
+    assert.deepEqual(JSON.parse(await server.rpc("gone", "destroy", ['{"confirm":"gone"}'], { via })), { destroyed: true });
+    assert.deepEqual(JSON.parse(await server.rpc("gone", "listSessions", ["{}"], { via })).sessions, []);
+  }
+});
