@@ -112,27 +112,10 @@ impl NewEvent {
 
     /// Checks what serde's types can't say: which fields belong to which action.
     pub fn check(&self, field: &str) -> Result<()> {
-        let missing = |name: &str| {
-            let field = format!("{field}.{name}");
-            let action = self.action.name();
-            Error::invalid(
-                &field,
-                format!("`{field}` is missing: a {action} needs it."),
-            )
-        };
-        let belongs = |name: &str, given: bool, action: Action| {
-            let field = format!("{field}.{name}");
-            if given && self.action != action {
-                return Err(Error::invalid(
-                    &field,
-                    format!(
-                        "`{field}` belongs to a {}, not to a {}.",
-                        action.name(),
-                        self.action.name()
-                    ),
-                ));
-            }
-            Ok(())
+        let missing = |name: &str| missing(&format!("{field}.{name}"), self.action);
+        let belongs = |name: &str, given: bool, action: Action| match given {
+            true => check_belongs(&format!("{field}.{name}"), action, self.action),
+            false => Ok(()),
         };
         belongs(
             "toolCalls",
@@ -179,6 +162,24 @@ impl NewEvent {
         })
         .ok()
     }
+}
+
+/// Refuses a field that only events of the action `owner` have.
+pub fn check_belongs(field: &str, owner: Action, action: Action) -> Result<()> {
+    if owner == action {
+        return Ok(());
+    }
+    let (owner, action) = (owner.name(), action.name());
+    Err(Error::invalid(
+        field,
+        format!("`{field}` belongs to a {owner}, not to a {action}."),
+    ))
+}
+
+/// The error for an event without a field that its action needs.
+pub fn missing(field: &str, action: Action) -> Error {
+    let action = action.name();
+    Error::invalid(field, format!("`{field}` is missing: a {action} needs it."))
 }
 
 /// An event as it is read.

@@ -29,13 +29,37 @@ pub struct Version {
     pub content: String,
     pub tokens: i64,
     /// `tool`: a model wrote the text. `operation`: a caller of the API did.
-    #[cfg_attr(test, schemars(extend("enum" = ["tool", "operation"])))]
+    #[cfg_attr(test, schemars(extend("enum" = [WrittenBy::Tool.name(), WrittenBy::Operation.name()])))]
     pub written_by: String,
     /// The session in which the text was written.
     pub session_id: Option<String>,
     pub turn_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
+}
+
+/// Who wrote a version: a model with its tools, or a caller of the API.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum WrittenBy {
+    Tool,
+    Operation,
+}
+
+impl WrittenBy {
+    pub fn parse(name: &str) -> Self {
+        match name {
+            "tool" => Self::Tool,
+            _ => Self::Operation,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Operation => "operation",
+        }
+    }
 }
 
 /// A text to write as the next version.
@@ -174,12 +198,10 @@ pub fn write_version(
         version: newest + 1,
         content: new.content.to_owned(),
         tokens: tokens::estimate(new.content),
-        written_by: if new.writer.is_tool {
-            "tool"
-        } else {
-            "operation"
-        }
-        .to_owned(),
+        written_by: match new.writer.is_tool {
+            true => WrittenBy::Tool.name().to_owned(),
+            false => WrittenBy::Operation.name().to_owned(),
+        },
         session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
         turn_id: new.writer.turn_id.map(str::to_owned),
         reason: new.reason.map(str::to_owned),

@@ -273,15 +273,8 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
     check_searchable(block)?;
     match block.home() {
         BlockHome::Agent { name, label } => {
-            #[derive(Deserialize)]
-            struct WasDeleted {
-                deleted: bool,
-            }
             let home = RemoteBlock { name, label };
-            let input = json!({"key": key});
-            let outcome: Result<WasDeleted> =
-                agent::call(memory, block, home, "deleteEntry", input).await;
-            outcome.map(|outcome| outcome.deleted)
+            agent::delete(memory, block, home, "deleteEntry", key).await
         }
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {

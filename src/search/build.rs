@@ -18,7 +18,7 @@ const BATCH_EVENTS: i64 = 1_000;
 const BATCH_BYTES: usize = 1 << 20;
 
 /// Batches that a search waits for: 8,000 events, or 8 MiB.
-const BITES_A_SEARCH: usize = 8;
+const BATCHES_PER_SEARCH: usize = 8;
 
 /// Batches that run in a row after a search, with other requests between them. Then
 /// follows a pause, after which the platform grants a new allowance.
@@ -60,19 +60,19 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
     let Some(mut state) = begin(db, is_narrowed)? else {
         return Ok(BuildProgress::default());
     };
-    let mut bites = BITES_A_SEARCH;
+    let mut left = BATCHES_PER_SEARCH;
     let mut is_pending = false;
     if let Some(session_id) = session_id {
         is_pending = true;
-        while bites > 0 && is_pending {
+        while left > 0 && is_pending {
             is_pending = build_batch_of(db, session_id)?;
-            bites -= 1;
+            left -= 1;
         }
     }
     if !is_narrowed {
-        while bites > 0 && state != WHOLE {
+        while left > 0 && state != WHOLE {
             state = build_batch_of_all(db)?;
-            bites -= 1;
+            left -= 1;
         }
         is_pending = match session_id {
             Some(_) => is_pending,

@@ -18,7 +18,7 @@ use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
 use crate::context::compaction::configure::{change_settings, load_settings};
 #[cfg(test)]
 use crate::context::compaction::estimate::Estimate;
-use crate::context::compaction::estimate::measure;
+use crate::context::compaction::estimate::{PromptOverhead, measure};
 use crate::context::compaction::fixed::{load_fixed, read_fixed};
 use crate::context::compaction::journal::{CompactionDecision, load_journal};
 #[cfg(test)]
@@ -149,12 +149,24 @@ impl Operation for Compact {
     }
 }
 
+/// What every context of the session holds beside its messages, and the leaf.
+async fn read_overhead(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    leaf_id: Option<&Id>,
+) -> Result<(PromptOverhead, Option<i64>)> {
+    // A wrong leaf is refused before blocks are read from their sources. Reading the
+    // blocks takes time, so the leaf is found again.
+    resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
+    let fixed = read_fixed(&agent.memory(), session_id, &load_others(agent)?).await?;
+    let leaf = resolve_leaf(agent.db, session_id, "leafId", leaf_id)?;
+    Ok((fixed, leaf))
+}
+
 impl RunWaiting for Compact {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // A wrong leaf is refused before blocks are read from their sources.
-        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
-        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let leaf_id = self.leaf_id.as_ref();
+        let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
         let outcome = match (leaf, agent.compactions.take(&self.session_id)) {
             (None, _) => {
                 CompactionOutcome::nothing(CompactionReason::NothingToCompact, fixed.with(0).total)
@@ -347,10 +359,8 @@ impl Operation for EstimateTokens {
 
 impl RunWaiting for EstimateTokens {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        // A wrong leaf is refused before blocks are read from their sources.
-        resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
-        let fixed = read_fixed(&agent.memory(), &self.session_id, &load_others(agent)?).await?;
-        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+        let leaf_id = self.leaf_id.as_ref();
+        let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
         let messages = match leaf {
             Some(leaf_seq) => measure(agent.db, &self.session_id, leaf_seq, None)?.tokens,
             None => 0,

@@ -167,7 +167,7 @@ impl RunWaiting for GetBlocks {
 ///
 /// If the block holds this text already, nothing is written.
 #[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetBlock {
     /// The session that the block belongs to. Left out: the agent.
@@ -185,18 +185,8 @@ pub struct SetBlock {
 /// break for a new line.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct AppendToBlock {
-    /// The session that the block belongs to. Left out: the agent.
-    session_id: Option<Id>,
-    label: Label,
-    content: String,
-    /// The version that the caller expects; at another the call fails with
-    /// `version_conflict`.
-    expected_version: Option<Count>,
-    /// Why the text changes; kept with the version.
-    reason: Option<String>,
-}
+#[serde(transparent)]
+pub struct AppendToBlock(SetBlock);
 
 impl Operation for SetBlock {
     const NAME: &'static str = "setBlock";
@@ -213,14 +203,7 @@ impl Operation for SetBlock {
 
 impl RunWaiting for SetBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let text = NewContent {
-            content: &self.content,
-            placement: Placement::Whole,
-            expected_version: self.expected_version.map(|version| version.0),
-            reason: self.reason.as_deref(),
-            writer: writer(self.session_id.as_ref()),
-        };
-        write_text(agent, self.session_id.as_ref(), &self.label, &text).await
+        self.write(agent, Placement::Whole).await
     }
 }
 
@@ -233,20 +216,29 @@ impl Operation for AppendToBlock {
     type Output = Block;
 
     fn session_id(&self) -> Option<&Id> {
-        self.session_id.as_ref()
+        self.0.session_id.as_ref()
     }
 }
 
 impl RunWaiting for AppendToBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        self.0.write(agent, Placement::Appended).await
+    }
+}
+
+impl SetBlock {
+    async fn write(self, agent: &Agent<'_>, placement: Placement) -> Result<Reply> {
+        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let memory = agent.memory();
+        let block = get_definition(&memory, scope, &self.label)?;
         let text = NewContent {
             content: &self.content,
-            placement: Placement::Appended,
+            placement,
             expected_version: self.expected_version.map(|version| version.0),
             reason: self.reason.as_deref(),
             writer: writer(self.session_id.as_ref()),
         };
-        write_text(agent, self.session_id.as_ref(), &self.label, &text).await
+        Reply::json(&write(&memory, &block, &text).await?)
     }
 }
 
@@ -255,18 +247,6 @@ fn writer(session_id: Option<&Id>) -> MemoryWriter<'_> {
         session_id,
         ..MemoryWriter::default()
     }
-}
-
-async fn write_text(
-    agent: &Agent<'_>,
-    session_id: Option<&Id>,
-    label: &Label,
-    text: &NewContent<'_>,
-) -> Result<Reply> {
-    let scope = BlockScope::get(agent.db, session_id)?;
-    let memory = agent.memory();
-    let block = get_definition(&memory, scope, label)?;
-    Reply::json(&write(&memory, &block, text).await?)
 }
 
 /// Shows who wrote what into a block, and when, newest first.

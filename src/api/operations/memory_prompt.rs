@@ -60,7 +60,7 @@ impl RunWaiting for RenderPrompt {
 
 /// Gives the frozen prompt: the same bytes in every call until it is refreshed.
 #[derive(Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, derive(schemars::JsonSchema), schemars(inline))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FreezePrompt {
     /// The session whose blocks follow the agent's.
@@ -89,11 +89,8 @@ impl RunWaiting for FreezePrompt {
 /// Renders the prompt anew and freezes it.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct RefreshPrompt {
-    /// The session whose blocks follow the agent's.
-    session_id: Option<Id>,
-}
+#[serde(transparent)]
+pub struct RefreshPrompt(FreezePrompt);
 
 impl Operation for RefreshPrompt {
     const NAME: &'static str = "refreshPrompt";
@@ -103,13 +100,13 @@ impl Operation for RefreshPrompt {
     type Output = FrozenPrompt;
 
     fn session_id(&self) -> Option<&Id> {
-        self.session_id.as_ref()
+        self.0.session_id.as_ref()
     }
 }
 
 impl RunWaiting for RefreshPrompt {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
+        let scope = BlockScope::get(agent.db, self.0.session_id.as_ref())?;
         Reply::json(&refresh(&agent.memory(), scope).await?)
     }
 }

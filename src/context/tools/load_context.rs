@@ -2,10 +2,8 @@
 //! document and nothing else, because the working context recognises a document by its
 //! exact text.
 
-use serde_json::json;
-
 use super::arguments::Arguments;
-use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::definition::Definition;
 use crate::memory::kind::BlockKind;
@@ -21,10 +19,7 @@ pub const TOOL: ContextTool = ContextTool {
 const MAX_NAMED: usize = 30;
 
 pub fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
-    blocks
-        .iter()
-        .filter(|block| block.kind == BlockKind::Loadable)
-        .collect()
+    blocks_of_kind(blocks, BlockKind::Loadable)
 }
 
 fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
@@ -32,25 +27,17 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if blocks.is_empty() {
         return None;
     }
-    Some(MemoryTool {
-        name: TOOL.name,
-        description: format!(
-            "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",
-            describe_blocks(&blocks)
-        ),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "label": {
-                    "type": "string",
-                    "enum": labels_of(&blocks),
-                    "description": "The block that lists the document."
-                },
-                "key": {"type": "string", "description": "The document's key, as it is listed."}
-            },
-            "required": ["label", "key"]
-        }),
-    })
+    let description = format!(
+        "Load a document whole, by its key in the block's listing. It stays in your context until you unload it. Blocks:{}",
+        describe_blocks(&blocks)
+    );
+    Some(tool_with_text(
+        TOOL.name,
+        description,
+        &blocks,
+        "The block that lists the document.",
+        ("key", "The document's key, as it is listed."),
+    ))
 }
 
 async fn run(

@@ -13,8 +13,8 @@ mod set_context;
 mod unload_context;
 
 use serde::Serialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 
 use self::arguments::Arguments;
 use crate::base::error::{Error, Result};
@@ -22,6 +22,7 @@ use crate::base::ids::Id;
 use crate::base::outbound::LocalBoxFuture;
 use crate::memory::definition::Definition;
 use crate::memory::homes::find_unavailable;
+use crate::memory::kind::BlockKind;
 use crate::memory::view::load_view;
 use crate::memory::{BlockScope, Memory, MemoryWriter};
 use crate::models::ToolDefinition;
@@ -167,6 +168,39 @@ impl MemoryTool {
             description: self.description,
             parameters,
         })
+    }
+}
+
+/// The blocks of one kind.
+fn blocks_of_kind(blocks: &[Definition], kind: BlockKind) -> Vec<&Definition> {
+    blocks.iter().filter(|block| block.kind == kind).collect()
+}
+
+/// A tool that takes a block's label and one text. `label` and `text` describe the two
+/// arguments for the model; `text` also has its name.
+fn tool_with_text(
+    name: &'static str,
+    description: String,
+    blocks: &[&Definition],
+    label: &str,
+    text: (&str, &str),
+) -> MemoryTool {
+    let (text, text_description) = text;
+    MemoryTool {
+        name,
+        description,
+        parameters: json!({
+            "type": "object",
+            "properties": {
+                "label": {
+                    "type": "string",
+                    "enum": labels_of(blocks),
+                    "description": label
+                },
+                text: {"type": "string", "description": text_description}
+            },
+            "required": ["label", text]
+        }),
     }
 }
 

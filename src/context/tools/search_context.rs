@@ -1,9 +1,7 @@
 //! `search_context`: the model searches a searchable block.
 
-use serde_json::json;
-
 use super::arguments::Arguments;
-use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::kind::BlockKind;
@@ -20,10 +18,7 @@ const MAX_RESULTS: i64 = 5;
 const MAX_ENTRY_CHARS: usize = 2_000;
 
 fn addressed(blocks: &[Definition]) -> Vec<&Definition> {
-    blocks
-        .iter()
-        .filter(|block| block.kind == BlockKind::Searchable)
-        .collect()
+    blocks_of_kind(blocks, BlockKind::Searchable)
 }
 
 fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
@@ -31,25 +26,17 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if blocks.is_empty() {
         return None;
     }
-    Some(MemoryTool {
-        name: TOOL.name,
-        description: format!(
-            "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",
-            describe_blocks(&blocks)
-        ),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "label": {
-                    "type": "string",
-                    "enum": labels_of(&blocks),
-                    "description": "The block to search."
-                },
-                "query": {"type": "string", "description": "What to look for, in a few words."}
-            },
-            "required": ["label", "query"]
-        }),
-    })
+    let description = format!(
+        "Search what is kept in a block and not shown in it. Gives the best matches, best first. Words match in all their forms; \"quoted phrases\" match as they stand. Blocks:{}",
+        describe_blocks(&blocks)
+    );
+    Some(tool_with_text(
+        TOOL.name,
+        description,
+        &blocks,
+        "The block to search.",
+        ("query", "What to look for, in a few words."),
+    ))
 }
 
 async fn run(

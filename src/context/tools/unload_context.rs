@@ -1,10 +1,8 @@
 //! `unload_context`: the model removes a document from its context.
 
-use serde_json::json;
-
 use super::arguments::{Arguments, mistake};
 use super::load_context::addressed;
-use super::{ContextTool, MemoryTool, Toolbox, labels_of};
+use super::{ContextTool, MemoryTool, Toolbox, tool_with_text};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
 use crate::memory::skills::loaded;
@@ -20,22 +18,16 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if blocks.is_empty() {
         return None;
     }
-    Some(MemoryTool {
-        name: TOOL.name,
-        description: "Free the context of a document that you loaded and are done with. It can be loaded again.".to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "label": {
-                    "type": "string",
-                    "enum": labels_of(&blocks),
-                    "description": "The block that lists the document."
-                },
-                "key": {"type": "string", "description": "The key that it was loaded by."}
-            },
-            "required": ["label", "key"]
-        }),
-    })
+    let description =
+        "Free the context of a document that you loaded and are done with. It can be loaded again."
+            .to_owned();
+    Some(tool_with_text(
+        TOOL.name,
+        description,
+        &blocks,
+        "The block that lists the document.",
+        ("key", "The key that it was loaded by."),
+    ))
 }
 
 async fn run(

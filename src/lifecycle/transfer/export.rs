@@ -58,7 +58,8 @@ pub struct Export {
     last_cursor: i64,
     chosen_leaf: Option<Id>,
     section: ExportSection,
-    bite: i64,
+    /// Events that the next statement reads.
+    batch: i64,
     events: i64,
 }
 
@@ -85,7 +86,7 @@ impl Export {
             last_cursor: last_cursor.flatten().unwrap_or(0),
             chosen_leaf: chosen_leaf.and_then(|leaf| Id::parse(leaf.id).ok()),
             section: ExportSection::Session(render(&session)?),
-            bite: MAX_BATCH,
+            batch: MAX_BATCH,
             events: 0,
         })
     }
@@ -174,7 +175,7 @@ impl Export {
             self.session_id.as_str().into(),
             after_seq.into(),
             self.last_seq.into(),
-            self.bite.into(),
+            self.batch.into(),
         ];
         let rows = db.rows(&sql, &params)?;
         let mut added = 0;
@@ -191,9 +192,9 @@ impl Export {
                 break;
             }
         }
-        let has_more = added < rows.len() || rows.len() as i64 == self.bite;
+        let has_more = added < rows.len() || rows.len() as i64 == self.batch;
         // If a few rows fill a page, the next statement reads fewer rows.
-        self.bite = (added as i64 * 2).clamp(1, MAX_BATCH);
+        self.batch = (added as i64 * 2).clamp(1, MAX_BATCH);
         match rows.get(added.saturating_sub(1)) {
             Some(last) if has_more => Ok(Some(last.read::<PathRow>()?.seq)),
             _ => Ok(None),

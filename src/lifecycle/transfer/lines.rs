@@ -21,6 +21,7 @@ use crate::base::ids::Id;
 use crate::base::json::{Count, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
 use crate::context::compaction::settings::OwnSettings;
+use crate::log::event::{check_belongs, missing};
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall};
 
@@ -245,26 +246,14 @@ impl EventLine {
         let calls = self.tool_calls.is_some();
         let result =
             self.tool_call_id.is_some() || self.tool_name.is_some() || self.is_error.is_some();
-        let belongs =
-            |field: &str, given: bool, action: Action| match given && self.action != action {
-                true => Err(Error::invalid(
-                    field,
-                    format!(
-                        "`{field}` belongs to a {}, not to a {}.",
-                        action.name(),
-                        self.action.name()
-                    ),
-                )),
-                false => Ok(()),
-            };
-        belongs("toolCalls", calls, Action::ToolCallRequest)?;
-        belongs("toolCallId", result, Action::ToolResult)?;
+        if calls {
+            check_belongs("toolCalls", Action::ToolCallRequest, self.action)?;
+        }
+        if result {
+            check_belongs("toolCallId", Action::ToolResult, self.action)?;
+        }
         if result && self.tool_call_id.is_none() {
-            let result = Action::ToolResult.name();
-            return Err(Error::invalid(
-                "toolCallId",
-                format!("`toolCallId` is missing: a {result} needs it."),
-            ));
+            return Err(missing("toolCallId", Action::ToolResult));
         }
         if self.message.is_some() && (self.content.is_some() || calls || result) {
             return Err(Error::invalid(

@@ -4,6 +4,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
@@ -62,6 +63,22 @@ pub async fn call<T: DeserializeOwned>(
     };
     serde_json::from_value(answer)
         .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
+}
+
+/// Deletes an entry or a document in the other agent's block; `false`: there was none.
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    home: RemoteBlock<'_>,
+    operation: &str,
+    key: &str,
+) -> Result<bool> {
+    #[derive(Deserialize)]
+    struct WasDeleted {
+        deleted: bool,
+    }
+    let outcome: WasDeleted = call(memory, block, home, operation, json!({"key": key})).await?;
+    Ok(outcome.deleted)
 }
 
 fn name_of(home: RemoteBlock<'_>) -> String {

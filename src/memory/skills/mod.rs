@@ -383,15 +383,8 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
             Ok(true)
         }
         BlockHome::Agent { name, label } => {
-            #[derive(Deserialize)]
-            struct WasDeleted {
-                deleted: bool,
-            }
             let home = RemoteBlock { name, label };
-            let input = json!({"key": key});
-            let outcome: Result<WasDeleted> =
-                agent::call(memory, block, home, "deleteSkill", input).await;
-            outcome.map(|outcome| outcome.deleted)
+            agent::delete(memory, block, home, "deleteSkill", key).await
         }
         BlockHome::Service { binding } => Err(Error::invalid(
             "label",

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::lines::{LineKind, count, render};
 use super::lines::{
-    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine,
 };
 use super::{LineCounter, can_hold};
 use crate::base::columns::{FromRow, find};
@@ -18,6 +18,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::PAGE_BYTES;
+use crate::memory::content::WrittenBy;
 use crate::memory::definition::TokenBudget;
 use crate::memory::definitions::{MAX_BLOCKS, load_sessions_after};
 use crate::memory::kind::BlockKind;
@@ -28,17 +29,16 @@ use crate::memory::label::Label;
 const LONG_BATCH: i64 = 8;
 const ENTRIES_BATCH: i64 = 128;
 
-/// The last row read: its block's key and its own key.
-#[derive(Default)]
-struct LastRow(String, String);
-
 /// The type of rows to write next.
 enum MemoryExportStage {
-    Blocks { after_number: i64 },
-    Versions { block: String, version: i64 },
-    Entries(LastRow),
-    Skills(LastRow),
-    Loaded(LastRow),
+    Blocks {
+        after_number: i64,
+    },
+    /// Rows of the first of these tables, after the last row that was read.
+    Rows {
+        tables: &'static [ExportedTable],
+        after: LastRow,
+    },
     Prompt,
     Done,
 }
@@ -67,36 +67,24 @@ impl MemoryExport {
             MemoryExportStage::Blocks { after_number } => {
                 match self.add_blocks(db, session_id, after_number, page)? {
                     Some(after_number) => MemoryExportStage::Blocks { after_number },
-                    None => MemoryExportStage::Versions {
-                        block: String::new(),
-                        version: 0,
+                    None => MemoryExportStage::Rows {
+                        tables: TABLES,
+                        after: LastRow::start(),
                     },
                 }
             }
-            MemoryExportStage::Versions { block, version } => {
-                match self.add_versions(db, session_id, &block, version, page)? {
-                    Some((block, version)) => MemoryExportStage::Versions { block, version },
-                    None => MemoryExportStage::Entries(LastRow::default()),
+            MemoryExportStage::Rows { tables, after } => match tables.split_first() {
+                Some((table, others)) => {
+                    match self.add_rows(db, session_id, table, &after, page)? {
+                        Some(after) => MemoryExportStage::Rows { tables, after },
+                        None => MemoryExportStage::Rows {
+                            tables: others,
+                            after: LastRow::start(),
+                        },
+                    }
                 }
-            }
-            MemoryExportStage::Entries(after) => {
-                match self.add_entries(db, session_id, &after, page)? {
-                    Some(after) => MemoryExportStage::Entries(after),
-                    None => MemoryExportStage::Skills(LastRow::default()),
-                }
-            }
-            MemoryExportStage::Skills(after) => {
-                match self.add_skills(db, session_id, &after, page)? {
-                    Some(after) => MemoryExportStage::Skills(after),
-                    None => MemoryExportStage::Loaded(LastRow::default()),
-                }
-            }
-            MemoryExportStage::Loaded(after) => {
-                match self.add_loaded(db, session_id, &after, page)? {
-                    Some(after) => MemoryExportStage::Loaded(after),
-                    None => MemoryExportStage::Prompt,
-                }
-            }
+                None => MemoryExportStage::Prompt,
+            },
             MemoryExportStage::Prompt => {
                 add_prompt(db, session_id, page)?;
                 MemoryExportStage::Done
@@ -142,129 +130,65 @@ impl MemoryExport {
         Ok(Some(after_number).filter(|_| !is_last))
     }
 
-    fn add_versions(
+    /// Adds rows of a table until the page is full. Returns the row to go on after;
+    /// `None`: there are no more rows.
+    fn add_rows(
         &mut self,
         db: &dyn Database,
         session_id: &Id,
-        block: &str,
-        version: i64,
+        table: &ExportedTable,
+        after: &LastRow,
         page: &mut String,
-    ) -> Result<Option<(String, i64)>> {
+    ) -> Result<Option<LastRow>> {
+        let ExportedTable {
+            name,
+            owner,
+            keys,
+            columns,
+            batch,
+            line,
+        } = table;
+        let sql = format!(
+            "SELECT {keys}, {columns}
+               FROM {name}
+              WHERE {owner} = ?1
+                AND ({keys}) > (?2, ?3)
+              ORDER BY {keys}
+              LIMIT ?4"
+        );
         let params: [SqlValue; 4] = [
             session_id.as_str().into(),
-            block.into(),
-            version.into(),
-            LONG_BATCH.into(),
+            after.block.as_str().into(),
+            after.key.clone(),
+            (*batch).into(),
         ];
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_block_versions
-              WHERE scope = ?1
-                AND (key, version) > (?2, ?3)
-              ORDER BY key, version
-              LIMIT ?4",
-            ExportedVersion::COLUMNS
-        );
         let rows = db.rows(&sql, &params)?;
-        add_rows(
-            &rows,
-            LONG_BATCH,
-            page,
-            |ExportedVersion { line, after }| {
-                let bytes = line.content.len();
-                let is_shown = self.can_show(&line.block.0, LineKind::Version, bytes);
-                Ok((shown(is_shown, &line)?, after))
-            },
-        )
-    }
-
-    fn add_entries(
-        &mut self,
-        db: &dyn Database,
-        session_id: &Id,
-        after: &LastRow,
-        page: &mut String,
-    ) -> Result<Option<LastRow>> {
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_entries
-              WHERE scope = ?1
-                AND (block, key) > (?2, ?3)
-              ORDER BY block, key
-              LIMIT ?4",
-            ExportedEntry::COLUMNS
-        );
-        let rows = db.rows(&sql, &place(session_id, after, ENTRIES_BATCH))?;
-        add_rows(
-            &rows,
-            ENTRIES_BATCH,
-            page,
-            |ExportedEntry { line, after }| {
-                let is_shown = self.can_show(&line.block.0, LineKind::Entry, 0);
-                Ok((shown(is_shown, &line)?, after))
-            },
-        )
-    }
-
-    fn add_skills(
-        &mut self,
-        db: &dyn Database,
-        session_id: &Id,
-        after: &LastRow,
-        page: &mut String,
-    ) -> Result<Option<LastRow>> {
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_skills
-              WHERE scope = ?1
-                AND (block, key) > (?2, ?3)
-              ORDER BY block, key
-              LIMIT ?4",
-            ExportedSkill::COLUMNS
-        );
-        let rows = db.rows(&sql, &place(session_id, after, LONG_BATCH))?;
-        add_rows(&rows, LONG_BATCH, page, |ExportedSkill { line, after }| {
-            let is_shown = self.can_show(&line.block.0, LineKind::Skill, 0);
-            Ok((shown(is_shown, &line)?, after))
-        })
-    }
-
-    fn add_loaded(
-        &mut self,
-        db: &dyn Database,
-        session_id: &Id,
-        after: &LastRow,
-        page: &mut String,
-    ) -> Result<Option<LastRow>> {
-        let sql = format!(
-            "SELECT {}
-               FROM cf_agents_loaded_skills
-              WHERE session_id = ?1
-                AND (block, key) > (?2, ?3)
-              ORDER BY block, key
-              LIMIT ?4",
-            ExportedDocument::COLUMNS
-        );
-        let rows = db.rows(&sql, &place(session_id, after, LONG_BATCH))?;
-        add_rows(&rows, LONG_BATCH, page, |row: ExportedDocument| {
-            if row.content.is_some() && !self.tally.fits(LineKind::Loaded, "", 0) {
-                return Ok((None, row.after));
+        let mut last = None;
+        let mut added = 0;
+        for row in &rows {
+            page.push_str(&line(self, session_id, row)?.unwrap_or_default());
+            last = Some(row);
+            added += 1;
+            if page.len() >= PAGE_BYTES {
+                break;
             }
-            let damaged = |_| Error::corrupt_row(session_id.as_str(), "loaded documents");
-            let line = LoadedLine {
-                line: LineKind::Loaded,
-                label: Label::parse(&row.label).map_err(damaged)?,
-                key: row.after.1.clone(),
-                content: row.content,
-                loaded_at: count(row.loaded_at),
-            };
-            Ok((Some(render(&line)?), row.after))
-        })
+        }
+        let has_more = added < rows.len() || rows.len() as i64 == *batch;
+        last.filter(|_| has_more).map(Row::read).transpose()
     }
 
-    fn can_show(&mut self, block: &str, kind: LineKind, bytes: usize) -> bool {
-        let holder = self.kinds.get(block);
-        holder.is_none_or(|holder| can_hold(*holder, kind)) && self.tally.fits(kind, block, bytes)
+    /// The line; `None` if the block can't hold such a row, or holds too many.
+    fn show(
+        &mut self,
+        kind: LineKind,
+        block: &BlockKey,
+        bytes: usize,
+        line: &impl Serialize,
+    ) -> Result<Option<String>> {
+        let holder = self.kinds.get(&block.0);
+        let is_shown = holder.is_none_or(|holder| can_hold(*holder, kind))
+            && self.tally.fits(kind, &block.0, bytes);
+        is_shown.then(|| render(line)).transpose()
     }
 }
 
@@ -286,152 +210,190 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
     Ok(())
 }
 
-struct ExportedVersion {
-    line: VersionLine,
-    after: (String, i64),
+/// A table of memory, as the export reads it.
+struct ExportedTable {
+    name: &'static str,
+    /// The column with the session's id.
+    owner: &'static str,
+    /// The columns of [`LastRow`].
+    keys: &'static str,
+    /// The columns that follow the keys.
+    columns: &'static str,
+    /// Rows per statement.
+    batch: i64,
+    /// The line of a row; `None`: the row is left out.
+    line: fn(&mut MemoryExport, &Id, &Row) -> Result<Option<String>>,
 }
 
-impl ExportedVersion {
-    const COLUMNS: &str =
-        "key, version, content, written_by, session_id, turn_id, reason, written_at";
+/// The tables, in the order of the file.
+const TABLES: &[ExportedTable] = &[
+    ExportedTable {
+        name: "cf_agents_block_versions",
+        owner: "scope",
+        keys: "key, version",
+        columns: VersionLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: VersionLine = row.read()?;
+            export.show(line.line, &line.block, line.content.len(), &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_entries",
+        owner: "scope",
+        keys: "block, key",
+        columns: EntryLine::COLUMNS,
+        batch: ENTRIES_BATCH,
+        line: |export, _, row| {
+            let line: EntryLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_skills",
+        owner: "scope",
+        keys: "block, key",
+        columns: SkillLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: SkillLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
+        name: "cf_agents_loaded_skills",
+        owner: "session_id",
+        keys: "block, key",
+        columns: ExportedDocument::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, session_id, row| {
+            let document: ExportedDocument = row.read()?;
+            if document.content.is_some() && !export.tally.fits(LineKind::Loaded, "", 0) {
+                return Ok(None);
+            }
+            document.render(session_id).map(Some)
+        },
+    },
+];
+
+/// The last row that was read: its block's key, and its own key or version.
+struct LastRow {
+    block: String,
+    key: SqlValue,
 }
 
-impl FromRow<'_> for ExportedVersion {
+impl LastRow {
+    /// Before every row: no block's key is empty.
+    fn start() -> Self {
+        Self {
+            block: String::new(),
+            key: "".into(),
+        }
+    }
+}
+
+impl FromRow<'_> for LastRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            block: row.text(0)?.to_owned(),
+            key: match row.find_integer(1) {
+                Some(version) => version.into(),
+                None => row.text(1)?.into(),
+            },
+        })
+    }
+}
+
+impl VersionLine {
+    /// The columns after the block's key and the version.
+    const COLUMNS: &str = "content, written_by, session_id, turn_id, reason, written_at";
+}
+
+impl FromRow<'_> for VersionLine {
     fn from_row(row: &Row) -> Result<Self> {
         let id = |column| Id::parse(row.find_text(column)?.to_owned()).ok();
-        let (block, version) = (row.text(0)?.to_owned(), row.integer(1)?);
         Ok(Self {
-            after: (block.clone(), version),
-            line: VersionLine {
-                line: LineKind::Version,
-                block: BlockKey(block),
-                version: count(version),
-                content: row.text(2)?.to_owned(),
-                written_by: WrittenBy::parse(row.text(3)?),
-                session_id: id(4),
-                turn_id: id(5),
-                reason: row.find_text(6).map(str::to_owned),
-                written_at: count(row.integer(7)?),
-            },
+            line: LineKind::Version,
+            block: BlockKey(row.text(0)?.to_owned()),
+            version: count(row.integer(1)?),
+            content: row.text(2)?.to_owned(),
+            written_by: WrittenBy::parse(row.text(3)?),
+            session_id: id(4),
+            turn_id: id(5),
+            reason: row.find_text(6).map(str::to_owned),
+            written_at: count(row.integer(7)?),
         })
     }
 }
 
-struct ExportedEntry {
-    line: EntryLine,
-    after: LastRow,
+impl EntryLine {
+    /// The columns after the block's key and the entry's.
+    const COLUMNS: &str = "title, content, created_at, updated_at";
 }
 
-impl ExportedEntry {
-    const COLUMNS: &str = "block, key, title, content, created_at, updated_at";
-}
-
-impl FromRow<'_> for ExportedEntry {
+impl FromRow<'_> for EntryLine {
     fn from_row(row: &Row) -> Result<Self> {
-        let after: LastRow = row.read()?;
         Ok(Self {
-            line: EntryLine {
-                line: LineKind::Entry,
-                block: BlockKey(after.0.clone()),
-                key: after.1.clone(),
-                title: row.find_text(2).map(str::to_owned),
-                content: row.text(3)?.to_owned(),
-                created_at: count(row.integer(4)?),
-                updated_at: count(row.integer(5)?),
-            },
-            after,
+            line: LineKind::Entry,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            title: row.find_text(2).map(str::to_owned),
+            content: row.text(3)?.to_owned(),
+            created_at: count(row.integer(4)?),
+            updated_at: count(row.integer(5)?),
         })
     }
 }
 
-struct ExportedSkill {
-    line: SkillLine,
-    after: LastRow,
+impl SkillLine {
+    /// The columns after the block's key and the document's.
+    const COLUMNS: &str = "description, content, updated_at";
 }
 
-impl ExportedSkill {
-    const COLUMNS: &str = "block, key, description, content, updated_at";
-}
-
-impl FromRow<'_> for ExportedSkill {
+impl FromRow<'_> for SkillLine {
     fn from_row(row: &Row) -> Result<Self> {
-        let after: LastRow = row.read()?;
         Ok(Self {
-            line: SkillLine {
-                line: LineKind::Skill,
-                block: BlockKey(after.0.clone()),
-                key: after.1.clone(),
-                description: row.find_text(2).map(str::to_owned),
-                content: row.text(3)?.to_owned(),
-                updated_at: count(row.integer(4)?),
-            },
-            after,
+            line: LineKind::Skill,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            description: row.find_text(2).map(str::to_owned),
+            content: row.text(3)?.to_owned(),
+            updated_at: count(row.integer(4)?),
         })
     }
 }
 
+/// A document that was loaded into the session's context.
 struct ExportedDocument {
-    after: LastRow,
+    key: String,
     label: String,
     content: Option<String>,
     loaded_at: i64,
 }
 
 impl ExportedDocument {
-    const COLUMNS: &str = "block, key, label, content, loaded_at";
+    /// The columns after the block's key and the document's.
+    const COLUMNS: &str = "label, content, loaded_at";
+
+    fn render(self, session_id: &Id) -> Result<String> {
+        let damaged = |_| Error::corrupt_row(session_id.as_str(), "loaded documents");
+        render(&LoadedLine {
+            line: LineKind::Loaded,
+            label: Label::parse(&self.label).map_err(damaged)?,
+            key: self.key,
+            content: self.content,
+            loaded_at: count(self.loaded_at),
+        })
+    }
 }
 
 impl FromRow<'_> for ExportedDocument {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
-            after: row.read()?,
+            key: row.text(1)?.to_owned(),
             label: row.text(2)?.to_owned(),
             content: row.find_text(3).map(str::to_owned),
             loaded_at: row.integer(4)?,
         })
     }
-}
-
-impl FromRow<'_> for LastRow {
-    fn from_row(row: &Row) -> Result<Self> {
-        Ok(Self(row.text(0)?.to_owned(), row.text(1)?.to_owned()))
-    }
-}
-
-fn shown(is_shown: bool, line: &impl Serialize) -> Result<Option<String>> {
-    is_shown.then(|| render(line)).transpose()
-}
-
-/// Adds lines until the page is full. Returns the row to go on after; `None`: there are
-/// no more rows. `line` returns a row's line, or `None` for a row to leave out, and the
-/// row's place.
-fn add_rows<'r, T: FromRow<'r>, P>(
-    rows: &'r [Row],
-    bite: i64,
-    page: &mut String,
-    mut line: impl FnMut(T) -> Result<(Option<String>, P)>,
-) -> Result<Option<P>> {
-    let mut added = 0;
-    let mut last = None;
-    for row in rows {
-        let (line, place) = line(row.read()?)?;
-        page.push_str(&line.unwrap_or_default());
-        last = Some(place);
-        added += 1;
-        if page.len() >= PAGE_BYTES {
-            break;
-        }
-    }
-    let has_more = added < rows.len() || rows.len() as i64 == bite;
-    Ok(last.filter(|_| has_more))
-}
-
-fn place(session_id: &Id, after: &LastRow, bite: i64) -> [SqlValue; 4] {
-    let LastRow(block, key) = after;
-    [
-        session_id.as_str().into(),
-        block.as_str().into(),
-        key.as_str().into(),
-        bite.into(),
-    ]
 }

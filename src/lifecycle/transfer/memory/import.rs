@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 
 use super::super::lines::LineKind;
 use super::lines::{
-    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine, WrittenBy,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine,
 };
 use super::{LineCounter, SORTS, can_hold, most};
 use crate::base::database::{Database, MAX_VALUE_BYTES};
@@ -19,7 +19,7 @@ use crate::base::json;
 use crate::lifecycle::transfer::rules::CALL_TOOL;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::memory::BlockScope;
-use crate::memory::content::{MAX_VERSIONS_BYTES, Version, insert_version};
+use crate::memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
 use crate::memory::definition::Definition;
 use crate::memory::definitions::{self, MAX_BLOCKS};
 use crate::memory::entries;

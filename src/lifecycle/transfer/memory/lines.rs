@@ -12,7 +12,7 @@ use crate::base::ids::Id;
 use crate::base::json::Count;
 use crate::base::tokens;
 use crate::memory::budget::check_content;
-use crate::memory::content::{Version, check_reason};
+use crate::memory::content::{Version, WrittenBy, check_reason};
 use crate::memory::definition::{DefineBlock, Definition, TokenBudget, WhenChanged};
 use crate::memory::entries::check_entry;
 use crate::memory::entry::Entry;
@@ -100,29 +100,6 @@ pub struct VersionLine {
     pub turn_id: Option<Id>,
     pub reason: Option<String>,
     pub written_at: Count,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum WrittenBy {
-    Tool,
-    Operation,
-}
-
-impl WrittenBy {
-    pub fn parse(name: &str) -> Self {
-        match name {
-            "tool" => WrittenBy::Tool,
-            _ => WrittenBy::Operation,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            WrittenBy::Tool => "tool",
-            WrittenBy::Operation => "operation",
-        }
-    }
 }
 
 impl VersionLine {
