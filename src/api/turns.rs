@@ -26,6 +26,7 @@ use crate::chat::turn_context::TurnContext;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
+use crate::store::last_turns::settle_surplus;
 
 /// The access that a caller needs to begin or follow a turn.
 pub const CHAT_RULE: AccessRule = AccessRule {
@@ -235,6 +236,9 @@ pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
             }
         }
         Err(error) => look.take(Err(error)),
+    }
+    if let Err(error) = settle_surplus(agent.db) {
+        look.take(Err(error));
     }
     match load_sessions_left(agent.db) {
         Ok(sessions) => {

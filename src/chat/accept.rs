@@ -193,12 +193,10 @@ impl Accepting<'_> {
                 "There is nothing to answer: send a user's message in `message` or `messages`.",
             ));
         }
+        let answer_seq = get_tip(self.db, self.session_id)?.last_seq() + 1;
         let message_id = match continued {
             Some(known) => known.stored.id.clone(),
-            None => {
-                let seq = get_tip(self.db, self.session_id)?.last_seq() + 1;
-                Id::mint_event(self.host, seq).as_str().to_owned()
-            }
+            None => Id::mint_event(self.host, answer_seq).as_str().to_owned(),
         };
         if !accepted.still_open.is_empty() && accepted.new_user_messages.is_empty() {
             return Ok(AcceptedRequest {
@@ -232,8 +230,9 @@ impl Accepting<'_> {
                 .collect(),
             steps: approved,
             usage: TokenUsage::default(),
+            estimated: 0,
         };
-        insert_turn(self.db, &turn)?;
+        insert_turn(self.db, &turn, answer_seq)?;
         Ok(AcceptedRequest {
             turn: Some(turn),
             message_id,

@@ -34,7 +34,6 @@ use crate::memory::BlockScope;
 use crate::memory::frozen::{find_reminder, freeze};
 use crate::models::call::{choose_model, open};
 use crate::models::{AnswerPart, FinishReason, ModelRequest, TokenUsage};
-use crate::store::calibration;
 use crate::store::config::{Config, load_config};
 
 /// At most this many events make up the context of a turn.
@@ -141,11 +140,9 @@ impl TurnDriver<'_> {
             .running
             .unless_cancelled(self.hear(&config, &turn, &turn_tools, &mut heard))
             .await;
-        self.turn.borrow_mut().add_usage(heard.usage);
-        if heard.usage.input_tokens > 0 {
-            let reported = heard.usage.input_tokens;
-            calibration::record(self.context.memory.db, heard.estimated, reported)?;
-        }
+        let mut turn = self.turn.borrow_mut();
+        turn.add_usage(heard.usage, heard.estimated);
+        drop(turn);
         let broken = match outcome {
             Some(Ok(())) => None,
             Some(Err(error)) => Some(Broken::Failed(error)),

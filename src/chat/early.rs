@@ -9,6 +9,7 @@ use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::slices::cut;
+use crate::store::last_turns::IS_OPEN;
 
 use super::running_turns::ClientReply;
 use super::turn::MAX_CALLS;
@@ -109,17 +110,17 @@ pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
 /// The sessions whose answers were left over because the object died after their turn
 /// ended, at most `MAX_FOUND`.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
-    let ids: Vec<String> = load_values(
-        db,
+    let sql = format!(
         "SELECT DISTINCT early.session_id
            FROM cf_agents_early_answers AS early
           WHERE NOT EXISTS (SELECT 1
-                              FROM cf_agents_turns AS turn
-                             WHERE turn.session_id = early.session_id)
+                              FROM cf_agents_last_turns AS t
+                             WHERE t.session_id = early.session_id
+                               AND {IS_OPEN})
           ORDER BY early.session_id
-          LIMIT ?1",
-        &[MAX_FOUND.into()],
-    )?;
+          LIMIT ?1"
+    );
+    let ids: Vec<String> = load_values(db, &sql, &[MAX_FOUND.into()])?;
     ids.into_iter()
         .map(|id| Id::parse(id).map_err(Error::storage))
         .collect()

@@ -1,48 +1,26 @@
 //! The end of a turn in the log.
 
-use super::store::delete_turn;
 use super::turn::Turn;
-use crate::base::database::atomically;
+use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
-use crate::log::append::{Parent, append};
+use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
-use crate::models::TokenUsage;
-use crate::store::usage::{UsageIncrease, count_usage};
+use crate::store::last_turns::{LastTurn, TurnSpending, end_open_turn, find_open_turn};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
 /// If the log has no place for the answer any more, the turn ends without it.
 pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
-    let events = turn.events()?;
-    let outcome = atomically(memory.db, || {
-        if !events.is_empty() {
-            let parent = match &turn.parent_id {
-                Some(id) => Parent::After(id.clone()),
-                None => Parent::Root,
-            };
-            append(
-                memory.db,
-                memory.host,
-                &turn.session_id,
-                &events,
-                &parent,
-                None,
-            )?;
-        }
-        if turn.usage != TokenUsage::default() {
-            let more = UsageIncrease {
-                input_tokens: turn.usage.input_tokens,
-                output_tokens: turn.usage.output_tokens,
-                ..UsageIncrease::default()
-            };
-            count_usage(memory.db, memory.host, &turn.session_id, &more)?;
-        }
-        delete_turn(memory.db, &turn.session_id)
-    });
+    let outcome = atomically(memory.db, || write_all(memory, turn));
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
-            delete_turn(memory.db, &turn.session_id)?;
-            // Whoever cancelled the turn knows why it ended. Its usage is lost along
-            // with its answer.
+            atomically(memory.db, || {
+                let Some(open) = find_row(memory.db, turn)? else {
+                    return Ok(());
+                };
+                // Its usage is lost along with its answer.
+                end_open_turn(memory.db, &turn.session_id, &open, &TurnSpending::default())
+            })?;
+            // Whoever cancelled the turn knows why it ended.
             if is_cancelled {
                 return Ok(());
             }
@@ -50,6 +28,41 @@ pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()>
         }
         outcome => outcome,
     }
+}
+
+/// Part of a transaction.
+fn write_all(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
+    let (db, host) = (memory.db, memory.host);
+    // The session may have been deleted meanwhile, and made again with another turn.
+    let open = find_row(db, turn)?.ok_or_else(gone)?;
+    let spent = turn.spent();
+    let mut events = turn.events()?;
+    if let Some(first) = events.first_mut() {
+        let json = serde_json::to_string(&spent);
+        first.ends_turn = Some(json.map_err(|error| Error::storage(error.to_string()))?);
+        let parent = match &turn.parent_id {
+            Some(id) => Parent::After(id.clone()),
+            None => Parent::Root,
+        };
+        let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
+        if ends_by_its_answer(&open, &appended) {
+            return Ok(());
+        }
+    }
+    end_open_turn(db, &turn.session_id, &open, &spent)
+}
+
+/// Whether the answer stands where the turn's row says. If it does, the answer ends the
+/// turn and the row needs no write.
+fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
+    let first = appended.events.first();
+    first.is_some_and(|first| first.inserted && Some(first.seq) == open.answer_seq)
+}
+
+/// The row of this very turn, while it is open.
+fn find_row(db: &dyn Database, turn: &Turn) -> Result<Option<LastTurn>> {
+    let open = find_open_turn(db, &turn.session_id)?;
+    Ok(open.filter(|open| open.turn_id.as_ref() == Some(&turn.id)))
 }
 
 pub fn gone() -> Error {

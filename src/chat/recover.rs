@@ -7,7 +7,7 @@ use super::chunk_writer::ChunkWriter;
 use super::ending::write;
 use super::retell::retell;
 use super::running_turns::RunningTurn;
-use super::store::{count_recovery, delete_turn, find_turn, state_bytes};
+use super::store::{count_recovery, find_turn, state_bytes};
 use super::turn::Turn;
 use crate::base::action::Action;
 use crate::base::database::atomically;
@@ -16,6 +16,7 @@ use crate::base::ids::Id;
 use crate::chat::turn_context::TurnContext;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
+use crate::store::last_turns::{TurnSpending, end_open_turn, find_open_turn};
 
 /// How often a turn is recovered before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;
@@ -66,7 +67,10 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
             ..NewEvent::new(Action::AgentMessage)
         };
         append(db, host, session_id, &[said], &Parent::Leaf, None)?;
-        delete_turn(db, session_id)
+        match find_open_turn(db, session_id)? {
+            Some(open) => end_open_turn(db, session_id, &open, &TurnSpending::default()),
+            None => Ok(()),
+        }
     })
 }
 

@@ -1,10 +1,11 @@
-//! The rows of a running turn.
+//! A turn in its session's row: what `store/last_turns.rs` keeps as `state`.
 
 use super::turn::Turn;
 use crate::base::columns::{find_value, load_values};
-use crate::base::database::{Database, find_row};
+use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::store::last_turns::{self, IS_OPEN, NewTurn, find_open_turn};
 
 /// How many turns that were cut off are recovered at the same time. Each is read whole
 /// and calls its model at once; the others follow as these end.
@@ -13,18 +14,33 @@ pub const MAX_TAKEN_UP: usize = 4;
 /// A turn is stored as one value, and SQLite limits a value to 2 MB here.
 const MAX_STATE_BYTES: usize = 1_900_000;
 
-pub fn insert_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
-    db.run(
-        "INSERT INTO cf_agents_turns (session_id, state) VALUES (?1, ?2)",
-        &[turn.session_id.as_str().into(), render(turn)?.into()],
-    )
+/// Writes a turn that begins. `answer_seq` is the `seq` of the session's next event. Part
+/// of the transaction that writes the user's message.
+pub fn insert_turn(db: &dyn Database, turn: &Turn, answer_seq: i64) -> Result<()> {
+    let new = NewTurn {
+        session_id: &turn.session_id,
+        turn_id: &turn.id,
+        state: render(turn)?,
+        answer_seq,
+    };
+    last_turns::begin(db, new)
 }
 
+/// Writes the turn as it stands, if it still is its session's turn.
 pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
-    db.run(
-        "UPDATE cf_agents_turns SET state = ?2 WHERE session_id = ?1",
-        &[turn.session_id.as_str().into(), render(turn)?.into()],
-    )
+    let sql = format!(
+        "UPDATE cf_agents_last_turns AS t
+            SET state = ?3
+          WHERE t.session_id = ?1
+            AND t.turn_id = ?2
+            AND {IS_OPEN}"
+    );
+    let params = [
+        turn.session_id.as_str().into(),
+        turn.id.as_str().into(),
+        render(turn)?.into(),
+    ];
+    db.run(&sql, &params)
 }
 
 /// Bytes that a turn takes when it is stored.
@@ -43,23 +59,30 @@ fn render(turn: &Turn) -> Result<String> {
 
 /// Whether the session has a turn: a running one, or one that was cut off.
 pub fn has_turn(db: &dyn Database, session_id: &Id) -> Result<bool> {
-    let sql = "SELECT 1 FROM cf_agents_turns WHERE session_id = ?1";
-    Ok(find_row(db, sql, &[session_id.as_str().into()])?.is_some())
+    Ok(find_open_turn(db, session_id)?.is_some())
 }
 
 /// Counts a recovery of the session's turn and returns the new count. `None`: the
 /// session has no turn.
 pub fn count_recovery(db: &dyn Database, session_id: &Id) -> Result<Option<i64>> {
-    let sql = "UPDATE cf_agents_turns
-                  SET recoveries = recoveries + 1
-                WHERE session_id = ?1
-            RETURNING recoveries";
-    find_value(db, sql, &[session_id.as_str().into()])
+    let sql = format!(
+        "UPDATE cf_agents_last_turns AS t
+            SET recoveries = recoveries + 1
+          WHERE t.session_id = ?1
+            AND {IS_OPEN}
+      RETURNING recoveries"
+    );
+    find_value(db, &sql, &[session_id.as_str().into()])
 }
 
 pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
-    let sql = "SELECT state FROM cf_agents_turns WHERE session_id = ?1";
-    find_value::<String>(db, sql, &[session_id.as_str().into()])?
+    let sql = format!(
+        "SELECT t.state
+           FROM cf_agents_last_turns AS t
+          WHERE t.session_id = ?1
+            AND {IS_OPEN}"
+    );
+    find_value::<String>(db, &sql, &[session_id.as_str().into()])?
         .map(|state| {
             serde_json::from_str(&state)
                 .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
@@ -75,22 +98,17 @@ pub fn load_sessions_cut_off(
     limit: usize,
 ) -> Result<Vec<Id>> {
     let running = serde_json::json!(running).to_string();
-    let ids: Vec<String> = load_values(
-        db,
-        "SELECT session_id
-           FROM cf_agents_turns
-          WHERE session_id NOT IN (SELECT value FROM json_each(?1))
-          ORDER BY recoveries, session_id
-          LIMIT ?2",
-        &[running.into(), (limit as i64).into()],
-    )?;
+    let sql = format!(
+        "SELECT t.session_id
+           FROM cf_agents_last_turns AS t
+          WHERE t.session_id NOT IN (SELECT value FROM json_each(?1))
+            AND {IS_OPEN}
+          ORDER BY t.recoveries, t.session_id
+          LIMIT ?2"
+    );
+    let params = [running.into(), (limit as i64).into()];
+    let ids: Vec<String> = load_values(db, &sql, &params)?;
     ids.into_iter()
         .map(|id| Id::parse(id).map_err(Error::storage))
         .collect()
-}
-
-/// Deletes the turn. Part of a transaction.
-pub fn delete_turn(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_turns WHERE session_id = ?1";
-    db.run(sql, &[session_id.as_str().into()])
 }

@@ -24,6 +24,7 @@ use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
+use crate::store::last_turns::TurnSpending;
 
 /// Calls that are made per step; further calls of the step are refused.
 pub const MAX_CALLS: usize = 64;
@@ -60,6 +61,9 @@ pub struct Turn {
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
+    /// What the turn's input tokens were estimated to be.
+    #[serde(default)]
+    pub estimated: i64,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -249,9 +253,21 @@ impl Turn {
         });
     }
 
-    pub fn add_usage(&mut self, usage: TokenUsage) {
+    /// `estimated`: what the usage's input tokens were estimated to be.
+    pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64) {
         self.usage.input_tokens += usage.input_tokens;
         self.usage.output_tokens += usage.output_tokens;
+        if usage.input_tokens > 0 {
+            self.estimated += estimated;
+        }
+    }
+
+    pub fn spent(&self) -> TurnSpending {
+        TurnSpending {
+            input_tokens: self.usage.input_tokens,
+            output_tokens: self.usage.output_tokens,
+            estimated: self.estimated,
+        }
     }
 
     /// Marks calls as running. The turn has to be stored before the calls are made.
@@ -546,6 +562,7 @@ mod tests {
             declined: Vec::new(),
             steps: Vec::new(),
             usage: TokenUsage::default(),
+            estimated: 0,
         }
     }
 

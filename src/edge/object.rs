@@ -309,12 +309,12 @@ impl Object {
             }
             let db = Sqlite::new(&object.storage);
             let grown = run(&object.agent(&db, &Caller::Owner, &[]), work).await;
-            object.look();
+            object.look_once();
             object.follow_up(&grown).await;
         });
     }
 
-    /// Looks for turns that were cut off, once per instance. This happens after the
+    /// Looks for turns that were cut off, if a look is due. This happens after the
     /// request that woke the object, so that the request's own turn is not among them.
     fn look_once(self: &Rc<Self>) {
         if self.is_look_due.replace(false) {
@@ -334,6 +334,7 @@ impl Object {
         for work in look.works {
             self.begin(work);
         }
+        self.is_look_due.set(look.is_more_left);
         if look.is_more_left {
             self.begin_look_later();
         }

@@ -10,6 +10,7 @@ use crate::log::tip::get_tip;
 use crate::messages::change::touch;
 use crate::search::index;
 use crate::store::changes::{self, ChangeType};
+use crate::store::last_turns;
 use crate::store::tables;
 
 /// Deletes a session's events and the documents in its context, but not the session. The
@@ -41,6 +42,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             &[None],
         )?;
         changes::forget_before_newest(db, session_id)?;
+        last_turns::settle(db, session_id)?;
         index::remove_session(db, session_id.as_str())?;
         tables::delete_log(db, session_id)?;
         db.run(

@@ -305,6 +305,7 @@ impl PlannedRow<'_> {
             media: cut.and_then(|cut| cut.places.as_deref()),
             message_dated: u8::from(message.is_some_and(|message| message.is_dated)),
             note,
+            ends_turn: event.ends_turn.as_deref(),
             sliced_bytes: 0,
             created_at: event
                 .created_at

@@ -71,6 +71,10 @@ pub struct NewEvent {
     #[serde(skip)]
     #[cfg_attr(test, schemars(skip))]
     pub note: Option<Note>,
+    /// JSON: what the turn spent that ends with this event. Only chat turns set it.
+    #[serde(skip)]
+    #[cfg_attr(test, schemars(skip))]
+    pub ends_turn: Option<String>,
     /// Ignored: the log numbers its events. Accepted so that a loaded event can be sent.
     #[serde(rename = "seq")]
     #[cfg_attr(test, schemars(with = "Option<i64>"))]
@@ -105,6 +109,7 @@ impl NewEvent {
             parent_id: None,
             message: None,
             note: None,
+            ends_turn: None,
             _seq: None,
             _session_id: None,
         }

@@ -12,6 +12,7 @@ use crate::base::ids::Id;
 use crate::base::json::JsonObject;
 use crate::base::numbers::MAX_SESSION_NUMBER;
 use crate::store::changes::NEXT_BASE;
+use crate::store::last_turns::{JOIN_LAST_TURN, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS};
 use crate::store::staging;
 use crate::store::usage::{self, UsageIncrease};
 
@@ -82,6 +83,16 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
+/// Sessions `s` with the columns that are made from other tables.
+fn shown_sessions() -> String {
+    format!(
+        "SELECT s.*, {ACTIVE_AT} AS active_at,
+                {USED_INPUT_TOKENS} AS used_input_tokens,
+                {USED_OUTPUT_TOKENS} AS used_output_tokens
+           FROM cf_agents_sessions AS s {JOIN_LAST_TURN}"
+    )
+}
+
 /// A session's JSON up to its metadata, from a row `s` with `active_at`.
 const HEAD_JSON: &str = r#"
     '{"id":' || json_quote(s.id)
@@ -92,8 +103,8 @@ const HEAD_JSON: &str = r#"
     || ',"updatedAt":' || s.active_at"#;
 
 const USAGE_JSON: &str = r#"
-    ',"usage":{"inputTokens":' || s.input_tokens
-    || ',"outputTokens":' || s.output_tokens
+    ',"usage":{"inputTokens":' || s.used_input_tokens
+    || ',"outputTokens":' || s.used_output_tokens
     || ',"cost":' || s.cost
     || iif(s.cached_input_tokens = 0, '', ',"cachedInputTokens":' || s.cached_input_tokens)
     || '}'
@@ -242,9 +253,9 @@ pub fn session_exists(db: &dyn Database, id: &Id) -> Result<bool> {
 pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
     let sql = format!(
         r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
-             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
-                     FROM cf_agents_sessions AS s
-                    WHERE s.id = ?1) AS s"#
+             FROM ({}
+                    WHERE s.id = ?1) AS s"#,
+        shown_sessions()
     );
     match db.find_text(&sql, &[id.as_str().into()]) {
         Ok(session) => Ok(session),
@@ -297,13 +308,13 @@ pub fn list_sessions(
     // Long metadata is read by a separate statement, if the page still has space for it.
     let sql = format!(
         "SELECT {}
-             FROM (SELECT s.*, {ACTIVE_AT} AS active_at
-                     FROM cf_agents_sessions AS s
+             FROM ({}
                     WHERE ?2 IS NULL OR s.id = ?2) AS s
             WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
             ORDER BY s.active_at DESC, s.number DESC
             LIMIT ?1",
-        ListedSession::columns()
+        ListedSession::columns(),
+        shown_sessions()
     );
     let params: [SqlValue; 4] = [
         (limit + 1).into(),

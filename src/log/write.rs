@@ -30,6 +30,8 @@ pub struct NewRow<'a> {
     pub media: Option<&'a str>,
     pub message_dated: u8,
     pub note: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ends_turn: Option<&'a str>,
     pub sliced_bytes: usize,
     pub created_at: i64,
     pub written_at: i64,
@@ -49,7 +51,8 @@ pub struct NewRow<'a> {
 pub(super) const INSERT: &str = "
     INSERT INTO cf_agents_events
            (session_id, seq, id, id_indexed, parent_seq, parent_id, is_branch, action, content,
-            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note)";
+            tool, metadata, message, message_dated, sliced_bytes, created_at, written_at, media, note,
+            ends_turn)";
 
 impl<'a> NewRow<'a> {
     /// Moves into slices what is too long for the row. `field` names the event in the
@@ -143,7 +146,7 @@ impl<'a> NewRow<'a> {
             + length(self.media)
     }
 
-    fn values(&self, session_id: &Id) -> [SqlValue; 18] {
+    fn values(&self, session_id: &Id) -> [SqlValue; 19] {
         [
             session_id.as_str().into(),
             self.seq.into(),
@@ -163,6 +166,7 @@ impl<'a> NewRow<'a> {
             self.written_at.into(),
             self.media.into(),
             self.note.into(),
+            self.ends_turn.into(),
         ]
     }
 }
@@ -299,7 +303,7 @@ fn batches<'a, 'b>(rows: &'b [NewRow<'a>]) -> Vec<&'b [NewRow<'a>]> {
 fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Result<()> {
     if let [row] = batch {
         let sql = format!(
-            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)"
+            "{INSERT} VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)"
         );
         return db.run(&sql, &row.values(session_id));
     }
@@ -311,7 +315,7 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
                 value ->> 'action', value ->> 'content', value ->> 'tool', value ->> 'metadata',
                 value ->> 'message', value ->> 'message_dated', value ->> 'sliced_bytes',
                 value ->> 'created_at', value ->> 'written_at', value ->> 'media',
-                value ->> 'note'
+                value ->> 'note', value ->> 'ends_turn'
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])

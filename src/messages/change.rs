@@ -18,6 +18,7 @@ use crate::log::row::get_event_row;
 use crate::log::tip::get_tip;
 use crate::log::write::{NewRow, rewrite_bodies, rewrite_note};
 use crate::messages::tree::delete::delete_seqs;
+use crate::store::last_turns;
 
 /// Replaces a message; `None`: there is no message with this id. A message equal to
 /// the stored message writes nothing.
@@ -50,6 +51,7 @@ pub fn update_message(
                 return Ok(Some(stored));
             }
         }
+        last_turns::settle(db, session_id)?;
         let rest: Vec<i64> = run.seqs().skip(1).collect();
         let taken = delete_seqs(db, host, session_id, &tip, &rest)?;
         let created_at = message.created_at.unwrap_or(stored_at);
@@ -69,6 +71,7 @@ pub fn update_message(
             media: cut.places.as_deref(),
             message_dated: u8::from(message.text.is_dated),
             note: None,
+            ends_turn: None,
             sliced_bytes: 0,
             created_at,
             written_at: 0,

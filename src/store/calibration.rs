@@ -2,12 +2,13 @@
 //! words. A model's tokenizer, its wrapping of messages and the language of an agent
 //! make every estimate wrong by a similar share.
 //!
-//! The object keeps running sums of estimated and reported tokens; newer reports count
-//! more. A report that hardly moves the factor writes no row.
+//! A session keeps running sums of estimated and reported tokens (`store/last_turns.rs`);
+//! newer reports count more. The agent keeps a copy of one session's sums, with which a
+//! new session begins. A report that tells the agent little writes no row of the agent's.
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::database::{Database, atomically};
+use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::store::stored::{find_stored, write_stored};
 
@@ -24,8 +25,12 @@ const PRIOR_TOKENS: f64 = 1_000.0;
 const MIN_FACTOR: f64 = 0.5;
 const MAX_FACTOR: f64 = 3.0;
 
-/// The factor has to move by this much before a row is written.
+/// A session's factor has to move by this much before the agent learns it.
 const MIN_MOVE: f64 = 0.02;
+
+/// The agent's factor has to be off by this much from a session's before the agent
+/// learns it.
+const MIN_GAP: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
@@ -57,17 +62,26 @@ impl Calibration {
         (tokens as f64 * self.factor()).round() as i64
     }
 
-    fn after(self, estimated: i64, reported: i64) -> Self {
-        Self {
+    /// The sums after a report. `estimated` is the uncorrected estimate of what a model
+    /// was sent. `reported` is the provider's count, cached tokens included. `None`: the
+    /// report says nothing.
+    pub fn after(self, estimated: i64, reported: i64) -> Option<Self> {
+        (estimated > 0 && reported > 0).then_some(Self {
             estimated: self.estimated * DECAY + estimated as f64,
             reported: self.reported * DECAY + reported as f64,
-        }
+        })
+    }
+
+    /// By which share the factor differs from another.
+    fn gap(self, other: Self) -> f64 {
+        (self.factor() / other.factor() - 1.0).abs()
     }
 }
 
 const KEY: &str = "calibration";
 
-pub fn load_calibration(db: &dyn Database) -> Result<Calibration> {
+/// The agent's sums, for a session that has none.
+pub fn load_agents(db: &dyn Database) -> Result<Calibration> {
     let stored = find_stored(db, KEY)?;
     // A stored value that can't be read is dropped; the sums start again.
     Ok(stored
@@ -75,98 +89,86 @@ pub fn load_calibration(db: &dyn Database) -> Result<Calibration> {
         .unwrap_or_default())
 }
 
-/// Learns from a call to a model. `estimated` is the uncorrected estimate of the call's
-/// input. `reported` is the provider's count of the input, cached tokens included.
-pub fn record(db: &dyn Database, estimated: i64, reported: i64) -> Result<()> {
-    if estimated <= 0 || reported <= 0 {
+/// Has the agent take over a session's sums, which moved from `before` to `after`, if its
+/// own are far from them. A session whose factor has settled writes no row, so two
+/// sessions with different models don't write in turn. Part of a transaction.
+pub fn teach_agent(
+    db: &dyn Database,
+    agents: Calibration,
+    before: Calibration,
+    after: Calibration,
+) -> Result<()> {
+    if after.gap(before) <= MIN_MOVE || after.gap(agents) <= MIN_GAP {
         return Ok(());
     }
-    atomically(db, || {
-        let before = load_calibration(db)?;
-        let after = before.after(estimated, reported);
-        if (after.factor() / before.factor() - 1.0).abs() <= MIN_MOVE {
-            return Ok(());
-        }
-        write_stored(db, KEY, &after)
-    })
+    write_stored(db, KEY, &after)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{Failing, migrated};
+    use crate::testing::migrated;
+
+    /// The sums of a session after so many equal reports.
+    fn taught(from: Calibration, count: usize, estimated: i64, reported: i64) -> Calibration {
+        (0..count).fold(from, |sums, _| sums.after(estimated, reported).unwrap())
+    }
 
     #[test]
     fn nothing_reported_corrects_nothing() {
-        let db = migrated();
-        let calibration = load_calibration(&db).unwrap();
+        let calibration = load_agents(&migrated()).unwrap();
         for tokens in [0, 1, 1_000_000_007] {
             assert_eq!(calibration.correct(tokens), tokens);
+        }
+        for (estimated, reported) in [(0, 5), (5, 0), (5, -5), (-5, 5)] {
+            assert_eq!(calibration.after(estimated, reported), None);
         }
     }
 
     #[test]
     fn reports_move_estimates_towards_what_was_counted() {
-        let db = migrated();
+        let mut sums = Calibration::default();
         let mut last = 10_000;
         for _ in 0..20 {
-            record(&db, 10_000, 15_000).unwrap();
-            let corrected = load_calibration(&db).unwrap().correct(10_000);
+            sums = taught(sums, 1, 10_000, 15_000);
+            let corrected = sums.correct(10_000);
             assert!((last..=15_000).contains(&corrected));
             last = corrected;
         }
-        assert!((14_000..=15_000).contains(&last), "{last}");
+        assert!((14_900..=15_000).contains(&last), "{last}");
         // And back again, when another model counts otherwise.
-        for _ in 0..60 {
-            record(&db, 10_000, 9_000).unwrap();
-        }
-        let corrected = load_calibration(&db).unwrap().correct(10_000);
-        assert!((9_000..=9_630).contains(&corrected), "{corrected}");
+        let corrected = taught(sums, 60, 10_000, 9_000).correct(10_000);
+        assert!((9_000..=9_100).contains(&corrected), "{corrected}");
     }
 
     #[test]
     fn a_short_prompt_says_little() {
-        let db = migrated();
-        record(&db, 10, 60).unwrap();
-        let corrected = load_calibration(&db).unwrap().correct(1_000);
+        let corrected = taught(Calibration::default(), 1, 10, 60).correct(1_000);
         assert!((1_020..=1_100).contains(&corrected), "{corrected}");
     }
 
     #[test]
     fn no_report_corrects_by_more_than_the_bounds() {
-        for (estimated, reported, corrected) in [
-            (100_000, i64::MAX, 300),
-            (i64::MAX, 1, 50),
-            (0, 5, 100),
-            (5, -5, 100),
-        ] {
-            let db = migrated();
-            record(&db, estimated, reported).unwrap();
-            let calibration = load_calibration(&db).unwrap();
-            assert_eq!(calibration.correct(100), corrected);
+        for (estimated, reported, corrected) in [(100_000, i64::MAX, 300), (i64::MAX, 1, 50)] {
+            let sums = taught(Calibration::default(), 1, estimated, reported);
+            assert_eq!(sums.correct(100), corrected);
         }
     }
 
     #[test]
-    fn a_report_that_tells_nothing_new_writes_no_row() {
+    fn an_agent_learns_from_a_session_that_learns_and_from_no_other() {
         let db = migrated();
+        let agents = load_agents(&db).unwrap();
         let before = db.dump();
-        record(&db, 10_000, 10_100).unwrap();
+        // What moves little, and what ends near the agent's, writes no row.
+        let near = taught(agents, 1, 10_000, 10_500);
+        teach_agent(&db, agents, agents, near).unwrap();
+        let settled = taught(agents, 30, 10_000, 20_000);
+        teach_agent(&db, agents, settled, taught(settled, 1, 10_000, 20_000)).unwrap();
         assert_eq!(db.dump(), before);
-        record(&db, 10_000, 20_000).unwrap();
-        assert_ne!(db.dump(), before);
-    }
-
-    #[test]
-    fn a_record_that_fails_leaves_what_was_there() {
-        let db = migrated();
-        record(&db, 10_000, 20_000).unwrap();
-        let before = db.dump();
-        for passing in 0..2 {
-            let failing = Failing::after(&db, passing);
-            record(&failing, 10_000, 30_000).unwrap_err();
-            assert_eq!(db.dump(), before);
-        }
+        let learnt = taught(agents, 1, 10_000, 20_000);
+        teach_agent(&db, agents, agents, learnt).unwrap();
+        assert_eq!(load_agents(&db).unwrap(), learnt);
     }
 
     #[test]
@@ -174,9 +176,10 @@ mod tests {
         let db = migrated();
         let sql = "INSERT INTO cf_agents_config (key, value) VALUES ('calibration', ?1)";
         db.run(sql, &["{".into()]).unwrap();
-        let calibration = load_calibration(&db).unwrap();
-        assert_eq!(calibration, Calibration::default());
-        record(&db, 10_000, 20_000).unwrap();
-        assert!(load_calibration(&db).unwrap().correct(100) > 150);
+        let agents = load_agents(&db).unwrap();
+        assert_eq!(agents, Calibration::default());
+        let learnt = taught(agents, 1, 10_000, 20_000);
+        teach_agent(&db, agents, agents, learnt).unwrap();
+        assert!(load_agents(&db).unwrap().correct(100) > 150);
     }
 }

@@ -1,12 +1,13 @@
 //! The tables: their migrations, and the small tables that no other folder of `src/`
-//! owns (the agent's configuration, the change feed, usage, calibration, staged
-//! imports).
+//! owns (the agent's configuration, the change feed, usage, calibration, the last
+//! turns, staged imports).
 //!
 //! This module knows rows. It does not know what a message or a memory block is.
 
 pub mod calibration;
 pub mod changes;
 pub mod config;
+pub mod last_turns;
 pub mod schema;
 pub mod staging;
 pub mod stored;

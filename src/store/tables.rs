@@ -197,12 +197,12 @@ pub const TABLES: &[SessionTable] = &[
         file: InFile::Nothing("the rows guard against a retry, not against a copy"),
     },
     SessionTable {
-        name: "cf_agents_turns",
+        name: "cf_agents_last_turns",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: InFork::Nothing("a running turn goes on where it runs"),
-        file: InFile::Nothing("a running turn goes on where it runs"),
+        fork: InFork::Nothing("a turn goes on where it runs, and a fork's usage begins at nothing"),
+        file: InFile::Nothing("a turn goes on where it runs; the session's line has the usage"),
     },
     SessionTable {
         name: "cf_agents_imports",

@@ -36,6 +36,22 @@ export async function startChatServer({ token, vars = {}, workers = {} } = {}) {
   };
 }
 
+/** The sessions of an agent whose turn runs or was cut off, read off its tables. */
+export async function openTurns(server, agent) {
+  const rows = await server.sql(
+    agent,
+    `SELECT t.session_id
+       FROM cf_agents_last_turns AS t
+      WHERE t.state IS NOT NULL
+        AND NOT EXISTS (SELECT 1
+                          FROM cf_agents_events AS e
+                         WHERE e.session_id = t.session_id
+                           AND e.seq = t.answer_seq
+                           AND e.ends_turn IS NOT NULL)`,
+  );
+  return rows.map((row) => row.session_id);
+}
+
 /** The output of an operation, which must succeed. */
 export async function call(server, agent, operation, input, headers = {}) {
   const { status, body } = await server.call(agent, operation, input, { headers });

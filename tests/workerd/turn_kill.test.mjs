@@ -8,9 +8,9 @@ import { isDeepStrictEqual } from "node:util";
 import { Chat } from "@ai-sdk/react";
 import { AgentClient } from "agents/client";
 import { DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
-import { call, callsIn, startChatServer, textOf, told, until } from "./chat_server.mjs";
+import { call, callsIn, openTurns, startChatServer, textOf, told, until } from "./chat_server.mjs";
 import { startFront } from "./front.mjs";
-import { callTool, callTools, gate, say } from "./model_server.mjs";
+import { callTool, callTools, gate, say, USAGE } from "./model_server.mjs";
 import { openTab } from "./tab.mjs";
 import { startTools } from "./tool_server.mjs";
 
@@ -227,7 +227,7 @@ test("killed_with_many_turns_all_are_finished_and_another_request_is_served_at_o
     const { messages } = await call(server, agent, "getHistory", { sessionId: `s${n}` });
     assert.deepEqual(messages.map(told), [["user", "Go."], ["assistant", "One two."]]);
   }
-  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_turns"), []);
+  assert.deepEqual(await openTurns(server, agent), []);
 });
 
 test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async () => {
@@ -244,6 +244,47 @@ test("killed_between_chunks_and_nobody_asks_the_alarm_finishes_the_turn", async 
   );
   await isOver(agent);
   await isWhole(agent, POINTS.between_chunks_of_text, asked);
+});
+
+test("killed_after_the_answer_was_written_the_turn_stays_over_whatever_becomes_of_the_answer", async () => {
+  for (const [n, deed] of Object.entries({
+    nothing: async () => {},
+    "the answer is deleted": async (agent, [, answer]) => await call(server, agent, "deleteMessages", { sessionId: "s", messageIds: [answer.id] }),
+    "the session is cleared": async (agent) => await call(server, agent, "clearMessages", { sessionId: "s" }),
+    "more is appended": async (agent) => await call(server, agent, "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Unanswered." }] }),
+  })) {
+    const agent = `over ${n}`;
+    model.next(say("One ", "two."));
+    await (await post(agent, "Go.")).text();
+    points += 1;
+    await server.kill9();
+    await deed(agent, await getMessages(agent));
+    const asked = model.requests.length;
+    await server.kill9();
+    assert.equal((await resume(agent)).status, 204, n);
+    assert.deepEqual(await openTurns(server, agent), [], n);
+    assert.equal(model.requests.length, asked, `${n}: the model is not asked again`);
+    const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
+    assert.deepEqual([usage.inputTokens, usage.outputTokens], [USAGE.prompt_tokens, USAGE.completion_tokens], n);
+  }
+});
+
+test("killed_while_an_append_takes_the_answers_place_the_turn_is_finished_once", async () => {
+  const agent = "place taken";
+  const at = gate();
+  model.next(say(at, "One two."));
+  void post(agent, "Go.").then((response) => response.text()).catch(() => {});
+  await at.reached;
+  const asked = tools.calls.length;
+  await call(server, agent, "appendEvents", { sessionId: "s", events: [{ action: "system_instruction", content: "In between." }] });
+  const goOn = await kill({ again: [say("One two.")] });
+  goOn();
+  await isOver(agent);
+  await isWhole(agent, {}, asked);
+  await server.kill9();
+  assert.deepEqual(await openTurns(server, agent), []);
+  const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
+  assert.equal(usage.inputTokens, USAGE.prompt_tokens);
 });
 
 test("killed_again_and_again_the_turn_is_closed_with_an_error_that_says_so", async () => {
@@ -386,7 +427,11 @@ async function isWhole(agent, { calls = 0, cut = [], mayBeCut = false }, asked) 
     if (isError) assert.match(content, CUT_OFF);
   }
   assert.equal(tools.calls.length - asked, calls, "calls of tools");
-  assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_turns"), []);
+  assert.deepEqual(await openTurns(server, agent), []);
+  // Each answer that the model gave to its end is counted once.
+  const { usage } = await call(server, agent, "getSession", { sessionId: "s" });
+  const answers = events.filter(({ action }) => ["agent_message", "tool_call_request"].includes(action));
+  assert.equal(usage.inputTokens, answers.length * USAGE.prompt_tokens, "what was used");
 }
 
 /** Waits until no turn runs. */

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { call, callsIn, textOf } from "./chat_server.mjs";
+import { call, callsIn, openTurns, textOf } from "./chat_server.mjs";
 import { startServer } from "./harness.mjs";
 import { say, startModel } from "./model_server.mjs";
 
@@ -61,9 +61,9 @@ for (const fixture of FIXTURES) {
       assert.ok(found.results.length > 0);
 
       for (let look = 0; ; look += 1) {
-        const [{ n }] = await server.sql(AGENT, "SELECT count(*) AS n FROM cf_agents_turns");
-        if (Number(n) === 0) break;
-        assert.ok(look < LOOKS, `${n} turns stay`);
+        const open = await openTurns(server, AGENT);
+        if (open.length === 0) break;
+        assert.ok(look < LOOKS, `${open} stay`);
         await pause(100);
       }
       for (const sessionId of CUT_OFF) {

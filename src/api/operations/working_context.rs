@@ -22,10 +22,10 @@ use crate::messages::tree::leaf::resolve_leaf;
 use crate::models::choice::Provider;
 use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, encode_input};
-use crate::store::calibration::load_calibration;
 use crate::store::config::{
     MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
 };
+use crate::store::last_turns::load_calibration;
 
 /// Builds what one turn sends to a model from the newest events of a branch.
 ///
@@ -77,7 +77,8 @@ impl RunAtOnce for BuildWorkingContext {
             added: Vec::new(),
         };
         let mut context = build_working_context(agent.db, &self.session_id, window)?;
-        context.tokens_estimate = load_calibration(agent.db)?.correct(context.tokens_estimate);
+        let calibration = load_calibration(agent.db, &self.session_id)?;
+        context.tokens_estimate = calibration.correct(context.tokens_estimate);
         context.model_input = self
             .format
             .map(|provider| model_input(provider, &context))

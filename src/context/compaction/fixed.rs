@@ -14,8 +14,8 @@ use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::{load_view, read_view};
 use crate::memory::{BlockScope, Memory};
 use crate::models::ToolDefinition;
-use crate::store::calibration::load_calibration;
 use crate::store::config::{Config, load_config};
+use crate::store::last_turns::load_calibration;
 
 /// Counts the prompt and the tools. If no prompt is frozen yet, reads the session's
 /// blocks from all their homes. `others` are the tools beside the memory's.
@@ -62,7 +62,7 @@ fn count(
     others: &[ToolDefinition],
 ) -> Result<PromptOverhead> {
     let config = load_config(memory.db)?;
-    let calibration = load_calibration(memory.db)?;
+    let calibration = load_calibration(memory.db, session_id)?;
     let instructions = config.system_instructions.iter();
     let system_prompt =
         tokens::estimate(prompt) + instructions.map(|text| tokens::estimate(text)).sum::<i64>();

@@ -27,6 +27,7 @@ use crate::log::tip::{LogTip, get_tip};
 use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
+use crate::store::last_turns::{JOIN_LAST_TURN, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS};
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -403,11 +404,11 @@ struct SessionRow {
 }
 
 impl SessionRow {
-    /// The columns of a session `s`.
+    /// The columns of a session `s` with its last turn.
     fn columns() -> String {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             s.input_tokens, s.output_tokens, s.cost, s.cached_input_tokens"
+             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, s.cost, s.cached_input_tokens"
         )
     }
 }
@@ -438,7 +439,7 @@ impl FromRow<'_> for SessionRow {
 fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64, SessionLine)> {
     let sql = format!(
         "SELECT {}
-           FROM cf_agents_sessions AS s
+           FROM cf_agents_sessions AS s {JOIN_LAST_TURN}
           WHERE s.id = ?1",
         SessionRow::columns()
     );

@@ -108,6 +108,7 @@ impl PendingEvent {
             media: cut.and_then(|cut| cut.places.as_deref()),
             message_dated: u8::from(self.message().is_some_and(|message| message.is_dated)),
             note: self.note.as_deref(),
+            ends_turn: None,
             sliced_bytes: 0,
             created_at: self.created_at,
             written_at: self.written_at,

@@ -17,6 +17,7 @@ use crate::log::row::EventLink;
 use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
 use crate::search::index;
+use crate::store::last_turns;
 
 /// The events that a deletion removed, and what it moved.
 #[derive(Default)]
@@ -82,6 +83,7 @@ pub fn delete_seqs(
     if seqs.is_empty() {
         return Ok(DeletionOutcome::default());
     }
+    last_turns::settle(db, session_id)?;
     let list = SqlValue::Text(json!(seqs).to_string());
     let here = SqlValue::from(session_id.as_str());
 

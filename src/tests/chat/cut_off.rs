@@ -6,6 +6,7 @@ use serde_json::json;
 use crate::api::turns::{RecoveryRound, TurnWork, resume_chat, take_up_some};
 use crate::base::database::Database;
 use crate::chat::store::MAX_TAKEN_UP;
+use crate::store::last_turns::IS_OPEN;
 use crate::testing::Failing;
 use crate::tests::Alice;
 use crate::tests::chat::turns::{hear, said, text_of, user};
@@ -27,8 +28,8 @@ impl Alice {
     }
 
     pub fn turn_rows(&self) -> usize {
-        let sql = "SELECT 1 FROM cf_agents_turns";
-        self.db.rows(sql, &[]).unwrap().len()
+        let sql = format!("SELECT 1 FROM cf_agents_last_turns AS t WHERE {IS_OPEN}");
+        self.db.rows(&sql, &[]).unwrap().len()
     }
 }
 
@@ -70,7 +71,7 @@ fn a_turn_that_was_cut_off_is_taken_up_at_once_for_a_client_that_asks() {
 #[test]
 fn a_turn_that_can_not_be_read_holds_up_no_other() {
     let alice = Alice::with_turns_cut_off(3);
-    let sql = "UPDATE cf_agents_turns SET state = '{' WHERE session_id = 's0'";
+    let sql = "UPDATE cf_agents_last_turns SET state = '{' WHERE session_id = 's0'";
     alice.db.run(sql, &[]).unwrap();
     let look = alice.look(&alice.db);
     assert_eq!(sessions(&look), ["s1", "s2"]);
@@ -99,7 +100,7 @@ fn a_turn_that_kills_the_object_is_counted_before_it_is_tried_and_given_up() {
         let look = alice.look(&alice.db);
         let recoveries = alice
             .db
-            .rows("SELECT recoveries FROM cf_agents_turns", &[])
+            .rows("SELECT recoveries FROM cf_agents_last_turns", &[])
             .unwrap();
         assert_eq!(recoveries[0].integer(0).unwrap(), tries);
         if tries < 3 {

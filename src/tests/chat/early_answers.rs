@@ -147,10 +147,11 @@ fn an_answer_that_is_left_over_after_the_turn_is_taken_by_the_next_look() {
     alice.run_work(work);
     // As if the object had died right after the turn's end: the early answer is still
     // stored.
-    let sql = "INSERT INTO cf_agents_turns (session_id, state) VALUES ('s', '{}')";
+    let sql = "UPDATE cf_agents_last_turns SET state = '{}', answer_seq = NULL";
     alice.db.run(sql, &[]).unwrap();
     alice.frame("c1", "Rome").unwrap();
-    alice.db.run("DELETE FROM cf_agents_turns", &[]).unwrap();
+    let sql = "UPDATE cf_agents_last_turns SET state = NULL";
+    alice.db.run(sql, &[]).unwrap();
     alice.dies();
     alice.outbound.answer(said("In Rome."));
     alice.run_all();

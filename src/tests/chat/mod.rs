@@ -2,5 +2,6 @@
 
 pub mod cut_off;
 pub mod early_answers;
+pub mod last_turns;
 pub mod listeners;
 pub mod turns;

@@ -65,11 +65,9 @@ impl Alice {
         self.turns = RunningTurns::default();
     }
 
+    /// Whether a turn runs or was cut off.
     pub fn has_turn_rows(&self) -> bool {
-        let sql = "SELECT 1 FROM cf_agents_turns";
-        !crate::base::database::Database::rows(&self.db, sql, &[])
-            .unwrap()
-            .is_empty()
+        self.turn_rows() > 0
     }
 }
 
@@ -623,7 +621,7 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
             .unwrap(),
     );
     alice.dies();
-    let sql = "UPDATE cf_agents_turns SET state = '{}'";
+    let sql = "UPDATE cf_agents_last_turns SET state = '{}'";
     crate::base::database::Database::run(&alice.db, sql, &[]).unwrap();
     assert_eq!(take_up_some(&alice.agent(&alice.db)).works.len(), 0);
     assert!(!alice.has_turn_rows());
@@ -679,6 +677,8 @@ fn a_turn_whose_storage_fails_is_finished_later() {
             .filter(|action| *action == "user_message")
             .count();
         assert_eq!(users, 1, "statement {passing}");
+        let session = alice.ok("getSession", json!({"sessionId": "s"}));
+        assert_eq!(session["usage"]["inputTokens"], 10, "statement {passing}");
         let runs = alice
             .outbound
             .calls

@@ -7,7 +7,7 @@ use crate::api::dispatch::follow_up;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
 use crate::base::tokens;
-use crate::store::calibration::record;
+use crate::store::calibration::{load_agents, teach_agent};
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
 
@@ -112,9 +112,9 @@ fn what_providers_report_corrects_every_estimate() {
         context["tokensEstimate"].as_i64().unwrap()
     };
     let context_before = context();
-    for _ in 0..20 {
-        record(&alice.db, 10_000, 20_000).unwrap();
-    }
+    let agents = load_agents(&alice.db).unwrap();
+    let learnt = (0..20).fold(agents, |sums, _| sums.after(10_000, 20_000).unwrap());
+    teach_agent(&alice.db, agents, agents, learnt).unwrap();
     let after = estimate(&alice);
     for field in ["messages", "systemPrompt", "total"] {
         let (before, after) = (&before[field], &after[field]);

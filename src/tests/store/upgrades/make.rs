@@ -108,8 +108,7 @@ pub fn make(is_searched: bool) -> Alice {
     cut_turns_off(&mut alice);
     import_half(&alice);
     put_long_rows(&alice, is_searched);
-    let turns = alice.db.rows("SELECT 1 FROM cf_agents_turns", &[]).unwrap();
-    assert_eq!(turns.len(), CUT_OFF.len());
+    assert_eq!(alice.turn_rows(), CUT_OFF.len());
     alice
 }
 
@@ -318,6 +317,11 @@ fn talk(alice: &Alice) {
     alice.outbound.answer(Ok(Said::text(200, "hi")));
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
+    // What the first of these turns spent stands in the row of the second.
+    for text in ["once", "twice"] {
+        alice.outbound.answer(said("Heard."));
+        alice.chat(json!({"id": "talked-twice", "message": user(text)}));
+    }
     assert!(alice.outbound.answers.borrow().is_empty());
 }
 

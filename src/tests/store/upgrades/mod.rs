@@ -17,6 +17,7 @@ use serde_json::{Value, json};
 use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
 use crate::base::outbound::Endpoint;
+use crate::chat::store::MAX_TAKEN_UP;
 use crate::store::schema;
 use crate::testing::{Failing, FixedHost, Sqlite, wait_for};
 use crate::tests::messages::random_play::{Dice, Naive, Rules};
@@ -442,5 +443,39 @@ fn each_session_is_forked_exported_imported_and_deleted_whole() {
             alice.ok("deleteSession", json!({"sessionId": session}));
             assert_eq!(rows_of(&alice.db, &session), [] as [&str; 0], "{name}");
         }
+    }
+}
+
+/// The table of running turns became the table of last turns. A turn in a form that
+/// nobody can read must not keep the object from opening.
+#[test]
+fn a_turn_that_cannot_be_read_is_carried_over_and_closed() {
+    let fixtures = fixtures();
+    let old = fixtures.iter().find(|old| old.name == "0014-searched");
+    let mut alice = Alice {
+        db: old.unwrap().stored(),
+        host: FixedHost::later(),
+        outbound: make::outbound(),
+        ..Alice::default()
+    };
+    let damaged = CUT_OFF[0];
+    let sql = "UPDATE cf_agents_turns SET state = '{' WHERE session_id = ?1";
+    alice.db.run(sql, &[damaged.into()]).unwrap();
+    schema::migrate(&alice.db, &alice.host).unwrap();
+    assert_eq!(alice.turn_rows(), CUT_OFF.len());
+    while alice.has_turn_rows() {
+        for _ in 0..MAX_TAKEN_UP {
+            alice.outbound.answer(make::last_words());
+        }
+        for work in take_up_some(&alice.agent(&alice.db)).works {
+            alice.run_work(work);
+        }
+    }
+    alice.dies();
+    for session in CUT_OFF {
+        let page = alice.ok("getHistory", json!({"sessionId": session}));
+        let said = page["messages"][1].to_string();
+        let is_closed = said.contains("could not be finished");
+        assert_eq!(is_closed, *session == damaged, "{session}: {said}");
     }
 }

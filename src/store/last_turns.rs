@@ -1,0 +1,328 @@
+//! The last turn of each session: one row, which the session's next turn writes over.
+//!
+//! A turn has one row beside its events:
+//!
+//! - The transaction that writes the user's message writes the row. The row says that a
+//!   turn has begun, and which `seq` its answer gets. An appended message writes no such
+//!   row, so it starts no turn.
+//! - The answer's first event says in `ends_turn` that the turn is over, and what it
+//!   spent. So the end writes the assistant's events and no more, in one transaction.
+//! - Some answers don't get the `seq`, because somebody appended in between, and some
+//!   turns say nothing. Such a turn writes its end into the row, which then has no `state`.
+//!
+//! If the object dies before the end is committed, the turn is open: it is in [`IS_OPEN`],
+//! and `chat/recover.rs` continues it. If the object dies after that, the turn is over,
+//! and nothing is left to tidy up.
+//!
+//! What a session used is the sum of three: its own row, this row for the turns that were
+//! written over, and the event that ended the last turn ([`USED_INPUT_TOKENS`]). Reading
+//! the sum reads three rows at any length. An event may be deleted or changed, so
+//! [`settle`] must run first: it writes what the event says into this row.
+//!
+//! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
+//! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
+
+use serde::{Deserialize, Serialize};
+
+use super::calibration::{self, Calibration, load_agents};
+use crate::base::columns::{FromRow, find, load_values};
+use crate::base::database::{Database, Row, SqlValue, atomically};
+use crate::base::error::{Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::MAX_INTEGER;
+
+/// SQL: whether the turn of row `t` runs or was cut off.
+pub const IS_OPEN: &str = "(t.state IS NOT NULL
+    AND NOT EXISTS (SELECT 1
+                      FROM cf_agents_events AS answer
+                     WHERE answer.session_id = t.session_id
+                       AND answer.seq = t.answer_seq
+                       AND answer.ends_turn IS NOT NULL))";
+
+/// SQL: joins the last turn `t` of a session `s`, and the event `answer` that may have
+/// ended the turn.
+pub const JOIN_LAST_TURN: &str = "
+    LEFT JOIN cf_agents_last_turns AS t
+      ON t.session_id = s.id
+    LEFT JOIN cf_agents_events AS answer
+      ON answer.session_id = t.session_id
+     AND answer.seq = t.answer_seq";
+
+/// SQL: all input tokens of a session `s` with [`JOIN_LAST_TURN`]. The highest integer
+/// that JavaScript holds exactly is the most.
+pub const USED_INPUT_TOKENS: &str = "min(9007199254740991,
+    s.input_tokens + coalesce(t.input_tokens, 0) + coalesce(answer.ends_turn ->> '$.inputTokens', 0))";
+
+/// SQL: the same for its output tokens.
+pub const USED_OUTPUT_TOKENS: &str = "min(9007199254740991,
+    s.output_tokens + coalesce(t.output_tokens, 0) + coalesce(answer.ends_turn ->> '$.outputTokens', 0))";
+
+/// Rows of turns that are over, which an agent keeps. A session that has a row writes one
+/// row less with its next turn.
+const MAX_OVER: usize = 32;
+
+/// The most rows that are settled at once.
+const MAX_SETTLED: usize = 64;
+
+/// What a turn spent. An event that ends a turn holds this as JSON.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TurnSpending {
+    pub input_tokens: i64,
+    pub output_tokens: i64,
+    /// What `input_tokens` were estimated to be.
+    #[serde(default)]
+    pub estimated: i64,
+}
+
+/// The last turn of a session.
+pub struct LastTurn {
+    pub turn_id: Option<String>,
+    pub answer_seq: Option<i64>,
+    has_state: bool,
+    /// What the session's turns spent before this turn, as far as it is not in the
+    /// session's row.
+    earlier: SessionTally,
+    /// What the turn spent, if an event ended it.
+    ended: Option<TurnSpending>,
+}
+
+impl LastTurn {
+    /// The columns of a row `t` and the event `answer`.
+    const COLUMNS: &str = "t.turn_id, t.answer_seq, t.state IS NOT NULL, t.input_tokens,
+        t.output_tokens, t.calibration, answer.ends_turn";
+}
+
+impl FromRow<'_> for LastTurn {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            turn_id: row.find_text(0).map(str::to_owned),
+            answer_seq: row.find_integer(1),
+            has_state: row.integer(2)? == 1,
+            earlier: SessionTally {
+                input_tokens: row.integer(3)?,
+                output_tokens: row.integer(4)?,
+                // A value that can't be read is dropped: the agent's takes its place.
+                calibration: row
+                    .find_text(5)
+                    .and_then(|json| serde_json::from_str(json).ok()),
+            },
+            ended: row
+                .find_text(6)
+                .map(|json| serde_json::from_str(json).unwrap_or_default()),
+        })
+    }
+}
+
+impl LastTurn {
+    /// Whether the turn runs or was cut off.
+    pub fn is_open(&self) -> bool {
+        self.has_state && self.ended.is_none()
+    }
+}
+
+/// What turns of a session spent, and what they taught about estimates.
+#[derive(Clone, Copy, Default)]
+struct SessionTally {
+    input_tokens: i64,
+    output_tokens: i64,
+    /// `None`: the same as the agent's.
+    calibration: Option<Calibration>,
+}
+
+impl SessionTally {
+    /// The sum with another turn. `agents` is the agent's calibration.
+    fn with(self, spent: &TurnSpending, agents: Calibration) -> Self {
+        let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
+        let calibration = self.calibration.unwrap_or(agents);
+        let learnt = calibration.after(spent.estimated, spent.input_tokens);
+        Self {
+            input_tokens: sum(self.input_tokens, spent.input_tokens),
+            output_tokens: sum(self.output_tokens, spent.output_tokens),
+            calibration: learnt.or(self.calibration),
+        }
+    }
+
+    /// Adds a turn that is over. Part of the transaction that writes the sum.
+    fn add(self, db: &dyn Database, spent: &TurnSpending) -> Result<Self> {
+        let agents = load_agents(db)?;
+        let sum = self.with(spent, agents);
+        if let Some(learnt) = sum.calibration {
+            calibration::teach_agent(db, agents, self.calibration.unwrap_or(agents), learnt)?;
+        }
+        Ok(sum)
+    }
+
+    fn calibration_json(&self) -> Result<Option<String>> {
+        let json = self.calibration.as_ref().map(serde_json::to_string);
+        json.transpose()
+            .map_err(|error| Error::storage(error.to_string()))
+    }
+}
+
+pub fn find_last_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_last_turns AS t
+           LEFT JOIN cf_agents_events AS answer
+             ON answer.session_id = t.session_id
+            AND answer.seq = t.answer_seq
+          WHERE t.session_id = ?1",
+        LastTurn::COLUMNS
+    );
+    find(db, &sql, &[session_id.as_str().into()])
+}
+
+/// Finds the session's turn if it runs or was cut off.
+pub fn find_open_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
+    Ok(find_last_turn(db, session_id)?.filter(LastTurn::is_open))
+}
+
+/// A turn that begins.
+pub struct NewTurn<'a> {
+    pub session_id: &'a Id,
+    pub turn_id: &'a str,
+    /// JSON: see `chat/turn.rs`.
+    pub state: String,
+    /// The `seq` of the session's next event.
+    pub answer_seq: i64,
+}
+
+/// Writes the turn over the session's last turn, whose spending is kept. Part of the
+/// transaction that writes the user's message.
+pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
+    let last = find_last_turn(db, new.session_id)?;
+    let tally = match last {
+        Some(last) if last.is_open() => {
+            return Err(Error::storage("a turn begins while another is open"));
+        }
+        Some(last) => match &last.ended {
+            Some(spent) => last.earlier.add(db, spent)?,
+            None => last.earlier,
+        },
+        None => SessionTally::default(),
+    };
+    db.run(
+        "INSERT INTO cf_agents_last_turns
+                (session_id, turn_id, answer_seq, input_tokens, output_tokens, calibration, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+             ON CONFLICT (session_id) DO UPDATE
+            SET turn_id = excluded.turn_id,
+                recoveries = 0,
+                answer_seq = excluded.answer_seq,
+                input_tokens = excluded.input_tokens,
+                output_tokens = excluded.output_tokens,
+                calibration = excluded.calibration,
+                state = excluded.state",
+        &[
+            new.session_id.as_str().into(),
+            new.turn_id.into(),
+            new.answer_seq.into(),
+            tally.input_tokens.into(),
+            tally.output_tokens.into(),
+            tally.calibration_json()?.into(),
+            new.state.into(),
+        ],
+    )
+}
+
+/// Writes the end of the open turn into its row. Part of a transaction.
+pub fn end_open_turn(
+    db: &dyn Database,
+    session_id: &Id,
+    open: &LastTurn,
+    spent: &TurnSpending,
+) -> Result<()> {
+    write_over(db, session_id.as_str(), &open.earlier.add(db, spent)?)
+}
+
+/// Keeps what an event says of the turn that it ended, and drops the turn's state. Part of
+/// the transaction that deletes or changes events. An open turn stays as it is.
+pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
+    if let Some(last) = find_last_turn(db, session_id)?
+        && let Some(spent) = &last.ended
+    {
+        write_over(db, session_id.as_str(), &last.earlier.add(db, spent)?)?;
+    }
+    Ok(())
+}
+
+/// Writes into the row that its turn is over, and what it leaves to the next turn.
+fn write_over(db: &dyn Database, session_id: &str, tally: &SessionTally) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_last_turns
+            SET answer_seq = NULL,
+                input_tokens = ?2,
+                output_tokens = ?3,
+                calibration = ?4,
+                state = NULL
+          WHERE session_id = ?1",
+        &[
+            session_id.into(),
+            tally.input_tokens.into(),
+            tally.output_tokens.into(),
+            tally.calibration_json()?.into(),
+        ],
+    )
+}
+
+/// If more than `MAX_OVER` rows are of turns that are over, adds some of them to their
+/// sessions and deletes them.
+pub fn settle_surplus(db: &dyn Database) -> Result<()> {
+    let sql = format!(
+        "SELECT t.session_id
+           FROM cf_agents_last_turns AS t
+          WHERE NOT {IS_OPEN}
+          LIMIT ?1"
+    );
+    let limit = (MAX_OVER + MAX_SETTLED) as i64;
+    let over: Vec<String> = load_values(db, &sql, &[limit.into()])?;
+    if over.len() <= MAX_OVER {
+        return Ok(());
+    }
+    atomically(db, || {
+        for session_id in over.iter().take(MAX_SETTLED) {
+            let id = Id::parse(session_id.clone()).map_err(Error::storage)?;
+            let Some(last) = find_last_turn(db, &id)? else {
+                continue;
+            };
+            let tally = match &last.ended {
+                Some(spent) => last.earlier.add(db, spent)?,
+                None => last.earlier,
+            };
+            // `updated_at` stays: the session is not written to.
+            let params: [SqlValue; 4] = [
+                id.as_str().into(),
+                tally.input_tokens.into(),
+                tally.output_tokens.into(),
+                MAX_INTEGER.into(),
+            ];
+            db.run(
+                "UPDATE cf_agents_sessions
+                    SET input_tokens = min(input_tokens + ?2, ?4),
+                        output_tokens = min(output_tokens + ?3, ?4)
+                  WHERE id = ?1",
+                &params,
+            )?;
+            db.run(
+                "DELETE FROM cf_agents_last_turns WHERE session_id = ?1",
+                &[id.as_str().into()],
+            )?;
+        }
+        Ok(())
+    })
+}
+
+/// How estimates of a session's tokens are corrected: by what its own turns were
+/// reported to use, or by what the agent has learnt.
+pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
+    let agents = load_agents(db)?;
+    let Some(last) = find_last_turn(db, session_id)? else {
+        return Ok(agents);
+    };
+    let tally = match &last.ended {
+        Some(spent) => last.earlier.with(spent, agents),
+        None => last.earlier,
+    };
+    Ok(tally.calibration.unwrap_or(agents))
+}
