@@ -10,6 +10,9 @@ export const NODE_MODULES = join(ROOT, "node_modules");
 export const BIN = join(NODE_MODULES, ".bin");
 export const BUILD = join(ROOT, "build");
 
+/** The npm package that callers import. The set-up builds its dist/. */
+export const CLIENT = join(ROOT, "client");
+
 /** The API's document, which `UPDATE=1 cargo test openapi` writes. */
 export const OPENAPI = join(ROOT, "generated/openapi.json");
 

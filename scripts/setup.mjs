@@ -10,6 +10,7 @@ import { CACHE } from "./places.mjs";
 import { withLock } from "./lock.mjs";
 import { checkRequirements } from "./setup/requirements.mjs";
 import { bindgen, checkBindgenVersion } from "./setup/bindgen.mjs";
+import { client } from "./setup/client.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmTarget } from "./setup/wasm_target.mjs";
 
@@ -19,7 +20,7 @@ const STILL_AT_IT_MS = 30_000;
 export async function setUp(...more) {
   checkRequirements();
   checkBindgenVersion();
-  const missing = () => [packages, wasmTarget, bindgen, ...more].filter((step) => !step.isDone());
+  const missing = () => [packages, client, wasmTarget, bindgen, ...more].filter((step) => !step.isDone());
   if (missing().length === 0) return;
   await withLock(join(CACHE, "setup.lock"), tellOfAnother, async () => {
     const steps = missing();

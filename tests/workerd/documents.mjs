@@ -22,6 +22,21 @@ export const written = documents.filter(({ path }) => path !== GENERATED);
 
 export const readme = documents[0];
 
+/**
+ * What is written of the client: documents whose blocks in `ts client` are one program,
+ * from top to bottom. client.test.mjs runs the programs.
+ */
+export const clientGuides = [documents.find(({ path }) => path === "docs/client.md"), await open("client/README.md")];
+
+/** Such a program, each line where its document has it. `first` stands before all. */
+export function clientProgram({ text, blocks }, first) {
+  const lines = text.split("\n").map(() => "");
+  for (const block of blocks.filter(({ language }) => language === "ts client")) {
+    for (const [n, line] of block.text.split("\n").entries()) lines[block.line + n] = line;
+  }
+  return `${first}${lines.join("\n")}`;
+}
+
 async function open(path) {
   const text = await read(path);
   const fences = text.matchAll(/^```([^\n]*)\n(.*?)^```$/gms);

@@ -38,7 +38,8 @@ const HOST = "127.0.0.1";
  * - `storage`: the folder of its storage. By default a folder that goes with the server.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`.
- *   Each is bound to the Worker under its name in capitals.
+ *   Each is bound to the Worker under its name in capitals. They find the Worker as
+ *   `SERVICE` and its objects as `OBJECT`.
  * - `ai`: the address of an HTTP server that the platform's own `Ai` class asks, bound as
  *   `AI`. `"local"`: `AI` is bound and can't be served, as in a local run.
  */
@@ -198,6 +199,11 @@ class Server {
     }
   }
 
+  /** Where a Worker beside it listens. */
+  async urlOf(worker) {
+    return await this.#miniflare.unsafeGetDirectURL(worker);
+  }
+
   /** The Worker's bindings, for the test's own use: `(await server.env()).SKILLS_BUCKET.put(…)`. */
   async env() {
     return await this.#miniflare.getBindings(WORKER);
@@ -266,6 +272,7 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
     },
   });
   const object = { type: "durable-object", worker: WORKER, exportName: CLASS };
+  const ways = { SERVICE: { type: "worker", worker: WORKER }, OBJECT: object };
   const others = Object.entries(workers);
   return [
     worker(
@@ -286,11 +293,8 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
       },
       { [CLASS]: { type: "durable-object", storage: "sqlite" } },
     ),
-    worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, {
-      SERVICE: { type: "worker", worker: WORKER },
-      OBJECT: object,
-    }),
-    ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, {})),
+    worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, ways),
+    ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, ways)),
   ];
 }
 

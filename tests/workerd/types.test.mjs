@@ -1,6 +1,7 @@
 // The types of the TypeScript that people copy: the blocks of the README and the
-// guides, and the examples. documents.test.mjs and tests/scripts/examples.test.mjs run
-// the same code, without its types.
+// guides, and the examples. documents.test.mjs, client.test.mjs and
+// tests/scripts/examples.test.mjs run the same code, without its types. And the types of
+// the client itself.
 //
 // A block becomes a file of its own with the lines of its document, so an error of the
 // compiler names the document's line. What a test gives the block when it runs stands
@@ -13,9 +14,9 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
-import { blocksIn, ENV, isHelper, written } from "./documents.mjs";
+import { blocksIn, clientGuides, clientProgram, ENV, isHelper, written } from "./documents.mjs";
 
 const PACKAGES = join(ROOT, "tests/node_modules");
 const TSC = join(PACKAGES, "typescript/bin/tsc");
@@ -26,7 +27,12 @@ const runFile = promisify(execFile);
 const PLACES = {
   ts: { types: ["@cloudflare/workers-types"], lib: ["esnext"] },
   tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"] },
+  // Nobody's types but the client's own, which are checked as well.
+  client: { types: [], lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"], skipLibCheck: false },
 };
+
+/** A Worker as the client's guides have it. */
+const GUIDED = "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } };";
 
 test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
   const files = await readdir(join(ROOT, "examples"), { recursive: true });
@@ -51,26 +57,47 @@ test("a_wrong_call_is_told_with_the_line_of_its_document", async () => {
   ]);
 });
 
+test("the_client_and_its_guides_have_the_right_types", async () => {
+  const errors = await inFolder(async (folder) => {
+    const guides = clientGuides.map(({ path }) => `${path}.1.ts`);
+    for (const [n, guide] of clientGuides.entries()) await put(folder, guides[n], clientProgram(guide, GUIDED));
+    await cp(join(ROOT, "tests/workerd/client_types.ts"), join(folder, "client_types.ts"));
+    const told = [await compile(folder, "ts", [...guides, "client_types.ts"]), await compile(folder, "client", ["client_types.ts"])];
+    return told.flat();
+  });
+  assert.ok(errors.length === 0, errors.join("\n"));
+});
+
 /** What the compiler says of the TypeScript in these documents and examples, an error each. */
-async function typeErrorsOf(documents, examples) {
-  const folder = await mkdtemp(join(tmpdir(), "session-agent-types-"));
-  try {
-    await symlink(PACKAGES, join(folder, "node_modules"), "dir");
+function typeErrorsOf(documents, examples) {
+  return inFolder(async (folder) => {
     for (const example of examples) await cp(join(ROOT, example), join(folder, example));
     const files = { ts: [...examples], tsx: [] };
     for (const { blocks } of documents) {
       for (const block of blocks.filter(({ language }) => language in files)) {
-        const file = fileOf(block);
-        await mkdir(dirname(join(folder, file)), { recursive: true });
-        await writeFile(join(folder, file), programOf(block, blocks));
-        files[block.language].push(file);
+        await put(folder, fileOf(block), programOf(block, blocks));
+        files[block.language].push(fileOf(block));
       }
     }
-    const told = await Promise.all(Object.keys(PLACES).map((language) => compile(folder, language, files[language])));
+    const told = await Promise.all(Object.keys(files).map((language) => compile(folder, language, files[language])));
     return told.flat();
+  });
+}
+
+/** Runs `work` with a folder that finds the packages. The folder goes afterwards. */
+async function inFolder(work) {
+  const folder = await mkdtemp(join(tmpdir(), "session-agent-types-"));
+  try {
+    await symlink(PACKAGES, join(folder, "node_modules"), "dir");
+    return await work(folder);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+async function put(folder, file, text) {
+  await mkdir(dirname(join(folder, file)), { recursive: true });
+  await writeFile(join(folder, file), text);
 }
 
 const fileOf = ({ path, line, language }) => `${path}.${line}.${language}`;
@@ -95,15 +122,16 @@ const typeOf = (fields) => `{ ${Object.entries(fields).map(([name, type]) => `${
 async function compile(folder, language, files) {
   const config = join(folder, `tsconfig.${language}.json`);
   const compilerOptions = {
-    ...PLACES[language],
     strict: true,
     noEmit: true,
     target: "esnext",
     module: "esnext",
     moduleResolution: "bundler",
     allowImportingTsExtensions: true,
+    paths: { "session-agent": [join(CLIENT, "dist/index.d.ts")] },
     // Those of the packages, which are not ours to mend.
     skipLibCheck: true,
+    ...PLACES[language],
   };
   await writeFile(config, JSON.stringify({ compilerOptions, files }));
   const failed = await runFile(NODE, [TSC, "--project", config, "--pretty", "false"], { cwd: folder }).then(

@@ -1,0 +1,61 @@
+// Which code of the API is which class.
+
+import {
+  AlreadyExistsError,
+  BlockNotFoundError,
+  BlockOverBudgetError,
+  BlockReadOnlyError,
+  CorruptRowError,
+  ForbiddenError,
+  InvalidRequestError,
+  LeafMovedError,
+  MessageNotFoundError,
+  MethodNotAllowedError,
+  ModelFailedError,
+  ModelOverloadedError,
+  NotConfiguredError,
+  PayloadTooLargeError,
+  RateLimitedError,
+  SessionAgentError,
+  SessionNotFoundError,
+  SkillNotFoundError,
+  StepLimitReachedError,
+  StorageFailedError,
+  TurnInProgressError,
+  UnauthorizedError,
+  UnknownOperationError,
+  VersionConflictError,
+} from "./errors.js";
+
+/** The classes by the code of the API. A code that is newer than this client has none. */
+const CLASSES = {
+  invalid_request: InvalidRequestError,
+  unauthorized: UnauthorizedError,
+  forbidden: ForbiddenError,
+  block_read_only: BlockReadOnlyError,
+  unknown_operation: UnknownOperationError,
+  session_not_found: SessionNotFoundError,
+  message_not_found: MessageNotFoundError,
+  block_not_found: BlockNotFoundError,
+  skill_not_found: SkillNotFoundError,
+  method_not_allowed: MethodNotAllowedError,
+  leaf_moved: LeafMovedError,
+  version_conflict: VersionConflictError,
+  already_exists: AlreadyExistsError,
+  turn_in_progress: TurnInProgressError,
+  payload_too_large: PayloadTooLargeError,
+  step_limit_reached: StepLimitReachedError,
+  rate_limited: RateLimitedError,
+  block_over_budget: BlockOverBudgetError,
+  not_configured: NotConfiguredError,
+  model_failed: ModelFailedError,
+  model_overloaded: ModelOverloadedError,
+  storage_failed: StorageFailedError,
+  corrupt_row: CorruptRowError,
+};
+
+/** The error of an answer's `error` object, or of an error that Workers RPC threw. */
+export function errorFrom({ code, message, details }, { status, operation }) {
+  const Class = Object.hasOwn(CLASSES, code) ? CLASSES[code] : SessionAgentError;
+  return new Class(message, { code, status, details: details ?? {}, operation });
+}

@@ -1,0 +1,96 @@
+// One session: the operations on sessions with its id given, its history, events and
+// changes as async iterators, and chat.
+
+import { chat, resumeChat } from "./chat.js";
+import { OPERATIONS } from "./operations.js";
+import { eventsOf, changesOf, historyPagesOf, historyOf, pagesOf } from "./pages.js";
+import { exportLines, exportSession, importSession } from "./transfer.js";
+
+export class SessionClient {
+  #connection;
+  #operate;
+
+  constructor(connection, id, operate) {
+    if (typeof id !== "string" || id === "") throw new TypeError("A session is named by its id, a text.");
+    this.#connection = connection;
+    this.#operate = operate;
+    this.id = id;
+  }
+
+  /** Any operation by its name, with this session's id. */
+  call(operation, input = {}, options) {
+    return this.#operate(this.#connection, operation, { ...input, sessionId: this.id }, options);
+  }
+
+  /** Creates the session under this id. */
+  create(input = {}, options) {
+    return this.#operate(this.#connection, "createSession", { ...input, id: this.id }, options);
+  }
+
+  /** The newest messages of the conversation, as chat clients load them. */
+  async getMessages(options = {}) {
+    const path = `/get-messages?sessionId=${encodeURIComponent(this.id)}`;
+    const response = await this.#connection.request("getMessages", path, {}, { ...options, isRepeatable: true });
+    return await response.json();
+  }
+
+  /** The messages of a branch from the newest to the oldest. */
+  history(options) {
+    return historyOf(this, options);
+  }
+
+  /** The same in pages. Each page reads from the older to the newer. */
+  historyPages(options) {
+    return historyPagesOf(this, options);
+  }
+
+  /** The events of the log in the order of their numbers. */
+  events(options) {
+    return eventsOf(this, options);
+  }
+
+  /** What changes in the session, from now on or since a cursor, until the signal is aborted. */
+  changes(options) {
+    return changesOf(this, options);
+  }
+
+  entries(input, options) {
+    return pagesOf((cursor) => this.listEntries({ ...input, cursor }, options), ({ entries }) => entries);
+  }
+
+  skills(input, options) {
+    return pagesOf((cursor) => this.listSkills({ ...input, cursor }, options), ({ skills }) => skills);
+  }
+
+  /** Runs a chat turn; the chunks of the answer as they come. */
+  chat(input, options) {
+    return chat(this.#connection, this.id, input, options);
+  }
+
+  /** The chunks of the turn that runs, from its beginning. None, if no turn runs. */
+  resumeChat(options) {
+    return resumeChat(this.#connection, this.id, options);
+  }
+
+  /** The whole session as a stream of JSON lines. */
+  exportSession(options) {
+    return exportSession(this.#connection, this.id, options);
+  }
+
+  /** The same, as values: one for each line. */
+  exportLines(options) {
+    return exportLines(this.#connection, this.id, options);
+  }
+
+  /** Reads an exported session in, under this id. */
+  importSession(file, options) {
+    return importSession(this.#connection, this.id, file, options);
+  }
+}
+
+for (const [operation, { ofSession }] of Object.entries(OPERATIONS)) {
+  if (!ofSession) continue;
+  SessionClient.prototype[operation] ??= function (input, options) {
+    return this.call(operation, input, options);
+  };
+}

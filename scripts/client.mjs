@@ -1,0 +1,151 @@
+// What the client knows of the operations, from the API's document: their types with
+// their descriptions, and which of them change nothing. The set-up writes these files
+// into client/dist (scripts/setup/client.mjs), so they are never behind the document.
+
+const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
+
+/** Shapes that another name of the client's would hide. */
+const RENAMED = { Event: "SessionEvent", WorkingContext: "BuiltContext", File: "ContextFile" };
+
+/** The client has classes for errors, and of this shape only the codes. */
+const LEFT_OUT = new Set(["Error"]);
+
+/** Where the document says less than the AI SDK does. */
+const MESSAGE_PARTS = "any[]";
+
+/** The files about operations: their names and their texts. */
+export function render(api) {
+  const operations = operationsOf(api);
+  return {
+    "operations.d.ts": renderTypes(api, operations),
+    "operations.js": renderTable(operations),
+  };
+}
+
+function operationsOf({ paths, components }) {
+  const calls = Object.entries(paths).filter(([path]) => path.includes("/rpc/"));
+  return calls
+    .map(([, { post }]) => {
+      const { schema } = post.requestBody.content["application/json"];
+      const resolved = schema.$ref ? components.schemas[schema.$ref.split("/").at(-1)] : schema;
+      const required = resolved.required ?? [];
+      const output = post.responses["200"].content["application/json"].schema;
+      return {
+        name: post.operationId,
+        schema,
+        output,
+        fields: Object.keys(resolved.properties ?? {}),
+        required,
+        words: [post.summary, post.description].filter(Boolean).join("\n\n"),
+        ofSession: "sessionId" in (resolved.properties ?? {}),
+        reads: post["x-presets"].includes("read"),
+      };
+    })
+    .sort((one, other) => (one.name < other.name ? -1 : 1));
+}
+
+function renderTable(operations) {
+  const lines = operations.map(({ name, ofSession, reads }) => `  ${name}: { ofSession: ${ofSession}, reads: ${reads} },`);
+  return `${HEAD}
+
+/** Every operation: whether it takes a session's id, and whether it changes nothing. */
+export const OPERATIONS = {
+${lines.join("\n")}
+};
+`;
+}
+
+function renderTypes({ components: { schemas } }, operations) {
+  const shapes = Object.entries(schemas).filter(([name]) => !LEFT_OUT.has(name));
+  const codes = schemas.Error.properties.error.properties.code.enum;
+  const parts = [
+    HEAD,
+    'import type { CallOptions } from "./index.js";',
+    `/** The code of an error. Codes are stable. */\nexport type ErrorCode = ${codes.map((code) => JSON.stringify(code)).join(" | ")};`,
+    ...shapes.map(([name, schema]) => declaration(renamed(name), name === "UiMessage" ? withAnyParts(schema) : schema)),
+    ...operations.map(({ name, schema }) => inputOf(name, schema)),
+    `/** What each operation takes and gives. */\nexport interface Operations {\n${operations.map(({ name, output }) => `  ${name}: { input: ${inputName(name)}; output: ${typeOf(output)} };`).join("\n")}\n}`,
+    methods("AgentOperations", "Every operation, as a method.", operations, inputName),
+    methods(
+      "SessionOperations",
+      "The operations on a session, as methods that know the session's id.",
+      operations.filter(({ ofSession }) => ofSession),
+      (name) => `Omit<${inputName(name)}, "sessionId">`,
+    ),
+  ];
+  return `${parts.join("\n\n")}\n`;
+}
+
+const renamed = (name) => RENAMED[name] ?? name;
+const inputName = (name) => `${name[0].toUpperCase()}${name.slice(1)}Input`;
+const withAnyParts = (schema) => ({ ...schema, properties: { ...schema.properties, parts: { "x-type": MESSAGE_PARTS } } });
+
+function inputOf(name, schema) {
+  const doc = { ...schema, description: `What \`${name}\` takes.` };
+  return schema.$ref ? `${comment(doc.description)}export type ${inputName(name)} = ${typeOf(schema)};` : declaration(inputName(name), doc);
+}
+
+function declaration(name, schema) {
+  const head = comment(wordsOf(schema));
+  if (schema.properties === undefined) return `${head}export type ${name} = ${typeOf(schema)};`;
+  return `${head}export interface ${name} ${objectType(schema)}`;
+}
+
+function methods(name, words, operations, input) {
+  const lines = operations.map((operation) => {
+    const left = operation.required.filter((field) => name === "AgentOperations" || field !== "sessionId");
+    const mark = left.length === 0 ? "?" : "";
+    return `${comment(operation.words, "  ")}  ${operation.name}(input${mark}: ${input(operation.name)}, options?: CallOptions): Promise<${typeOf(operation.output)}>;`;
+  });
+  return `${comment(words)}export interface ${name} {\n${lines.join("\n\n")}\n}`;
+}
+
+/** The TypeScript of a schema. */
+function typeOf(schema, indent = "") {
+  if (schema["x-type"]) return schema["x-type"];
+  if (schema === true || schema === undefined) return "any";
+  if (schema.$ref) return renamed(schema.$ref.split("/").at(-1));
+  const choices = schema.anyOf ?? schema.oneOf;
+  if (choices) return choices.map((one) => typeOf(one, indent)).join(" | ");
+  if (schema.const !== undefined) return JSON.stringify(schema.const);
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
+  if (schema.type === undefined) return "any";
+  return [schema.type].flat().map((type) => plain(type, schema, indent)).join(" | ");
+}
+
+function plain(type, schema, indent) {
+  if (type === "integer") return "number";
+  if (type === "array") {
+    const item = typeOf(schema.items ?? true, indent);
+    return item.includes(" ") ? `Array<${item}>` : `${item}[]`;
+  }
+  if (type === "object") return schema.properties ? objectType(schema, indent) : "{ [field: string]: any }";
+  return type;
+}
+
+function objectType(schema, indent = "") {
+  const { properties, required = [] } = schema;
+  const names = [...new Set([...required, ...Object.keys(properties)])];
+  const fields = names.map((name) => {
+    const field = properties[name];
+    const mark = required.includes(name) ? "" : "?";
+    return `${comment(wordsOf(field), `${indent}  `)}${indent}  ${name}${mark}: ${typeOf(field, `${indent}  `)};`;
+  });
+  if (schema.additionalProperties === true) fields.push(`${indent}  [field: string]: any;`);
+  return fields.length === 0 ? "{}" : `{\n${fields.join("\n")}\n${indent}}`;
+}
+
+function wordsOf(schema) {
+  const choices = (schema.oneOf ?? []).filter((one) => one.const !== undefined && one.description);
+  const listed = choices.map((one) => `- \`${one.const}\`: ${one.description}`);
+  const usual = schema.default === undefined || schema.default === null ? [] : [`Default: \`${JSON.stringify(schema.default)}\`.`];
+  return [schema.description, listed.join("\n"), ...usual].filter(Boolean).join("\n");
+}
+
+/** A JSDoc comment, or nothing. */
+function comment(words, indent = "") {
+  if (!words) return "";
+  const lines = words.replaceAll("*/", "*\\/").split("\n");
+  if (lines.length === 1) return `${indent}/** ${lines[0]} */\n`;
+  return `${indent}/**\n${lines.map((line) => `${indent} * ${line}`.trimEnd()).join("\n")}\n${indent} */\n`;
+}

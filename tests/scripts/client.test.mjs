@@ -1,0 +1,363 @@
+// The client by itself: its types, errors, retries and pure functions, its ways over a
+// binding, and its size. tests/workerd/client.test.mjs holds it against the Worker.
+
+import assert from "node:assert/strict";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { test } from "node:test";
+import { inspect } from "node:util";
+import { gzipSync } from "node:zlib";
+import { build } from "esbuild";
+import * as client from "../../client/dist/index.js";
+import { render } from "../../scripts/client.mjs";
+import { CLIENT, OPENAPI } from "../../scripts/places.mjs";
+
+const { buildWorkingContext, dehydrateEvent, eventToMessage, hydrateEvent, messageToEvent, sessionAgent, WorkingContext, workersAIAdapter } = client;
+
+const api = JSON.parse(await readFile(OPENAPI, "utf8"));
+const operations = Object.entries(api.paths).filter(([path]) => path.includes("/rpc/")).map(([, { post }]) => post);
+const inClient = (path) => readFile(join(CLIENT, path), "utf8");
+
+// The package.
+
+test("what_is_built_is_in_step_with_the_api", async () => {
+  const made = render(api);
+  assert.ok((await inClient("dist/operations.d.ts")) === made["operations.d.ts"], "the set-up builds client/dist anew: run any npm script");
+  const { OPERATIONS } = await import("../../client/dist/operations.js");
+  assert.deepEqual(Object.keys(OPERATIONS), operations.map(({ operationId }) => operationId).sort());
+  const reads = Object.keys(OPERATIONS).filter((name) => OPERATIONS[name].reads);
+  assert.deepEqual(reads, operations.filter((operation) => operation["x-presets"].includes("read")).map(({ operationId }) => operationId).sort());
+});
+
+test("every_operation_is_a_method_with_types_and_words", async () => {
+  const types = await inClient("dist/operations.d.ts");
+  const agent = sessionAgent("https://nowhere.example", "a");
+  const [, methods] = types.split("\nexport interface AgentOperations {\n");
+  for (const { operationId: name, summary } of operations) {
+    assert.equal(typeof agent[name], "function", name);
+    assert.match(methods, new RegExp(`^  ${name}\\(input\\??: ${name[0].toUpperCase()}${name.slice(1)}Input, options\\?: CallOptions\\): Promise<`, "m"));
+    assert.ok(methods.includes(summary.split("\n")[0]), name);
+  }
+});
+
+test("a_type_says_what_its_schema_says", () => {
+  const schema = {
+    required: ["id"],
+    properties: {
+      id: { type: ["string", "null"], description: "One.\nTwo */." },
+      mode: { enum: ["a", "b"], default: "a" },
+      list: { type: "array", items: { anyOf: [{ $ref: "#/components/schemas/Event" }, { type: "null" }] } },
+      free: { type: "object", additionalProperties: true },
+    },
+  };
+  const output = { type: "array", items: { type: "integer" } };
+  const post = {
+    operationId: "ask",
+    summary: "Asks.",
+    "x-presets": [],
+    requestBody: { content: { "application/json": { schema } } },
+    responses: { 200: { content: { "application/json": { schema: output } } } },
+  };
+  const schemas = { Error: { properties: { error: { properties: { code: { enum: ["x"] } } } } }, Event: { type: "string" } };
+  const text = render({ paths: { "/rpc/ask": { post } }, components: { schemas } })["operations.d.ts"];
+  assert.ok(
+    text.includes(`/** What \`ask\` takes. */
+export interface AskInput {
+  /**
+   * One.
+   * Two *\\/.
+   */
+  id: string | null;
+  /** Default: \`"a"\`. */
+  mode?: "a" | "b";
+  list?: Array<SessionEvent | null>;
+  free?: { [field: string]: any };
+}`),
+    text,
+  );
+  assert.ok(text.includes("  /** Asks. */\n  ask(input: AskInput, options?: CallOptions): Promise<number[]>;"), text);
+});
+
+test("the_types_name_what_the_module_exports", async () => {
+  const types = await inClient("src/index.d.ts");
+  const declared = [...types.matchAll(/^export declare (?:class|function|const) (\w+)/gm)].map(([, name]) => name);
+  assert.deepEqual(declared.sort(), Object.keys(client).sort());
+});
+
+test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {
+  const described = JSON.parse(await inClient("package.json"));
+  assert.deepEqual([described.type, described.sideEffects], ["module", false]);
+  for (const field of ["dependencies", "peerDependencies", "optionalDependencies"]) assert.equal(described[field], undefined);
+  for (const file of (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".js"))) {
+    const code = await inClient(`dist/${file}`);
+    for (const [, from] of code.matchAll(/\bfrom "(.+?)"/g)) assert.match(from, /^\.\/\w+\.js$/, file);
+    assert.doesNotMatch(code, /\b(?:process|Buffer|require|window|document|Deno)\b[.(]/, file);
+  }
+});
+
+/** The bytes that a page gets of what it imports. */
+async function bundled(names) {
+  const contents = `import { ${names} } from ${JSON.stringify(join(CLIENT, "dist/index.js"))}; globalThis.used = [${names}];`;
+  const { outputFiles } = await build({ stdin: { contents, resolveDir: CLIENT }, bundle: true, minify: true, format: "esm", target: "es2022", write: false });
+  return { code: outputFiles[0].text, bytes: gzipSync(outputFiles[0].contents, { level: 9 }).length };
+}
+
+test("the_client_is_as_small_as_its_readme_says", async () => {
+  const [, said] = (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ?? assert.fail("client/README.md says no size");
+  const { bytes } = await bundled("sessionAgent");
+  assert.ok(bytes <= said * 1000 && bytes > said * 1000 - 500, `${bytes} bytes, minified and compressed; client/README.md says ${said} KB`);
+});
+
+test("who_imports_a_function_gets_nothing_else", async () => {
+  const { code, bytes } = await bundled("buildWorkingContext");
+  assert.doesNotMatch(code, /fetch|session-agent|getHistory/);
+  assert.ok(bytes < 800, `${bytes} bytes`);
+  assert.ok((await bundled("workersAIAdapter")).bytes < 500);
+});
+
+// Errors.
+
+const answer = (status, body) => new Response(JSON.stringify(body), { status, headers: { "content-type": "application/json" } });
+const refusing = (code, status = 400, details = {}) => answer(status, { error: { code, message: `About ${code}.`, details } });
+const thrown = (promise) => promise.then(() => assert.fail("nothing was thrown"), (error) => error);
+const at = (fetch, options) => sessionAgent("https://memory.example/", "alice", { fetch, retry: { pauseMs: 0 }, ...options });
+
+test("each_code_has_a_class_of_its_name", async () => {
+  const codes = api.components.schemas.Error.properties.error.properties.code.enum;
+  assert.ok(codes.length > 20);
+  for (const code of codes) {
+    const error = await thrown(at(async () => refusing(code), { retry: false }).listSessions());
+    const name = `${code.split("_").map((word) => word[0].toUpperCase() + word.slice(1)).join("")}Error`;
+    assert.ok(error instanceof client[name] && error instanceof client.SessionAgentError && error instanceof Error, code);
+    assert.deepEqual([error.name, error.code, error.status, error.operation, error.message], [name, code, 400, "listSessions", `About ${code}.`]);
+  }
+  const newer = await thrown(at(async () => refusing("out_of_tea", 418)).listSessions());
+  assert.deepEqual([newer.constructor, newer.name, newer.code, newer.status], [client.SessionAgentError, "OutOfTeaError", "out_of_tea", 418]);
+});
+
+test("the_details_that_the_api_promises_are_properties", async () => {
+  const of = (code, details) => thrown(at(async () => refusing(code, 400, details), { retry: false }).listSessions());
+  assert.equal((await of("invalid_request", { field: "limit" })).field, "limit");
+  assert.equal((await of("payload_too_large", { limit: 5, actual: 9 })).limit, 5);
+  assert.equal((await of("block_over_budget", { tokens: 9, maxTokens: 5 })).maxTokens, 5);
+  assert.equal((await of("rate_limited", { retryAfter: 7 })).retryAfter, 7);
+  assert.equal((await of("not_configured", { binding: "AI" })).binding, "AI");
+});
+
+test("an_error_reads_well_in_a_terminal", async () => {
+  const error = await thrown(at(async () => refusing("leaf_moved", 409, { leafId: "b" })).session("s").appendEvents({ events: [] }));
+  const lines = inspect(error).split("\n");
+  assert.equal(lines[0], "LeafMovedError: About leaf_moved.");
+  const told = lines.slice(lines.findLastIndex((line) => line.startsWith("    at ")) + 1).map((line) => line.trim());
+  assert.deepEqual(told, ["code: 'leaf_moved',", "status: 409,", "details: { leafId: 'b' },", "operation: 'appendEvents'", "}"]);
+  const lost = await thrown(at(async () => Promise.reject(new TypeError("fetch failed", { cause: new Error("connect ECONNREFUSED") })), { retry: false }).listSessions());
+  assert.equal(String(lost), "NetworkError: `listSessions` got no answer: connect ECONNREFUSED");
+  assert.equal(lost.cause.message, "fetch failed");
+});
+
+test("what_is_not_a_target_or_a_name_is_said_at_once", () => {
+  assert.throws(() => sessionAgent(undefined, "a"), /service binding, a namespace of objects, or a URL/);
+  assert.throws(() => sessionAgent("https://x.example", ""), /the agent's name/);
+  assert.throws(() => sessionAgent("https://x.example", "a").session(""), /by its id/);
+});
+
+// Requests.
+
+test("a_request_has_the_address_the_token_and_the_body", async () => {
+  const sent = [];
+  const fetch = async (url, init) => (sent.push({ url, ...init }), answer(200, { messages: [] }));
+  await sessionAgent("https://memory.example/", "user:42/ä", { fetch, token: "t" }).session("s").getHistory({ limit: 1 });
+  assert.deepEqual(sent, [
+    {
+      url: "https://memory.example/agents/session-agent/user%3A42%2F%C3%A4/rpc/getHistory",
+      method: "POST",
+      headers: { "content-type": "application/json", authorization: "Bearer t" },
+      body: '{"limit":1,"sessionId":"s"}',
+    },
+  ]);
+});
+
+/** How often a call is sent to a server that always fails so. */
+async function attempts(call, fail, options) {
+  let count = 0;
+  await thrown(call(at(async () => ((count += 1), fail()), options)));
+  return count;
+}
+
+test("reads_and_appends_with_ids_are_repeated_and_nothing_else_is", async () => {
+  const hangUp = () => Promise.reject(new TypeError("fetch failed"));
+  const event = { action: "user_message", content: "a" };
+  const cases = [
+    [4, (agent) => agent.listSessions()],
+    [4, (agent) => agent.session("s").search({ query: "x" })],
+    [4, (agent) => agent.session("s").appendEvents({ events: [{ id: "a", ...event }] })],
+    [1, (agent) => agent.session("s").appendEvents({ events: [{ id: "a", ...event }, event] })],
+    [4, (agent) => agent.session("s").appendMessage({ message: { id: "m" } })],
+    [1, (agent) => agent.session("s").appendMessage({ message: {} })],
+    [1, (agent) => agent.session("s").upsertMessage({ message: { id: "m" } })],
+    [4, (agent) => agent.session("s").addUsage({ id: "u", inputTokens: 1 })],
+    [1, (agent) => agent.session("s").addUsage({ inputTokens: 1 })],
+    [1, (agent) => agent.createSession({ id: "s" })],
+    [1, (agent) => agent.call("newerThanThis")],
+    [4, (agent) => agent.health()],
+    [4, (agent) => agent.session("s").exportSession()],
+    [1, (agent) => agent.session("s").importSession("{}")],
+  ];
+  for (const [count, call] of cases) assert.equal(await attempts(call, hangUp), count, String(call));
+  assert.equal(await attempts(cases[0][1], hangUp, { retry: { attempts: 2, pauseMs: 0 } }), 2);
+  assert.equal(await attempts((agent) => agent.listSessions({}, { retry: false }), hangUp), 1);
+});
+
+test("only_what_may_pass_is_repeated", async () => {
+  const read = (agent) => agent.listSessions();
+  for (const [code, count] of Object.entries({ storage_failed: 4, model_overloaded: 4, forbidden: 1, leaf_moved: 1, corrupt_row: 1, model_failed: 1 })) {
+    assert.equal(await attempts(read, () => refusing(code, 500)), count, code);
+  }
+  assert.equal(await attempts(read, () => new Response("<html>", { status: 502 })), 4);
+  assert.equal(await attempts(read, () => new Response("<html>", { status: 404 })), 1);
+});
+
+test("a_pause_is_no_longer_than_the_signal_allows", async () => {
+  const stop = new AbortController();
+  const fetch = async () => (setTimeout(() => stop.abort(new Error("enough")), 5), refusing("rate_limited", 429, { retryAfter: 10 }));
+  const begun = Date.now();
+  assert.equal((await thrown(at(fetch).listSessions({}, { signal: stop.signal }))).message, "enough");
+  assert.ok(Date.now() - begun < 5_000);
+});
+
+// Ways over a binding.
+
+/** A service binding that remembers how it is used. */
+function binding({ call, fetch = async () => answer(200, { sessions: [], cursor: null }) }) {
+  const used = [];
+  return { used, fetch: (...given) => (used.push("fetch"), fetch(...given)), ...(call && { call: (...given) => (used.push("call"), call(...given)) }) };
+}
+
+const page = async () => '{"sessions":[],"cursor":null}';
+
+test("an_operation_is_called_where_the_binding_offers_it", async () => {
+  const given = [];
+  const target = binding({ call: async (...all) => (given.push(all), page()) });
+  await sessionAgent(target, "alice", { token: "t" }).listSessions({ limit: 1 });
+  await sessionAgent(target, "alice").listSessions();
+  assert.deepEqual(given, [["alice", "listSessions", '{"limit":1}', { token: "t" }], ["alice", "listSessions", "{}", {}]]);
+  const object = binding({ call: async (...all) => (given.push(all), page()) });
+  await sessionAgent({ getByName: (name) => (given.push([name]), object) }, "alice").listSessions();
+  assert.deepEqual(given.slice(-1), [["listSessions", "{}", {}]]);
+  assert.deepEqual([target.used, object.used], [["call", "call"], ["call"]]);
+});
+
+test("a_binding_without_the_method_is_fetched_from_then_on", async () => {
+  const target = binding({ call: async () => Promise.reject(new TypeError('The RPC receiver does not implement the method "call".')) });
+  await sessionAgent(target, "alice").createSession();
+  await sessionAgent(target, "bob").listSessions();
+  assert.deepEqual(target.used, ["call", "fetch", "fetch"]);
+});
+
+test("an_error_over_a_call_has_its_class", async () => {
+  const refuse = async () => Promise.reject(Object.assign(new Error("It moved."), { code: "leaf_moved", status: 409, details: { leafId: "b" } }));
+  const target = binding({ call: refuse });
+  const error = await thrown(sessionAgent(target, "alice").session("s").appendEvents({ events: [] }));
+  assert.ok(error instanceof client.LeafMovedError);
+  assert.deepEqual([error.message, error.status, error.details, error.operation, target.used], ["It moved.", 409, { leafId: "b" }, "appendEvents", ["call"]]);
+});
+
+test("an_answer_that_is_too_long_for_a_call_is_fetched", async () => {
+  const target = binding({ call: async () => Promise.reject(Object.assign(new Error("too long"), { code: "payload_too_large", status: 413, details: {} })) });
+  assert.deepEqual((await sessionAgent(target, "alice").listSessions()).sessions, []);
+  assert.deepEqual(target.used, ["call", "fetch"]);
+  assert.equal((await thrown(sessionAgent(target, "alice").createSession())).code, "payload_too_large");
+});
+
+test("a_write_whose_call_was_lost_is_not_sent_again", async () => {
+  const target = binding({ call: async () => Promise.reject(new Error("Network connection lost.")) });
+  const error = await thrown(sessionAgent(target, "alice").createSession());
+  assert.ok(error instanceof client.NetworkError);
+  assert.deepEqual(target.used, ["call"]);
+  await sessionAgent(target, "alice").listSessions();
+  assert.deepEqual(target.used, ["call", "call", "fetch"]);
+});
+
+test("a_caller_chooses_the_way", async () => {
+  const target = binding({ call: page });
+  await sessionAgent(target, "alice", { transport: "fetch" }).listSessions();
+  await sessionAgent(target, "alice", { transport: "call" }).listSessions();
+  assert.deepEqual(target.used, ["fetch", "call"]);
+});
+
+// Events, messages, contexts.
+
+const base = { id: "e", sessionId: "s", seq: 3, createdAt: 5 };
+const calls = [{ id: "c", name: "weather", arguments: { city: "Oslo" } }];
+const EVENTS = [
+  { ...base, action: "user_message", content: "Hello" },
+  { ...base, action: "agent_message", content: "Hi", metadata: { model: "m", isSuccess: "kept" } },
+  { ...base, action: "tool_call_request", content: "", toolCalls: calls },
+  { ...base, action: "tool_result", content: "rain", toolCallId: "c", toolName: "weather", isError: true, metadata: { ms: 3 } },
+  { ...base, action: "system_instruction", content: "Be brief." },
+  { ...base, action: "compaction", content: "A summary.", metadata: { compactedEventCount: 9 } },
+];
+
+test("an_event_survives_its_row", () => {
+  for (const event of EVENTS) assert.deepEqual(hydrateEvent(dehydrateEvent(event)), event);
+  assert.deepEqual(dehydrateEvent(EVENTS[3]), {
+    id: "e",
+    session_id: "s",
+    seq: 3,
+    action: "tool_result",
+    content: "rain",
+    metadata: '{"ms":3,"toolCallId":"c","toolName":"weather","isError":true}',
+    created_at: 5,
+  });
+  const row = { ...dehydrateEvent(EVENTS[0]), content: null };
+  assert.equal(hydrateEvent(row).content, "");
+  assert.equal(hydrateEvent({ ...row, action: "tool_result", metadata: '{"isSuccess":false}' }).isError, true);
+  assert.deepEqual(hydrateEvent({ ...row, action: "tool_call_request" }).toolCalls, []);
+  assert.throws(() => hydrateEvent({ ...row, metadata: "{" }), SyntaxError);
+});
+
+test("an_event_is_a_message_and_a_message_an_event", () => {
+  assert.deepEqual(EVENTS.map(eventToMessage), [
+    { role: "user", content: "Hello" },
+    { role: "assistant", content: "Hi" },
+    { role: "assistant", content: "", toolCalls: calls },
+    { role: "tool", content: "rain", toolCallId: "c", toolName: "weather", isError: true },
+    { role: "system", content: "Be brief." },
+    { role: "system", content: "A summary." },
+  ]);
+  assert.equal(eventToMessage({ ...base, action: "something_new", content: "x" }), null);
+  for (const event of EVENTS.slice(0, 5)) {
+    const made = messageToEvent("s", eventToMessage(event));
+    const { metadata, ...expected } = event;
+    assert.deepEqual({ ...made, id: "e", seq: 3, createdAt: 5 }, expected);
+    assert.match(made.id, /^[0-9a-f-]{36}$/);
+  }
+  assert.throws(() => messageToEvent("s", { role: "robot", content: "" }), /not `robot`/);
+});
+
+test("a_context_knows_what_was_added", () => {
+  const context = buildWorkingContext(EVENTS.slice(0, 2), { systemInstructions: ["Be brief."] });
+  assert.ok(context instanceof WorkingContext);
+  assert.deepEqual([context.systemInstructions, context.messages.length, context.getNewMessages()], [["Be brief."], 2, []]);
+  const added = { role: "user", content: "And tomorrow?" };
+  context.addMessage(added);
+  assert.deepEqual([context.messages.length, context.getNewMessages()], [3, [added]]);
+  assert.deepEqual(buildWorkingContext(EVENTS, { eventToMessage: ({ content }) => (content === "Hi" ? { role: "user", content: "!" } : null) }).messages, [
+    { role: "user", content: "!" },
+  ]);
+  assert.deepEqual(new WorkingContext().messages, []);
+});
+
+test("workers_ai_gets_a_context_in_its_shape", () => {
+  const { systemInstructions, messages } = buildWorkingContext(EVENTS.slice(0, 4), { systemInstructions: ["Be brief.", "In verse."] });
+  assert.deepEqual(workersAIAdapter.toModelMessages(systemInstructions, messages), {
+    messages: [
+      { role: "system", content: "Be brief.\n\nIn verse." },
+      { role: "user", content: "Hello" },
+      { role: "assistant", content: "Hi" },
+      { role: "assistant", content: "", tool_calls: [{ id: "c", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }] },
+      { role: "tool", content: "rain", tool_call_id: "c", name: "weather" },
+    ],
+  });
+  assert.deepEqual(workersAIAdapter.toModelMessages([], []), { messages: [] });
+});

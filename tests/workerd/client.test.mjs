@@ -1,0 +1,437 @@
+// The client against the built Worker: through a URL, from Node, and through a service
+// binding and a namespace of objects, from another Worker.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { readFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { pathToFileURL } from "node:url";
+import { build, transform } from "esbuild";
+import { NetworkError, RateLimitedError, sessionAgent, SessionAgentError } from "../../client/dist/index.js";
+import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
+import { answers } from "./answers.mjs";
+import { clientGuides, clientProgram } from "./documents.mjs";
+import { startServer } from "./harness.mjs";
+
+const SECRET = "the secret of this test, long enough";
+const VIAS = ["url", "service", "namespace"];
+
+const api = JSON.parse(await readFile(OPENAPI, "utf8"));
+const [{ text: program }] = (
+  await build({
+    entryPoints: [join(ROOT, "tests/workerd/workers/client.mjs")],
+    bundle: true,
+    format: "esm",
+    write: false,
+    external: ["cloudflare:workers"],
+  })
+).outputFiles;
+const server = await startServer({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET }, workers: { client: program } });
+after(() => server.stop());
+const worker = await server.urlOf("client");
+
+/** What a method of the client gives or throws, in the Worker or here. */
+async function perform({ via = "url", options, ...asked }) {
+  const given = { options: { token: SECRET, ...options }, via, ...asked };
+  if (via === "url") return await performHere(given);
+  const response = await fetch(worker, { method: "POST", body: JSON.stringify(given) });
+  if (response.status !== 200) assert.fail(await response.text());
+  return await response.json();
+}
+
+async function performHere({ agent, options, session, method, given = [], take = Infinity }) {
+  const client = sessionAgent(server.url, agent, options);
+  const on = session === undefined ? client : client.session(session);
+  try {
+    const value = await on[method](...given);
+    if (value instanceof ReadableStream) return { answer: await new Response(value).text() };
+    if (value?.[Symbol.asyncIterator] === undefined) return { answer: value ?? null };
+    const items = [];
+    for await (const item of value) if (items.push(item) >= take) break;
+    return { answer: items };
+  } catch (error) {
+    const { name, code, status, details, message, operation } = error;
+    return { error: { name, code, status, details, message, operation, isError: error instanceof Error } };
+  }
+}
+
+async function done(asked) {
+  const { answer, error } = await perform(asked);
+  assert.equal(error, undefined, JSON.stringify(error));
+  return answer;
+}
+
+const open = (agent, options) => sessionAgent(server.url, agent, { token: SECRET, ...options });
+const user = (id, text = id) => ({ id, role: "user", parts: [{ type: "text", text }] });
+
+/** A session of some messages, each a user's. */
+async function sessionOf(agent, count, id = "s") {
+  const session = open(agent).session(id);
+  await session.create();
+  const events = Array.from({ length: count }, (_, n) => ({ id: `e${n + 1}`, action: "user_message", content: `message ${n + 1}` }));
+  while (events.length > 0) await session.appendEvents({ events: events.splice(0, 1000) });
+  return session;
+}
+
+const rpc = Object.entries(api.paths).filter(([path]) => path.includes("/rpc/")).map(([, { post }]) => post);
+
+test("every_operation_answers_the_same_through_a_url_a_binding_and_a_namespace", async () => {
+  // The examples of the API's document, on a session that is there. `destroy` comes last.
+  const ordered = [...rpc].sort((one, other) => rank(one) - rank(other));
+  const outcomes = Object.fromEntries(await Promise.all(VIAS.map(async (via) => [via, await outcomesVia(via, ordered)])));
+  assert.equal(Object.keys(outcomes.url).length, rpc.length);
+  for (const via of VIAS) assert.deepEqual(outcomes[via], outcomes.url, via);
+  const good = Object.values(outcomes.url).filter((outcome) => outcome.startsWith("answer"));
+  assert.ok(good.length > rpc.length * 0.9, JSON.stringify(outcomes.url, null, 1));
+});
+
+/** What takes away comes after what asks for it. */
+const rank = ({ operationId }) => (operationId === "destroy" ? 3 : operationId === "deleteSession" ? 2 : /^(delete|clear|remove|revert)/.test(operationId) ? 1 : 0);
+
+async function outcomesVia(via, operations) {
+  const agent = `all ${via}`;
+  for (const id of ["s", "t"]) await done({ via, agent, method: "createSession", given: [{ id }] });
+  await done({ via, agent, session: "s", method: "appendMessage", given: [{ message: user("b1") }] });
+  for (const [label, kind] of Object.entries({ memory: "writable", kb: "searchable", skills: "loadable" })) {
+    await done({ via, agent, method: "defineBlock", given: [{ label, kind }] });
+    await done({ via, agent, session: "s", method: "defineBlock", given: [{ label, kind }] });
+  }
+  await done({ via, agent, method: "putSkill", given: [{ label: "skills", key: "k", content: "a document" }] });
+  const outcomes = {};
+  for (const { operationId, requestBody } of operations) {
+    const input = operationId === "destroy" ? { confirm: agent } : requestBody.content["application/json"].example;
+    const { answer, error } = await perform({ via, agent, method: operationId, given: [input] });
+    if (error === undefined) answers.holdAnswer(operationId, answer);
+    else assert.equal(error.operation, operationId);
+    outcomes[operationId] = error === undefined ? `answer ${typeof answer}` : `${error.name} ${error.code} ${error.status}`;
+  }
+  return outcomes;
+}
+
+test("every_operation_of_a_session_knows_its_session", async () => {
+  for (const via of VIAS) {
+    const on = { via, agent: `bound ${via}`, session: "s" };
+    assert.equal((await done({ ...on, method: "create", given: [{ name: "n" }] })).id, "s");
+    const { message } = await done({ ...on, method: "appendMessage", given: [{ message: user("m", "deploy it") }] });
+    assert.equal(message.id, "m");
+    assert.deepEqual((await done({ ...on, method: "getHistory" })).messages.map(({ id }) => id), ["m"]);
+    assert.deepEqual((await done({ ...on, method: "getMessages" })).map(({ id }) => id), ["m"]);
+    assert.deepEqual((await done({ ...on, method: "search", given: [{ query: "deploy" }] })).results.map(({ id }) => id), ["m"]);
+    assert.equal((await done({ ...on, method: "defineBlock", given: [{ label: "notes", kind: "writable" }] })).scope, "session");
+  }
+  const methods = Object.getOwnPropertyNames(Object.getPrototypeOf(open("x").session("s")));
+  const bound = rpc.filter(({ requestBody }) => "sessionId" in (resolved(requestBody).properties ?? {}));
+  assert.ok(bound.length > 40);
+  for (const { operationId } of bound) assert.ok(methods.includes(operationId), operationId);
+});
+
+const resolved = ({ content }) => {
+  const { schema } = content["application/json"];
+  return schema.$ref ? api.components.schemas[schema.$ref.split("/").at(-1)] : schema;
+};
+
+test("a_namespace_without_getByName_and_an_objects_stub_do_as_well", async () => {
+  for (const via of ["older", "stub", "fetchOnly"]) {
+    const agent = `other ${via}`;
+    await done({ via, agent, method: "createSession", given: [{ id: "s" }] });
+    const { agentId } = await done({ via, agent, method: "getSession", given: [{ sessionId: "s" }] });
+    assert.equal(agentId, agent);
+  }
+});
+
+test("errors_have_their_class_code_details_and_status_whichever_way", async () => {
+  for (const via of VIAS) {
+    const agent = `errors ${via}`;
+    await done({ via, agent, method: "createSession", given: [{ id: "s" }] });
+    const thrown = async (method, input, options) => (await perform({ via, agent, method, given: [input], options })).error;
+    const missing = await thrown("loadEvents", { sessionId: "nowhere" });
+    assert.deepEqual([missing.name, missing.code, missing.status], ["SessionNotFoundError", "session_not_found", 404]);
+    assert.match(missing.message, /^There is no such session/);
+    const field = await thrown("loadEvents", { sesionId: "s" });
+    assert.deepEqual([field.name, field.details.field, field.status], ["InvalidRequestError", "sesionId", 400]);
+    const moved = await thrown("appendEvents", { sessionId: "s", expectedLeafId: "x", events: [{ action: "user_message", content: "a" }] });
+    assert.deepEqual([moved.name, moved.details.expectedLeafId], ["LeafMovedError", "x"]);
+    const stranger = await thrown("listSessions", {}, { token: "wrong" });
+    assert.deepEqual([stranger.name, stranger.status], ["UnauthorizedError", 401]);
+    assert.equal((await thrown("createSession", { id: "s" })).name, "AlreadyExistsError");
+    assert.ok(moved.isError);
+  }
+});
+
+test("the_guides_programs_run", async () => {
+  const fetcher = (via, agent) => ({ fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via, agent }) });
+  globalThis.guided = {
+    env: {
+      SESSION_AGENT_TOKEN: SECRET,
+      MEMORY: fetcher("service"),
+      AGENTS: { getByName: (name) => fetcher("object", name) },
+      AI: { run: async (model, { messages }) => ({ response: `${model} read ${messages.length} messages` }) },
+    },
+    console: { log: () => {} },
+  };
+  for (const guide of clientGuides) {
+    const { code } = await transform(clientProgram(guide, "const { env, console } = globalThis.guided;"), { loader: "ts" });
+    const found = code.replaceAll('from "session-agent"', `from ${JSON.stringify(pathToFileURL(join(CLIENT, "dist/index.js")).href)}`);
+    assert.notEqual(found, code, guide.path);
+    await import(`data:text/javascript,${encodeURIComponent(found)}`);
+  }
+  const session = open("guide").session("trip");
+  assert.deepEqual((await session.loadEvents({ tail: true, limit: 2 })).map(({ content }) => content), ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 6 messages"]);
+  assert.equal((await open("copy").session("trip").getPathLength()).length, 4);
+  assert.equal((await open("alice").session("trip").getSession()).name, "A trip to Oslo");
+});
+
+test("a_token_may_come_from_a_function", async () => {
+  const { token } = await open("tokens").mintToken({ preset: "read", expiresIn: 60 });
+  let asked = 0;
+  const agent = open("tokens", { token: async () => ((asked += 1), token) });
+  assert.deepEqual((await agent.listSessions()).sessions, []);
+  await assert.rejects(agent.createSession(), { name: "ForbiddenError" });
+  assert.equal(asked, 2);
+});
+
+test("health_says_which_build_answers", async () => {
+  for (const via of VIAS) assert.equal((await done({ via, agent: "h", method: "health" })).name, "session-agent");
+});
+
+test("history_is_read_upwards_in_pages_and_message_by_message", async () => {
+  await sessionOf("history", 7);
+  for (const via of VIAS) {
+    const on = { via, agent: "history", session: "s", given: [{ limit: 3 }] };
+    const pages = await done({ ...on, method: "historyPages" });
+    assert.deepEqual(pages.map(({ messages }) => messages.map(({ id }) => id)), [["e5", "e6", "e7"], ["e2", "e3", "e4"], ["e1"]]);
+    const messages = await done({ ...on, method: "history" });
+    assert.deepEqual(messages.map(({ id }) => id), ["e7", "e6", "e5", "e4", "e3", "e2", "e1"]);
+    assert.deepEqual((await done({ ...on, method: "history", take: 2 })).map(({ id }) => id), ["e7", "e6"]);
+  }
+});
+
+test("events_come_in_the_order_of_their_numbers", async () => {
+  const session = await sessionOf("events", 1203);
+  const seqs = [];
+  for await (const { seq } of session.events()) seqs.push(seq);
+  assert.deepEqual(seqs, Array.from({ length: 1203 }, (_, n) => n + 1));
+  for (const via of VIAS) {
+    const events = await done({ via, agent: "events", session: "s", method: "events", given: [{ afterSeq: 1199, limit: 2 }] });
+    assert.deepEqual(events.map(({ id }) => id), ["e1200", "e1201", "e1202", "e1203"]);
+  }
+});
+
+test("all_sessions_entries_and_documents_are_listed", async () => {
+  const agent = open("lists");
+  for (const id of ["a", "b", "c"]) await agent.createSession({ id });
+  const idsOf = async (items, of) => {
+    const found = [];
+    for await (const item of items) found.push(item[of]);
+    return found.sort();
+  };
+  assert.deepEqual(await idsOf(agent.sessions({ limit: 2 }), "id"), ["a", "b", "c"]);
+  await agent.defineBlock({ label: "facts", kind: "searchable" });
+  await agent.defineBlock({ label: "skills", kind: "loadable" });
+  for (const key of ["k1", "k2", "k3"]) {
+    await agent.setEntry({ label: "facts", key, content: key });
+    await agent.putSkill({ label: "skills", key, content: key });
+  }
+  assert.deepEqual(await idsOf(agent.entries({ label: "facts", limit: 2 }), "key"), ["k1", "k2", "k3"]);
+  assert.deepEqual(await idsOf(agent.skills({ label: "skills", limit: 2 }), "key"), ["k1", "k2", "k3"]);
+});
+
+test("changes_are_followed_until_the_signal_is_aborted", async () => {
+  const session = await sessionOf("changes", 2);
+  const stop = new AbortController();
+  const seen = [];
+  let since;
+  const following = (async () => {
+    for await (const { type, id, cursor } of session.changes({ signal: stop.signal, pauseMs: 10, limit: 1 })) {
+      seen.push([type, id]);
+      if (seen.length === 1) since = cursor;
+      if (seen.length === 2) await session.appendMessage({ message: user("m") });
+      if (seen.length === 3) stop.abort(new Error("seen enough"));
+    }
+  })();
+  await assert.rejects(following, { message: "seen enough" });
+  assert.deepEqual(seen, [["append", "e1"], ["append", "e2"], ["append", "m"]]);
+  for (const via of VIAS) {
+    const changes = await done({ via, agent: "changes", session: "s", method: "changes", given: [{ follow: false, since }] });
+    assert.deepEqual(changes.map(({ id }) => id), ["e2", "m"]);
+  }
+});
+
+test("a_session_goes_out_and_in_with_progress", async () => {
+  const session = await sessionOf("from", 1500);
+  const told = [];
+  const file = await session.exportSession({ onProgress: (progress) => told.push(progress) });
+  const text = await new Response(file).text();
+  assert.deepEqual(told.at(-1), { bytes: Buffer.byteLength(text), lines: 1502 });
+  assert.ok(told.length > 1 && told.every(({ bytes }, n) => n === 0 || bytes >= told[n - 1].bytes));
+
+  for (const [n, whole] of [text, new TextEncoder().encode(text), new Blob([text]), new Response(text), pieces(text)].entries()) {
+    const progress = [];
+    const to = open(`to ${n}`).session("s");
+    const outcome = await to.importSession(whole, { onProgress: (step) => progress.push(step) });
+    assert.deepEqual([outcome.imported, progress.at(-1)], [1500, { bytes: Buffer.byteLength(text), lines: 1502 }]);
+  }
+  assert.equal((await open("plain").session("s").importSession(text)).imported, 1500);
+
+  // Straight from one agent into another, without a file.
+  const copy = open("copy").session("s");
+  assert.equal((await copy.importSession(await session.exportSession())).imported, 1500);
+  const types = new Set();
+  for await (const { type } of copy.exportLines()) types.add(type);
+  assert.deepEqual([...types], ["session", "event", "end"]);
+  for (const via of VIAS) {
+    const lines = await done({ via, agent: "copy", session: "s", method: "exportLines" });
+    assert.equal(lines.length, 1502);
+    assert.equal((await done({ via, agent: `in ${via}`, session: "s", method: "importSession", given: [text] })).imported, 1500);
+    assert.equal((await done({ via, agent: `in ${via}`, session: "s", method: "exportSession" })).split("\n").length, 1503);
+  }
+  await assert.rejects(session.importSession('{"type":"session"'), { name: "InvalidRequestError", operation: "importSession" });
+  await assert.rejects(open("from").session("nowhere").exportSession(), { name: "SessionNotFoundError" });
+});
+
+function* pieces(text) {
+  for (let at = 0; at < text.length; at += 1000) yield text.slice(at, at + 1000);
+}
+
+test("a_turn_is_chunks_whichever_way", async () => {
+  for (const via of VIAS) {
+    const on = { via, agent: `chat ${via}`, session: "s" };
+    const chunks = await done({ ...on, method: "chat", given: ["Hello"] });
+    assert.equal(chunks[0].type, "start");
+    assert.equal(chunks.at(-1).type, "finish");
+    const said = chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta).join("");
+    const { messages } = await done({ ...on, method: "getHistory" });
+    assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant"]);
+    assert.equal(messages[1].parts.filter(({ type }) => type === "text").map(({ text }) => text).join(""), said);
+    assert.deepEqual(await done({ ...on, method: "resumeChat" }), []);
+    const again = await done({ ...on, method: "chat", given: [{ trigger: "regenerate-message" }] });
+    assert.equal(again.at(-1).type, "finish");
+    const { error } = await perform({ ...on, method: "chat", given: [{ message: { role: "user" } }] });
+    assert.equal(error.name, "InvalidRequestError");
+  }
+});
+
+/** A server between the client and the Worker: `first` answers until it gives `undefined`. */
+async function behind(first) {
+  const requests = [];
+  const proxy = createServer(async (request, response) => {
+    const body = Buffer.concat(await request.toArray());
+    requests.push(request.url.split("/").at(-1));
+    const refusal = first(requests.length, response);
+    if (refusal === true) return;
+    const answer = await fetch(new URL(request.url, server.url), {
+      method: request.method,
+      headers: { authorization: request.headers.authorization },
+      ...(body.length > 0 && { body }),
+    });
+    const text = await answer.text();
+    if (first.losesAnswers?.(requests.length)) return response.destroy();
+    response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") }).end(text);
+  }).listen(0, "127.0.0.1");
+  await once(proxy, "listening");
+  after(() => (proxy.closeAllConnections(), proxy.close()));
+  return { url: `http://127.0.0.1:${proxy.address().port}`, requests };
+}
+
+const hangsUp = (times) => (n, response) => n <= times && (response.destroy(), true);
+const quick = { pauseMs: 1 };
+
+test("a_read_is_tried_again_when_the_server_fails_twice", async () => {
+  await sessionOf("twice", 1);
+  const { url, requests } = await behind(hangsUp(2));
+  const agent = sessionAgent(url, "twice", { token: SECRET, retry: quick });
+  assert.equal((await agent.session("s").getSession()).id, "s");
+  assert.equal(requests.length, 3);
+});
+
+test("an_append_with_ids_is_written_once_although_its_answers_were_lost", async () => {
+  await sessionOf("once", 0);
+  const first = () => undefined;
+  first.losesAnswers = (n) => n <= 2;
+  const { url, requests } = await behind(first);
+  const session = sessionAgent(url, "once", { token: SECRET, retry: quick }).session("s");
+  const { events, leafId } = await session.appendEvents({ expectedLeafId: null, events: [{ id: "e1", action: "user_message", content: "a" }] });
+  assert.deepEqual([events, leafId, requests.length], [[{ id: "e1", seq: 1, inserted: false }], "e1", 3]);
+});
+
+test("what_is_not_safe_to_repeat_is_sent_once", async () => {
+  await sessionOf("careful", 0);
+  for (const write of [
+    (session) => session.appendEvents({ events: [{ action: "user_message", content: "a" }] }),
+    (session) => session.appendMessage({ message: { role: "user", parts: [] } }),
+    (session) => session.clearMessages(),
+    (session) => session.addUsage({ inputTokens: 1 }),
+    (session) => session.importSession("{}"),
+    async (session) => {
+      for await (const chunk of session.chat("Hello")) assert.fail(JSON.stringify(chunk));
+    },
+  ]) {
+    const { url, requests } = await behind(hangsUp(1));
+    await assert.rejects(write(sessionAgent(url, "careful", { token: SECRET, retry: quick }).session("s")), (error) => {
+      assert.ok(error instanceof NetworkError && error instanceof SessionAgentError);
+      assert.match(error.message, /^`\w+` got no answer: /);
+      return true;
+    });
+    assert.equal(requests.length, 1);
+  }
+});
+
+test("rate_limited_says_how_long_to_wait_and_is_waited_for", async () => {
+  await sessionOf("limited", 0);
+  const refuse = (retryAfter, times) => (n, response) =>
+    n <= times && (response.writeHead(429, { "content-type": "application/json" }).end(JSON.stringify({ error: { code: "rate_limited", message: "Too many.", details: { retryAfter } } })), true);
+  const soon = await behind(refuse(1, 1));
+  const begun = Date.now();
+  await sessionAgent(soon.url, "limited", { token: SECRET, retry: quick }).session("s").getSession();
+  assert.ok(Date.now() - begun >= 1000);
+  assert.equal(soon.requests.length, 2);
+  const late = await behind(refuse(3600, 1));
+  await assert.rejects(sessionAgent(late.url, "limited", { token: SECRET }).session("s").getSession(), (error) => error instanceof RateLimitedError && error.retryAfter === 3600);
+  assert.equal(late.requests.length, 1);
+});
+
+test("a_chat_that_is_cut_off_says_so", async () => {
+  const { url } = await behind((_, response) => (response.writeHead(200, { "content-type": "text/event-stream" }).end('data: {"type":"start"}\n\n'), true));
+  const chunks = [];
+  await assert.rejects(
+    async () => {
+      for await (const chunk of sessionAgent(url, "x", {}).session("s").chat("Hello")) chunks.push(chunk);
+    },
+    { name: "NetworkError", message: /ended before the answer did/ },
+  );
+  assert.deepEqual(chunks, [{ type: "start" }]);
+});
+
+test("a_file_that_is_cut_off_or_failed_says_so", async () => {
+  const file = (text) => behind((_, response) => (response.writeHead(200, { "content-type": "application/x-ndjson" }).end(text), true));
+  const cut = await file('{"type":"session"}\n{"type":"event"}\n');
+  await assert.rejects(new Response(await sessionAgent(cut.url, "x").session("s").exportSession()).text(), { name: "NetworkError", message: /cut off/ });
+  const failed = await file('{"type":"session"}\n{"type":"error","error":{"code":"corrupt_row","message":"Row 3 is damaged.","details":{}}}\n');
+  await assert.rejects(
+    async () => {
+      for await (const line of sessionAgent(failed.url, "x").session("s").exportLines()) assert.ok(line);
+    },
+    { name: "CorruptRowError", message: "Row 3 is damaged." },
+  );
+});
+
+test("a_signal_ends_a_call_and_a_turn_that_is_listened_to", async () => {
+  const silent = await behind(() => true);
+  const stop = new AbortController();
+  const waiting = sessionAgent(silent.url, "x").session("s").getSession({}, { signal: stop.signal });
+  stop.abort(new Error("enough"));
+  await assert.rejects(waiting, { message: "enough" });
+  await assert.rejects(open("x").listSessions({}, { signal: AbortSignal.abort(new Error("before")) }), { message: "before" });
+});
+
+test("what_is_no_session_agent_is_said", async () => {
+  const page = await behind((_, response) => (response.writeHead(404).end("<html>not here</html>"), true));
+  await assert.rejects(sessionAgent(page.url, "x").listSessions(), {
+    name: "NetworkError",
+    status: 404,
+    message: "`listSessions` was answered with status 404 by something that is no Session Agent: <html>not here</html>",
+  });
+  assert.equal(page.requests.length, 1);
+});

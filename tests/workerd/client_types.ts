@@ -1,0 +1,98 @@
+// What a program may write with the client, and what the compiler refuses.
+// types.test.mjs checks this file, for pages and for Workers.
+
+import {
+  buildWorkingContext,
+  type ErrorCode,
+  eventToMessage,
+  hydrateEvent,
+  messageToEvent,
+  type ModelFormatAdapter,
+  RateLimitedError,
+  sessionAgent,
+  SessionAgentError,
+  type SessionEvent,
+  type UiMessage,
+  WorkingContext,
+  workersAIAdapter,
+} from "session-agent";
+
+const agent = sessionAgent(new URL("https://memory.example.com"), "alice", { token: async () => "t", retry: { attempts: 2 } });
+const session = agent.session("s");
+
+// Inputs and outputs.
+const name: string | null = (await agent.createSession()).name;
+await agent.createSession({ id: "s", metadata: { topic: 1 } }, { signal: AbortSignal.timeout(10), retry: false });
+const leaf: string | null = (await session.appendEvents({ events: [{ action: "user_message", content: "a" }], parentId: null })).leafId;
+const maybe: UiMessage | null = await session.getMessage({ messageId: "m" });
+const page = await session.getHistory();
+const cursor: string | null = page.cursor;
+await session.updateSession();
+await agent.destroy({ confirm: "alice" });
+// @ts-expect-error: there is no such operation
+await agent.createSesion();
+// @ts-expect-error: there is no such action
+await session.appendEvents({ events: [{ action: "user_mesage", content: "a" }] });
+// @ts-expect-error: the id of the session is missing
+await agent.getHistory({ limit: 1 });
+// @ts-expect-error: `limit` is a number
+await session.getHistory({ limit: "1" });
+// @ts-expect-error: the session knows its id
+await session.getHistory({ sessionId: "t" });
+// @ts-expect-error: there may be no message
+maybe.id;
+// @ts-expect-error: sessions alone have `events`
+await agent.listSessions({}).events;
+// @ts-expect-error: this operation has no session
+session.listSessions();
+
+// A message of an interface of the caller's own, as the AI SDK's is.
+interface OwnMessage {
+  id: string;
+  role: "user" | "assistant";
+  parts: Array<{ type: "text"; text: string }>;
+}
+declare const own: OwnMessage;
+await session.appendMessage({ message: own });
+const back: OwnMessage["parts"] = page.messages[0]!.parts;
+
+// Operations by their names.
+const stats: number = (await agent.call("getStats", {})).databaseBytes;
+const newer: unknown = await agent.call("newerThanThis", { any: "thing" });
+
+// Iterators and streams.
+for await (const { seq, action } of session.events({ afterSeq: 1 })) [seq.toFixed(), action === "tool_result"];
+for await (const { parts } of session.history({ limit: 1 })) parts.length;
+for await (const { messages } of session.historyPages()) messages.length;
+for await (const { type } of session.changes({ follow: false })) type === "append";
+for await (const { updatedAt } of agent.sessions()) updatedAt.toFixed();
+for await (const chunk of session.chat({ message: "Hello", trigger: "submit-message" })) chunk.type;
+for await (const { key } of agent.entries({ label: "facts" })) key;
+const file: ReadableStream<Uint8Array> = await session.exportSession({ onProgress: ({ bytes, lines }) => bytes + lines });
+const imported: number = (await session.importSession(file, { allowSources: true })).imported;
+
+// Errors.
+try {
+  await session.clearMessages();
+} catch (error) {
+  if (error instanceof RateLimitedError) error.retryAfter.toFixed();
+  if (error instanceof SessionAgentError && error.code === "leaf_moved") error.details.leafId;
+  // @ts-expect-error: there is no such code
+  if (error instanceof SessionAgentError && error.code === "leaf_moves") throw error;
+}
+const code: ErrorCode = "corrupt_row";
+
+// Events and contexts.
+const events: SessionEvent[] = await session.loadEvents();
+const context: WorkingContext = buildWorkingContext(events, { eventToMessage: (event) => (event.seq > 1 ? eventToMessage(event) : null) });
+context.addMessage({ role: "user", content: "a" });
+// @ts-expect-error: there is no such role
+context.addMessage({ role: "robot", content: "a" });
+await session.appendEvents({ events: context.getNewMessages().map((message) => messageToEvent("s", message)) });
+const row = hydrateEvent({ id: "e", session_id: "s", seq: 1, action: "user_message", content: null, metadata: null, created_at: 1 });
+buildWorkingContext([row]);
+const { messages } = workersAIAdapter.toModelMessages(context.systemInstructions, context.messages);
+const role: "user" | "assistant" | "tool" | "system" = messages[0]!.role;
+const adapter: ModelFormatAdapter<string> = { name: "text", toModelMessages: (system) => system.join() };
+
+export { adapter, back, code, cursor, imported, leaf, name, newer, role, stats };

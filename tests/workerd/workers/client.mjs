@@ -1,0 +1,49 @@
+// A Worker that imports the client, and does with it what a test asks for: `{ via,
+// agent, options, session, method, given, take }`. `via` names how the client reaches
+// Session Agent. An async iterator is read to its end, or `take` items of it. A stream is
+// read as a text.
+//
+// client.test.mjs bundles this file.
+
+import { WorkerEntrypoint } from "cloudflare:workers";
+import { sessionAgent } from "../../../client/dist/index.js";
+
+/** A Worker without the method `call`, in front of Session Agent. */
+export class FetchOnly extends WorkerEntrypoint {
+  fetch(request) {
+    return this.env.SERVICE.fetch(request);
+  }
+}
+
+async function told(value, take = Infinity) {
+  if (value instanceof ReadableStream) return await new Response(value).text();
+  if (value?.[Symbol.asyncIterator] === undefined) return value ?? null;
+  const items = [];
+  for await (const item of value) if (items.push(item) >= take) break;
+  return items;
+}
+
+export async function perform(targets, { via, agent, options = {}, session, method, given = [], take }) {
+  try {
+    const client = sessionAgent(targets[via], agent, options);
+    const on = session === undefined ? client : client.session(session);
+    return { answer: await told(await on[method](...given), take) };
+  } catch (error) {
+    const { name, code, status, details, message, operation } = error;
+    return { error: { name, code, status, details, message, operation, isError: error instanceof Error } };
+  }
+}
+
+export default {
+  async fetch(request, env, ctx) {
+    const asked = await request.json();
+    const targets = {
+      service: env.SERVICE,
+      namespace: env.OBJECT,
+      stub: env.OBJECT.getByName(asked.agent),
+      older: { idFromName: (name) => env.OBJECT.idFromName(name), get: (id) => env.OBJECT.get(id) },
+      fetchOnly: ctx.exports.FetchOnly,
+    };
+    return Response.json(await perform(targets, asked));
+  },
+};
