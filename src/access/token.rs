@@ -5,6 +5,7 @@
 //! for another purpose is not valid here. The seal covers the prefix too, so that a
 //! token of a later format can't be mistaken for this format.
 
+use crate::base::json;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
@@ -87,7 +88,7 @@ impl Secret {
             .strip_prefix(PREFIX)
             .and_then(|rest| rest.strip_prefix('.'))
             .and_then(|claims| URL_SAFE_NO_PAD.decode(claims).ok())
-            .and_then(|claims| serde_json::from_slice::<Claims>(&claims).ok())
+            .and_then(|claims| json::decode_bytes::<Claims>(&claims).ok())
             .ok_or(NO_TOKEN)?;
         if claims.scope.expires_at <= now_ms {
             return Err("This token has expired. Get another one from `mintToken`.");

@@ -9,6 +9,7 @@
 //! This module doesn't know where a message is stored. Search reads parts as bytes
 //! (`search/skim.rs`) and takes only the names from here.
 
+use crate::base::json::{self, ReadError};
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize, Serializer};
@@ -227,7 +228,7 @@ pub struct ToolPart<'a> {
 impl<'a> Part<'a> {
     /// `None` if the JSON is no part.
     pub fn parse(json: &'a RawValue) -> Option<Self> {
-        serde_json::from_str(json.get()).ok()
+        json::decode(json.get()).ok()
     }
 
     pub fn kind(&self) -> PartKind<'_> {
@@ -267,10 +268,8 @@ impl<'a> Part<'a> {
 
 fn value_of<T: for<'de> Deserialize<'de>>(
     field: Option<&RawValue>,
-) -> serde_json::Result<Option<T>> {
-    field
-        .map(|json| serde_json::from_str(json.get()))
-        .transpose()
+) -> Result<Option<T>, ReadError> {
+    field.map(|json| json::decode(json.get())).transpose()
 }
 
 /// A part as it is written.

@@ -12,6 +12,7 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
 use crate::log::note::{Approval, Note, get_note};
@@ -47,7 +48,7 @@ impl AnswerLog<'_> {
                 call_id,
             )?;
             let (content, is_error, is_json) = match &answer.answer.outcome {
-                ClientOutcome::Output(json) => match serde_json::from_str::<String>(json.get()) {
+                ClientOutcome::Output(json) => match json::decode::<String>(json.get()) {
                     Ok(text) => (text, false, false),
                     Err(_) => (json.get().to_owned(), false, true),
                 },

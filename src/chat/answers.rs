@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::ids::Id;
-use crate::base::json::list;
+use crate::base::json::{self, list};
 use crate::base::part::{Part, ToolState};
 use crate::log::message_text::MAX_PARTS;
 
@@ -81,7 +81,7 @@ impl CallAnswer {
 /// The answers among a message's parts, in their order. Parts that are no valid answer
 /// are skipped: most parts of a history hold none.
 pub fn answers_in(parts: &RawValue) -> Vec<CallAnswer> {
-    let mut json = serde_json::Deserializer::from_str(parts.get());
+    let mut json = json::Reader::new(parts.get());
     let parts = list::<_, &RawValue, 0, MAX_PARTS>(&mut json).unwrap_or_default();
     parts.into_iter().filter_map(answer_in).collect()
 }

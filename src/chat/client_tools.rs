@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
-use crate::base::json::JsonObject;
+use crate::base::json::{self, JsonObject};
 use crate::models::ToolDefinition;
 
 /// The most client tools: each model call sends all of them.
@@ -42,9 +42,9 @@ pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefin
         );
     }
     let given = match tools.get().as_bytes().first() {
-        Some(b'[') => serde_json::from_str::<Vec<&RawValue>>(tools.get())
+        Some(b'[') => json::decode::<Vec<&RawValue>>(tools.get())
             .map(|list| list.into_iter().map(|tool| (None, tool)).collect()),
-        Some(b'{') => serde_json::from_str::<NamedTools<'_>>(tools.get()).map(|NamedTools(map)| {
+        Some(b'{') => json::decode::<NamedTools<'_>>(tools.get()).map(|NamedTools(map)| {
             map.into_iter()
                 .map(|(name, tool)| (Some(name), tool))
                 .collect()
@@ -66,7 +66,7 @@ pub fn parse_client_tools(field: &str, tools: &RawValue) -> Result<Vec<ToolDefin
 }
 
 fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<ToolDefinition> {
-    let given: ClientToolInput = serde_json::from_str(tool.get()).map_err(|_| {
+    let given: ClientToolInput = json::decode(tool.get()).map_err(|_| {
         Error::invalid(
             field,
             format!("`{field}` must be an object of `name`, `description` and `parameters`, the last a JSON Schema."),

@@ -8,6 +8,7 @@ use crate::base::columns::{load, load_values};
 use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::log::slices::cut;
 use crate::store::last_turns::IS_OPEN;
 
@@ -97,7 +98,7 @@ pub fn find_oldest(db: &dyn Database, session_id: &Id) -> Result<Option<EarlyAns
     let reply: String = parts.iter().map(|(_, text)| text.as_str()).collect();
     Ok(Some(EarlyAnswer {
         number: *number,
-        reply: serde_json::from_str(&reply).ok(),
+        reply: json::decode(&reply).ok(),
     }))
 }
 

@@ -12,6 +12,7 @@ use super::plan::{AwaitedAnswer, OpenCall};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::log::row::get_event_text;
 use crate::log::tool::{CheckedTool, ToolCall};
 use crate::messages::run::RunEvent;
@@ -86,7 +87,7 @@ pub fn call_of(
         return Err(missing());
     };
     let called: CheckedTool =
-        serde_json::from_str(&tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
+        json::decode(&tool).map_err(|_| Error::corrupt_row(&row.id, "tool call"))?;
     let mut calls = called.tool_calls.into_iter().flatten();
     calls
         .find(|call| call.id.as_str() == call_id)

@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
+use crate::base::json;
 use crate::base::part::{Part, PartKind, ToolPart, ToolState};
 
 #[derive(Deserialize)]
@@ -18,7 +19,7 @@ struct RecountedMessage<'a> {
 /// calls. Parts of other kinds are left out: the history has them.
 pub fn recount(message_json: &str) -> (Vec<Chunk>, Vec<String>) {
     let message: RecountedMessage<'_> =
-        serde_json::from_str(message_json).unwrap_or(RecountedMessage { parts: Vec::new() });
+        json::decode(message_json).unwrap_or(RecountedMessage { parts: Vec::new() });
     let mut chunks = vec![Chunk::StartStep];
     let mut calls = Vec::new();
     for (index, part) in message.parts.into_iter().enumerate() {

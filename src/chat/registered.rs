@@ -11,7 +11,7 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{self, JsonObject};
 use crate::base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
 };
@@ -171,9 +171,9 @@ fn read_answer(name: &str, status: u16, content_type: &str, bytes: Vec<u8>) -> C
         return CallState::failed(format!("`{name}` failed with status {status}: {said}"));
     }
     let is_json = content_type == "application/json" || content_type.ends_with("+json");
-    if is_json && serde_json::from_str::<&RawValue>(&text).is_ok() {
+    if is_json && json::decode::<&RawValue>(&text).is_ok() {
         // A JSON string is read as its text.
-        return match serde_json::from_str::<String>(&text) {
+        return match json::decode::<String>(&text) {
             Ok(output) => done(output, false),
             Err(_) => done(text, true),
         };

@@ -82,7 +82,7 @@ impl ClientMessage {
         if self.role != Some(Role::Assistant) {
             return Vec::new();
         }
-        let message: Option<Parts<'_>> = serde_json::from_str(self.text.as_str()).ok();
+        let message: Option<Parts<'_>> = json::decode(self.text.as_str()).ok();
         message
             .and_then(|message| message.parts)
             .map(answers_in)
@@ -220,7 +220,8 @@ fn refuse_near_misses(body: &[u8]) -> Result<()> {
     }
     let mut mistaken = None;
     // The body was parsed before, so an unreadable one was refused there.
-    let _ = serde_json::Deserializer::from_slice(body).deserialize_map(Names(&mut mistaken));
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    let _ = json::Reader::new(text).deserialize_map(Names(&mut mistaken));
     let Some(name) = mistaken else {
         return Ok(());
     };
@@ -252,8 +253,8 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
         let field = format!("{field}.{name}");
         Error::invalid(&field, format!("`{field}` {how}."))
     };
-    let head: Head<'_> = serde_json::from_str(text.as_str())
-        .map_err(|_| wrong("id", "or its role is given twice"))?;
+    let head: Head<'_> =
+        json::decode(text.as_str()).map_err(|_| wrong("id", "or its role is given twice"))?;
     let role = match head.role.map(RawValue::get) {
         Some(role) if role.starts_with('"') => Role::find_in_json(role),
         Some(_) => return Err(wrong("role", "must be a string")),
@@ -261,7 +262,7 @@ fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
     };
     let id = match head.id.filter(|id| id.get() != "null") {
         None => None,
-        Some(id) => match serde_json::from_str::<Id>(id.get()) {
+        Some(id) => match json::decode::<Id>(id.get()) {
             Ok(id) => Some(id),
             // The log chooses the ids of such messages, so no stored message has an
             // invalid id.
@@ -277,9 +278,9 @@ fn parse_instructions(text: &RawValue) -> Result<Vec<String>> {
     if text.get() == "null" {
         return Ok(Vec::new());
     }
-    let instructions = match serde_json::from_str::<String>(text.get()) {
+    let instructions = match json::decode::<String>(text.get()) {
         Ok(one) => vec![one],
-        Err(_) => list::<_, String, 0, MAX_INSTRUCTIONS>(&mut serde_json::Deserializer::from_str(
+        Err(_) => list::<_, String, 0, MAX_INSTRUCTIONS>(&mut json::Reader::new(
             text.get(),
         ))
         .map_err(|_| {

@@ -5,6 +5,7 @@ use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::store::last_turns::{self, IS_OPEN, NewTurn, find_open_turn};
 
 /// How many turns that were cut off are recovered at the same time. Each is read whole
@@ -84,8 +85,7 @@ pub fn find_turn(db: &dyn Database, session_id: &Id) -> Result<Option<Turn>> {
     );
     find_value::<String>(db, &sql, &[session_id.as_str().into()])?
         .map(|state| {
-            serde_json::from_str(&state)
-                .map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
+            json::decode(&state).map_err(|_| Error::corrupt_row(session_id.as_str(), "turn"))
         })
         .transpose()
 }

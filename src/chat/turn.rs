@@ -18,7 +18,7 @@ use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{self, JsonObject};
 use crate::log::event::NewEvent;
 use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
@@ -496,7 +496,7 @@ fn decide(
     runner: &dyn Fn(&str) -> ToolRunner,
     mint: &mut dyn FnMut() -> String,
 ) -> Option<TurnCall> {
-    let empty = || serde_json::from_str::<JsonObject>("{}").ok();
+    let empty = || json::decode::<JsonObject>("{}").ok();
     let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
     let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
         Some(arguments) => (arguments, None),

@@ -10,6 +10,7 @@ use crate::api::socket::SocketState;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::chat::running_turns::Audience;
 
 #[wasm_bindgen]
@@ -137,7 +138,7 @@ pub fn close_expired(socket: &Socket) {
 
 pub fn find_state(socket: &Socket) -> Option<SocketState> {
     let kept = socket.deserialize_attachment().ok()?.as_string()?;
-    serde_json::from_str(&kept).ok()
+    json::decode(&kept).ok()
 }
 
 pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {

@@ -11,7 +11,7 @@ use crate::base::columns::FromRow;
 use crate::base::database::Row;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, JsonObject, check_values, nullable, optional_list};
+use crate::base::json::{self, Count, JsonObject, check_values, nullable, optional_list};
 use crate::log::MAX_CALLS;
 use crate::log::note::Note;
 use crate::log::tool::{StoredTool, ToolCall, ToolFields};
@@ -283,13 +283,13 @@ impl StoredEvent<'_> {
             action: self.action,
             content: &self.content,
             tool: match &self.tool {
-                Some(text) => serde_json::from_str(text).map_err(damaged)?,
+                Some(text) => json::decode(text).map_err(damaged)?,
                 None => StoredTool::default(),
             },
             metadata: self
                 .metadata
                 .as_deref()
-                .map(serde_json::from_str)
+                .map(json::decode)
                 .transpose()
                 .map_err(damaged)?,
             created_at: self.created_at,

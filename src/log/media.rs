@@ -21,6 +21,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
@@ -111,10 +112,10 @@ fn find_spans(fields: &str) -> Option<Vec<(usize, usize)>> {
         return None;
     }
     let whole = ["{", fields, "}"].concat();
-    let message: MediaMessage<'_> = serde_json::from_str(&whole).ok()?;
+    let message: MediaMessage<'_> = json::decode(&whole).ok()?;
     let mut spans = Vec::new();
     for part in message.parts {
-        let is_text = serde_json::from_str::<MediaPart<'_>>(part.get())
+        let is_text = json::decode::<MediaPart<'_>>(part.get())
             .map_or(true, |part| PartKind::parse(&part.kind) == PartKind::Text);
         if is_text {
             continue;
@@ -304,7 +305,7 @@ pub fn restore(
 }
 
 fn parse_places(places: &str) -> Option<Vec<PayloadPosition>> {
-    serde_json::from_str(places).ok()
+    json::decode(places).ok()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::de::{self, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
+use crate::base::json;
 use crate::base::part::PartKind;
 
 /// Parts of one message: a turn of many steps has some hundred.
@@ -24,14 +25,12 @@ struct TextPart<'a> {
 /// The text of a `parts` array; `None` if `parts` is no array of parts, or if a text
 /// part has no text.
 pub fn text_of_parts(parts: &str) -> Option<String> {
-    serde_json::from_str::<Lines>(parts)
-        .ok()
-        .map(|lines| lines.text)
+    json::decode::<Lines>(parts).ok().map(|lines| lines.text)
 }
 
 /// Like [`text_of_parts`], for new parts: refuses more than [`MAX_PARTS`].
 pub fn text_of_new_parts(parts: &str) -> Option<String> {
-    let lines = serde_json::from_str::<Lines>(parts).ok()?;
+    let lines = json::decode::<Lines>(parts).ok()?;
     (lines.parts <= MAX_PARTS).then_some(lines.text)
 }
 
@@ -57,9 +56,7 @@ impl<'de> Deserialize<'de> for Lines {
                     if PartKind::parse(&part.kind) != PartKind::Text {
                         continue;
                     }
-                    let text = part
-                        .text
-                        .map(|text| serde_json::from_str::<String>(text.get()));
+                    let text = part.text.map(|text| json::decode::<String>(text.get()));
                     let Some(Ok(text)) = text else {
                         return Err(de::Error::custom("a text part without its text"));
                     };
@@ -91,7 +88,7 @@ pub fn text_of_fields(fields: &str) -> Option<String> {
         content: Option<String>,
     }
     let message = ["{", fields, "}"].concat();
-    let message: Message<'_> = serde_json::from_str(&message).ok()?;
+    let message: Message<'_> = json::decode(&message).ok()?;
     match message.parts {
         Some(parts) => text_of_parts(parts.get()),
         None => message.content,

@@ -10,6 +10,7 @@ use crate::access::ModelReach;
 use crate::base::database::{Database, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::part::PartApproval;
 
 /// Bytes of reasoning that are kept per step.
@@ -69,10 +70,7 @@ impl From<Approval> for PartApproval {
 
 impl Note {
     pub fn parse(json: Option<&str>) -> Option<Self> {
-        json.map_or_else(
-            || Some(Self::default()),
-            |json| serde_json::from_str(json).ok(),
-        )
+        json.map_or_else(|| Some(Self::default()), |json| json::decode(json).ok())
     }
 
     /// `None` if the note is empty: a plain event then stores no note.

@@ -7,6 +7,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::log::event::{IS_RUN_MEMBER, is_run_member};
 use crate::log::media;
 use crate::log::note::Note;
@@ -139,7 +140,7 @@ impl EventRow {
             .as_deref()
             .filter(|_| self.action == Action::ToolResult)
         {
-            Some(tool) => serde_json::from_str::<RenderedTool>(tool)
+            Some(tool) => json::decode::<RenderedTool>(tool)
                 .map(|tool| tool.tool_call_id)
                 .map_err(|_| self.damaged()),
             None => Ok(None),

@@ -13,6 +13,7 @@ use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::memory::kind::BlockKind;
 use crate::store::tables;
 
@@ -54,7 +55,7 @@ impl FromRow<'_> for Definition {
         let damaged = || Error::corrupt_row(row.find_text(1).unwrap_or_default(), "definition");
         let source = row
             .find_text(6)
-            .map(serde_json::from_str::<BlockSource>)
+            .map(json::decode::<BlockSource>)
             .transpose()
             .map_err(|_| damaged())?;
         Ok(Definition {

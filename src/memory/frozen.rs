@@ -16,6 +16,7 @@ use crate::base::columns::{self, FromRow};
 use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
+use crate::base::json;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -75,7 +76,7 @@ fn find(
     );
     let row: Option<PromptRow> = columns::find(db, &sql, &[scope.column().into()])?;
     Ok(row.map(|PromptRow { frozen, sections }| {
-        (frozen, serde_json::from_str(&sections).unwrap_or_default())
+        (frozen, json::decode(&sections).unwrap_or_default())
     }))
 }
 

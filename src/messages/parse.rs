@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{JsonObject, MAX_INTEGER, check_values};
+use crate::base::json::{self, JsonObject, MAX_INTEGER, check_values};
 use crate::base::part;
 use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
@@ -71,7 +71,7 @@ pub fn parse_message(
     reserved_keys: &[String],
 ) -> Result<NewMessage> {
     check_values("message", message.as_str())?;
-    let MessageFields(fields) = serde_json::from_str(message.as_str()).map_err(|_| {
+    let MessageFields(fields) = json::decode(message.as_str()).map_err(|_| {
         Error::invalid(
             "message",
             format!("`message` must be an object of at most {MAX_FIELDS} fields."),
@@ -88,7 +88,7 @@ pub fn parse_message(
     let id = match find("id")? {
         None => None,
         Some(id) => Some(
-            serde_json::from_str::<Id>(id)
+            json::decode::<Id>(id)
                 .map_err(|_| wrong("id", "must be a string of 1 to 200 characters"))?,
         ),
     };
@@ -103,7 +103,7 @@ pub fn parse_message(
     let content = match (find("parts")?, find("content")?) {
         (Some(parts), _) => text_of(parts)?,
         // Older messages have `content` instead of `parts`.
-        (None, Some(content)) => serde_json::from_str(content).unwrap_or_default(),
+        (None, Some(content)) => json::decode(content).unwrap_or_default(),
         (None, None) => return Err(wrong("parts", "is missing")),
     };
     let is_dated = find("createdAt")?.is_some() && created_at.is_none();
@@ -162,12 +162,12 @@ fn text_of(parts: &str) -> Result<String> {
 
 /// Metadata without the keys that only a server may set.
 pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[String]) -> Option<JsonObject> {
-    let text: &RawValue = serde_json::from_str(metadata.as_str()).ok()?;
+    let text: &RawValue = json::decode(metadata.as_str()).ok()?;
     let mut kept = String::new();
     push_without(&mut kept, text, &|key| {
         reserved_keys.iter().any(|reserved| reserved == key)
     });
-    serde_json::from_str(&kept).ok()
+    json::decode(&kept).ok()
 }
 
 /// Writes an object without some of its fields. Writes any other value unchanged.
@@ -201,7 +201,7 @@ fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool)
         }
     }
     let start = out.len();
-    let mut json = serde_json::Deserializer::from_str(value.get());
+    let mut json = json::Reader::new(value.get());
     if json.deserialize_map(Writer { out, drop }).is_err() {
         out.truncate(start);
         out.push_str(value.get());
@@ -230,7 +230,7 @@ fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
         }
     }
     let start = out.len();
-    let mut json = serde_json::Deserializer::from_str(parts.get());
+    let mut json = json::Reader::new(parts.get());
     if json.deserialize_seq(Writer(out)).is_err() {
         out.truncate(start);
         out.push_str(parts.get());

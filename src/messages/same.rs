@@ -2,6 +2,7 @@
 //! in another order and its numbers written differently. A digest avoids building trees
 //! of values, which take many times the text's memory.
 
+use crate::base::json;
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -18,7 +19,7 @@ pub struct MessageDigest {
 impl MessageDigest {
     /// `None`: `json` is no object.
     pub fn read(json: &str) -> Option<Self> {
-        serde_json::from_str(json).ok()
+        json::decode(json).ok()
     }
 
     /// The message's date, if the date is a number.

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::base::action::{Action, Role};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
-use crate::base::json::JsonObject;
+use crate::base::json::{self, JsonObject};
 use crate::base::part::{NewPart, NewToolPart, PartApproval, PartCall, PartResult};
 use crate::log::note::Note;
 use crate::messages::tree::overlays::Overlay;
@@ -111,7 +111,7 @@ fn single(row: &EventRow) -> Result<Message> {
             };
             // Join the pieces at once: growing by doubling takes three times the length.
             let json = [r#"{"id":"#, &quoted(&row.id), ",", fields, &date, "}"].concat();
-            serde_json::from_str::<serde::de::IgnoredAny>(&json).map_err(|_| row.damaged())?;
+            json::decode::<serde::de::IgnoredAny>(&json).map_err(|_| row.damaged())?;
             json
         }
         None => {
@@ -140,9 +140,7 @@ fn joined(run: &[EventRow]) -> Result<Message> {
     for row in run {
         let note = row.note()?;
         let tool = match &row.tool {
-            Some(tool) => {
-                Some(serde_json::from_str::<RenderedTool>(tool).map_err(|_| row.damaged())?)
-            }
+            Some(tool) => Some(json::decode::<RenderedTool>(tool).map_err(|_| row.damaged())?),
             None => None,
         };
         if row.action == Action::ToolResult {
@@ -242,7 +240,7 @@ fn render_row(
     metadata: Option<&str>,
 ) -> Result<String> {
     let metadata = metadata
-        .map(serde_json::from_str)
+        .map(json::decode)
         .transpose()
         .map_err(|_| row.damaged())?;
     render(&RenderedMessage {

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::attachment::{ImageSource, ShownAttachment, show};
 use crate::base::action::Role;
+use crate::base::json;
 use crate::models::message::ContextMessage;
 
 /// The user's message that is put first if the conversation begins with an answer.
@@ -125,7 +126,7 @@ fn assistant(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
         Some(ContentBlock::ToolUse {
             id: plain(call.id.as_str()),
             name: plain(call.name.as_str()),
-            input: serde_json::from_str(call.arguments.as_str()).ok()?,
+            input: json::decode(call.arguments.as_str()).ok()?,
         })
     });
     text(&message.content).into_iter().chain(calls).collect()

@@ -4,6 +4,7 @@
 //!
 //! An answer that breaks off ends in [`AnswerPart::Failed`], never silently.
 
+use crate::base::json;
 use serde_json::Value;
 
 use super::answer::AnswerBuilder;
@@ -160,8 +161,8 @@ impl Decoder {
 const DONE: &str = "[DONE]";
 
 fn parse(json: &str) -> Option<Value> {
-    let parsed = serde_json::from_str(json);
-    parsed.or_else(|_| serde_json::from_str(&mend(json))).ok()
+    let parsed = json::decode(json);
+    parsed.or_else(|_| json::decode(&mend(json))).ok()
 }
 
 /// White space, or a byte of a byte order mark: neither begins an answer.

@@ -8,6 +8,7 @@ use super::choice::{ModelName, Provider};
 use super::send::{ModelEndpoint, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
+use crate::base::json;
 use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 
@@ -140,7 +141,7 @@ fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
         Placed(Vec<Placed>),
     }
     let mut value: Value =
-        serde_json::from_slice(body).map_err(|_| "sent vectors that are not valid JSON")?;
+        json::decode_bytes(body).map_err(|_| "sent vectors that are not valid JSON")?;
     if let Some(result) = value.get_mut("result").filter(|result| result.is_object()) {
         value = result.take();
     }

@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use super::choice::Provider;
 use crate::base::error::{Code, Error};
+use crate::base::json;
 
 /// Bytes of a failure's body that are read.
 pub const MAX_BODY_BYTES: usize = 64 << 10;
@@ -110,7 +111,7 @@ fn clean(text: &str) -> Option<String> {
 /// Reads the failure from an answer's status and body.
 pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
     let text = String::from_utf8_lossy(body);
-    let json = serde_json::from_str::<Value>(&text).ok();
+    let json = json::decode::<Value>(&text).ok();
     let mut problem = match json {
         Some(value) => find_problem(&value).unwrap_or_default(),
         None => problem_of_text(&text),

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
+use crate::base::json;
 use crate::store::stored::{find_stored, write_stored};
 
 const KEY: &str = "search";
@@ -48,8 +49,7 @@ pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
     find_stored(db, KEY)?
         .map(|state| {
-            serde_json::from_str(&state)
-                .map_err(|_| Error::storage("the index's state can't be read"))
+            json::decode(&state).map_err(|_| Error::storage("the index's state can't be read"))
         })
         .transpose()
 }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::database::Database;
 use crate::base::error::Result;
+use crate::base::json;
 use crate::store::stored::{find_stored, write_stored};
 
 /// Each new report multiplies the weight of the older reports by this number. A new
@@ -85,7 +86,7 @@ pub fn load_agents(db: &dyn Database) -> Result<Calibration> {
     let stored = find_stored(db, KEY)?;
     // A stored value that can't be read is dropped; the sums start again.
     Ok(stored
-        .and_then(|json| serde_json::from_str(&json).ok())
+        .and_then(|json| json::decode(&json).ok())
         .unwrap_or_default())
 }
 

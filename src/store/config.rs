@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Limit, nullable, nullable_list};
+use crate::base::json::{self, Limit, nullable, nullable_list};
 use crate::store::stored::{find_stored, write_stored};
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -144,9 +144,7 @@ const KEY: &str = "agent";
 
 pub fn load_config(db: &dyn Database) -> Result<Config> {
     match find_stored(db, KEY)? {
-        Some(json) => {
-            serde_json::from_str(&json).map_err(|_| Error::corrupt_row(KEY, "configuration"))
-        }
+        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
         None => Ok(Config::default()),
     }
 }

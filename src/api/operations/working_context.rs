@@ -10,7 +10,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{JsonObject, Limit, list, nullable};
+use crate::base::json::{self, JsonObject, Limit, list, nullable};
 use crate::context::working_context::build::{
     ContextWindow, WorkingContext, build_working_context,
 };
@@ -94,7 +94,7 @@ fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObjec
         tools: &[],
         max_output_tokens: None,
     };
-    serde_json::from_str(&encode_input(provider, &request))
+    json::decode(&encode_input(provider, &request))
         .map_err(|error| Error::storage(error.to_string()))
 }
 

@@ -4,17 +4,23 @@
 //! JSON that the agent need not understand (metadata, a tool's arguments) stays the
 //! text that was sent: key order, duplicate keys and the spelling of numbers survive.
 
+mod cursor;
 mod fields;
 mod list;
+mod near;
+mod problem;
+mod reader;
 mod scan;
 
-use crate::base::json::scan::MAX_QUOTED_CHARS;
-use serde::de::{self, DeserializeOwned};
+use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, nullable};
 pub use list::{MAX_NAMES, list, nullable_list, optional_list};
+pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};
+pub use problem::ReadError;
+pub use reader::{Reader, decode, decode_bytes, from_value};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
@@ -22,155 +28,24 @@ pub use scan::{check_text, check_values};
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T> {
+    let text = readable(body)?;
+    decode(text).map_err(|error| error.refusal(text))
+}
+
+/// The text of a body that holds an object. An empty body holds an empty one.
+fn readable(body: &[u8]) -> Result<&str> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Error::invalid("body", "The body is not valid UTF-8."))?;
-    let text = if text.trim_ascii().is_empty() {
-        "{}"
-    } else {
-        text
-    };
+    if text.trim_ascii().is_empty() {
+        return Ok("{}");
+    }
     if !text.trim_ascii_start().starts_with('{') {
         // Broken JSON is told apart from JSON of the wrong kind.
-        serde_json::from_str::<de::IgnoredAny>(text).map_err(|error| syntax(&error))?;
+        decode::<IgnoredAny>(text).map_err(|error| error.refusal(text))?;
         return Err(Error::invalid("body", "The body must be a JSON object."));
     }
     check_text(text)?;
-    let mut json = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut json).map_err(|error| {
-        let path = error.path().to_string();
-        refusal(&path, &error.into_inner())
-    })?;
-    json.end().map_err(|error| syntax(&error))?;
-    Ok(value)
-}
-
-fn syntax(error: &serde_json::Error) -> Error {
-    Error::invalid(
-        "body",
-        format!(
-            "The body is not valid JSON: line {}, column {}.",
-            error.line(),
-            error.column()
-        ),
-    )
-}
-
-/// From serde's words to ours: which field, and what it must be.
-fn refusal(path: &str, error: &serde_json::Error) -> Error {
-    if !error.is_data() {
-        return syntax(error);
-    }
-    let path = if path == "." { "" } else { path };
-    let text = error.to_string();
-    // serde_json ends with " at line 1 column 9".
-    let text = text
-        .rsplit_once(" at line ")
-        .map_or(text.as_str(), |(head, _)| head);
-    let quoted = |text: &str| text.split('`').nth(1).unwrap_or_default().to_owned();
-
-    if text.starts_with("missing field") {
-        let field = join(path, &quoted(text));
-        return Error::invalid(&field, format!("`{field}` is missing."));
-    }
-    if text.starts_with("duplicate field") {
-        let field = join(path, &quoted(text));
-        return Error::invalid(&field, format!("`{field}` is given twice."));
-    }
-    if text.starts_with("unknown field") {
-        let (name, known) = text.split_once(", ").unwrap_or((text, ""));
-        let name: String = quoted(name).chars().take(MAX_QUOTED_CHARS).collect();
-        // The path may end with the unknown key itself.
-        let parent = path
-            .strip_suffix(name.as_str())
-            .map_or(path, |head| head.trim_end_matches('.'));
-        let field = join(parent, &name);
-        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-        return Error::invalid(&field, unknown_field(&field, &name, &known));
-    }
-    let field = if path.is_empty() { "body" } else { path };
-    let must = if text.starts_with("unknown variant") {
-        let (_, known) = text.rsplit_once(", expected ").unwrap_or((text, ""));
-        let known: Vec<&str> = known.split('`').skip(1).step_by(2).collect();
-        format!("must be one of `{}`", known.join("`, `"))
-    } else if let Some((_, expected)) = text.rsplit_once(", expected ") {
-        format!("must be {}", plain(expected))
-    } else {
-        text.to_owned()
-    };
-    Error::invalid(field, format!("`{field}` {must}."))
-}
-
-fn unknown_field(field: &str, name: &str, known: &[&str]) -> String {
-    match find_nearest(name, known.iter().copied()) {
-        Some(candidate) => format!("`{field}` is not a field here. Did you mean `{candidate}`?"),
-        None if known.is_empty() => format!("`{field}` is not a field here: there are no fields."),
-        None => format!(
-            "`{field}` is not a field here. The fields are: {}.",
-            known.join(", ")
-        ),
-    }
-}
-
-/// The candidate that a misspelt name is near to, if one is.
-pub fn find_nearest<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= candidate.len().max(3) / 3)
-        .min()
-        .map(|(_, candidate)| candidate)
-}
-
-/// Edits between two names, letter case aside. Both are short: a field's name,
-/// cut at [`MAX_QUOTED_CHARS`], and one of ours.
-fn distance(left: &str, right: &str) -> usize {
-    let right: Vec<char> = right.to_ascii_lowercase().chars().collect();
-    let mut row: Vec<usize> = (0..=right.len()).collect();
-    for (i, a) in left
-        .to_ascii_lowercase()
-        .chars()
-        .take(MAX_QUOTED_CHARS)
-        .enumerate()
-    {
-        let mut diagonal = i;
-        if let Some(first) = row.first_mut() {
-            *first = i + 1;
-        }
-        for (j, b) in right.iter().enumerate() {
-            let above = row.get(j + 1).copied().unwrap_or(0);
-            let before = row.get(j).copied().unwrap_or(0);
-            let cost = (above + 1)
-                .min(before + 1)
-                .min(diagonal + usize::from(a != *b));
-            diagonal = above;
-            if let Some(cell) = row.get_mut(j + 1) {
-                *cell = cost;
-            }
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
-fn join(path: &str, name: &str) -> String {
-    if path.is_empty() {
-        name.to_owned()
-    } else {
-        format!("{path}.{name}")
-    }
-}
-
-/// serde's name for a type, as a person would say it.
-fn plain(expected: &str) -> String {
-    match expected {
-        "a string" | "string" => "a string".to_owned(),
-        "a boolean" => "true or false".to_owned(),
-        "a sequence" => "an array".to_owned(),
-        "a map" | "a JSON object" => "an object".to_owned(),
-        "u8" | "u16" | "u32" | "u64" | "usize" => "an integer of 0 or more".to_owned(),
-        "i32" | "i64" => "an integer".to_owned(),
-        "f32" | "f64" => "a number".to_owned(),
-        other if other.starts_with("struct ") => "an object".to_owned(),
-        other => other.to_owned(),
-    }
+    Ok(text)
 }
 
 #[cfg(test)]

@@ -130,5 +130,87 @@ fn is_key(text: &str, quote: usize) -> bool {
         .is_some_and(|rest| rest.trim_ascii_start().starts_with(':'))
 }
 
+/// How many bytes come before the first that ends a string, begins an escape, or may not
+/// stand in a string. Eight bytes are looked at together.
+pub fn count_plain(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES * 0x80;
+    let holds_zero = |word: u64| word.wrapping_sub(ONES) & !word;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (index, word) in words.iter().enumerate() {
+        let word = u64::from_le_bytes(*word);
+        let control = word.wrapping_sub(ONES * 0x20) & !word;
+        let quote = holds_zero(word ^ (ONES * u64::from(b'"')));
+        let escape = holds_zero(word ^ (ONES * u64::from(b'\\')));
+        let found = (control | quote | escape) & HIGHS;
+        if found != 0 {
+            return index * 8 + found.trailing_zeros() as usize / 8;
+        }
+    }
+    let ends = |byte: &u8| *byte < 0x20 || *byte == b'"' || *byte == b'\\';
+    words.len() * 8 + rest.iter().position(ends).unwrap_or(rest.len())
+}
+
+/// A string's text without its escapes, which are well-formed. `None`: half of a
+/// surrogate pair.
+pub fn unescape(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((head, escape)) = rest.split_once('\\') {
+        plain.push_str(head);
+        let (name, tail) = escape.split_at_checked(1)?;
+        rest = tail;
+        plain.push(match name {
+            "b" => '\u{8}',
+            "f" => '\u{c}',
+            "n" => '\n',
+            "r" => '\r',
+            "t" => '\t',
+            "u" => {
+                let (unit, tail) = code_unit(rest)?;
+                rest = tail;
+                match unit {
+                    0xD800..=0xDBFF => {
+                        let (low, tail) = code_unit(rest.strip_prefix("\\u")?)?;
+                        rest = tail;
+                        let low = low.checked_sub(0xDC00).filter(|low| *low < 0x400)?;
+                        char::from_u32(0x10000 + ((unit - 0xD800) << 10) + low)?
+                    }
+                    unit => char::from_u32(unit)?,
+                }
+            }
+            // `"`, `\\` or `/`
+            name => name.chars().next()?,
+        });
+    }
+    plain.push_str(rest);
+    Some(plain)
+}
+
+fn code_unit(text: &str) -> Option<(u32, &str)> {
+    let (digits, rest) = text.split_at_checked(4)?;
+    Some((u32::from_str_radix(digits, 16).ok()?, rest))
+}
+
 /// The most characters of a caller's own field name that an error repeats.
 pub const MAX_QUOTED_CHARS: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_run_ends_at_each_byte_that_ends_one() {
+        for end in [b'"', b'\\', b'\n', 0, 0x1f] {
+            for length in 0..20 {
+                for filler in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xc3, 0xff] {
+                    let mut bytes = vec![filler; length];
+                    assert_eq!(count_plain(&bytes), length);
+                    bytes.push(end);
+                    bytes.extend([filler; 9]);
+                    assert_eq!(count_plain(&bytes), length, "{filler} {end}");
+                }
+            }
+        }
+    }
+}

@@ -101,7 +101,7 @@ pub fn parse_frame(text: &str) -> Incoming {
     if text.len() > MAX_FRAME_BYTES {
         return Incoming::Ignored;
     }
-    let Ok(frame) = serde_json::from_str::<Frame<'_>>(text) else {
+    let Ok(frame) = json::decode::<Frame<'_>>(text) else {
         return Incoming::Ignored;
     };
     match frame.kind.as_str() {
@@ -138,7 +138,7 @@ fn chat(frame: &Frame<'_>) -> Incoming {
     };
     let init = frame
         .init
-        .and_then(|init| serde_json::from_str::<Init<'_>>(init.get()).ok());
+        .and_then(|init| json::decode::<Init<'_>>(init.get()).ok());
     let request = match init {
         Some(init) if init.method.as_deref() == Some("POST") => {
             let body = init.body.and_then(find_text);
@@ -211,7 +211,7 @@ fn rpc(frame: &Frame<'_>) -> Incoming {
         return refuse("method", "`method` must name an operation.");
     };
     let args = frame.args.map_or("[]", RawValue::get);
-    let mut args = serde_json::Deserializer::from_str(args);
+    let mut args = json::Reader::new(args);
     let Ok(args) = list::<_, &RawValue, 0, MAX_ARGS>(&mut args) else {
         return refuse("args", "`args` must be an array of one object.");
     };
@@ -245,7 +245,7 @@ fn find_name(value: Option<&RawValue>) -> Option<String> {
 }
 
 fn find_text(value: &RawValue) -> Option<String> {
-    serde_json::from_str(value.get()).ok()
+    json::decode(value.get()).ok()
 }
 
 fn is_true(value: Option<&RawValue>) -> bool {

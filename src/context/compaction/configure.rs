@@ -5,14 +5,13 @@ use super::settings::{CompactionSettings, OwnSettings};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::context::compaction::journal::{change_journal, load_journal};
 use crate::store::stored::{find_stored, write_stored};
 
 pub fn load_agents(db: &dyn Database) -> Result<OwnSettings> {
     match find_stored(db, KEY)? {
-        Some(json) => {
-            serde_json::from_str(&json).map_err(|_| Error::corrupt_row(KEY, "configuration"))
-        }
+        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
         None => Ok(OwnSettings::default()),
     }
 }

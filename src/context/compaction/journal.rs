@@ -10,6 +10,7 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::log::sessions::LastCompactionError;
 
 /// How many decisions the journal keeps.
@@ -43,7 +44,7 @@ pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
     let journal: Option<String> = find_value(db, sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
     match journal {
-        Some(json) => serde_json::from_str(&json)
+        Some(json) => json::decode(&json)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "compaction settings")),
         None => Ok(Journal::default()),
     }

@@ -4,6 +4,7 @@
 use serde_json::{Map, Value};
 
 use crate::base::error::{Error, Result};
+use crate::base::json;
 use crate::memory::definition::Definition;
 
 pub struct Arguments(Map<String, Value>);
@@ -16,11 +17,11 @@ impl Arguments {
         if text.trim().is_empty() {
             return Ok(Self(Map::new()));
         }
-        let value: Value = serde_json::from_str(text).map_err(|_| wrong())?;
+        let value: Value = json::decode(text).map_err(|_| wrong())?;
         match value {
             Value::Object(fields) => Ok(Self(fields)),
             Value::Null => Ok(Self(Map::new())),
-            Value::String(text) => match serde_json::from_str(&text) {
+            Value::String(text) => match json::decode(&text) {
                 Ok(Value::Object(fields)) => Ok(Self(fields)),
                 _ => Err(wrong()),
             },

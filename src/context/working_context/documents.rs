@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::window::PlacedMessage;
 use crate::base::action::Role;
+use crate::base::json;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
 
@@ -109,7 +110,7 @@ impl Documents {
 
 /// The label in lower case, and the key.
 fn read_call(arguments: &str) -> Option<(String, String)> {
-    let arguments: Value = serde_json::from_str(arguments).ok()?;
+    let arguments: Value = json::decode(arguments).ok()?;
     let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
     Some((text("label")?.trim().to_lowercase(), text("key")?))
 }

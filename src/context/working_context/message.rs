@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{self, JsonObject};
 use crate::base::part::{PartKind, ToolState, field};
 use crate::log::row::EventRow;
 use crate::log::tool::{CheckedTool, ToolCall};
@@ -32,7 +32,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
     let tool = row
         .tool
         .as_deref()
-        .map(serde_json::from_str::<CheckedTool>)
+        .map(json::decode::<CheckedTool>)
         .transpose()
         .map_err(damaged)?;
     let mut message = ContextMessage::plain(row.action.role(), row.content.clone());
@@ -46,7 +46,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
 }
 
 fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
-    let message: Value = serde_json::from_str(&format!("{{{fields}}}"))
+    let message: Value = json::decode(&format!("{{{fields}}}"))
         .map_err(|_| Error::corrupt_row(&row.id, "message"))?;
     // A message of the AI SDK is never a tool event.
     let role = match &row.action {
@@ -109,7 +109,7 @@ impl Unfolding {
         };
         let input = part.get(field::INPUT).filter(|input| input.is_object());
         let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
-        let Ok(arguments) = serde_json::from_str::<JsonObject>(&arguments) else {
+        let Ok(arguments) = json::decode::<JsonObject>(&arguments) else {
             return;
         };
         let state = part.get(field::STATE).and_then(Value::as_str);

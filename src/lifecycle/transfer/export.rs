@@ -17,7 +17,7 @@ use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::Count;
+use crate::base::json::{self, Count, ReadError};
 use crate::context::compaction::journal::load_journal;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::find::find_seqs;
@@ -207,7 +207,7 @@ impl Export {
         let mut event = row.event.get(db, &self.session_id)?;
         let damaged = |what: &'static str| {
             let id = event.id.clone();
-            move |_: serde_json::Error| Error::corrupt_row(&id, what)
+            move |_: ReadError| Error::corrupt_row(&id, what)
         };
         let has_content = row.has_content || !event.content.is_empty();
         let message = event.message.take().map(object_of);
@@ -227,7 +227,7 @@ impl Export {
             action: event.action.name(),
             content: Some(event.content.as_str()).filter(|_| has_content && message.is_none()),
             tool: match &event.tool {
-                Some(tool) => serde_json::from_str(tool).map_err(damaged("tool"))?,
+                Some(tool) => json::decode(tool).map_err(damaged("tool"))?,
                 None => StoredTool::default(),
             },
             metadata: raw(event.metadata.as_deref()).map_err(damaged("metadata"))?,
@@ -385,8 +385,8 @@ fn object_of(mut fields: String) -> String {
     fields
 }
 
-fn raw(text: Option<&str>) -> Result<Option<&RawValue>, serde_json::Error> {
-    text.map(serde_json::from_str).transpose()
+fn raw(text: Option<&str>) -> Result<Option<&RawValue>, ReadError> {
+    text.map(json::decode).transpose()
 }
 
 struct SessionRow {
@@ -445,7 +445,7 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
     );
     let row: SessionRow = find(db, &sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    let damaged = |what: &'static str| move |_| Error::corrupt_row(session_id.as_str(), what);
+    let damaged = |what| Error::corrupt_row(session_id.as_str(), what);
     let line = SessionLine {
         kind: LineKind::Session,
         format: Count(FORMAT),
@@ -456,15 +456,15 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
         metadata: row
             .metadata
             .as_deref()
-            .map(serde_json::from_str)
+            .map(json::decode)
             .transpose()
-            .map_err(damaged("metadata"))?,
+            .map_err(|_| damaged("metadata"))?,
         created_at: count(row.created_at),
         updated_at: count(row.active_at),
         usage: SessionLineUsage {
             input_tokens: count(row.input_tokens),
             output_tokens: count(row.output_tokens),
-            cost: serde_json::value::to_raw_value(&row.cost).map_err(damaged("usage"))?,
+            cost: serde_json::value::to_raw_value(&row.cost).map_err(|_| damaged("usage"))?,
             cached_input_tokens: Some(count(row.cached_input_tokens)).filter(|count| count.0 > 0),
         },
         // Needed if the newest events are deleted before their page is read.

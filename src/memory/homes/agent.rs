@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
+use crate::base::json;
 use crate::base::outbound::Endpoint;
 use crate::base::settings::Setting;
 use crate::memory::Memory;
@@ -27,7 +28,7 @@ const MAX_VIA: usize = 4;
 pub fn parse_via(header: Option<&str>) -> Vec<String> {
     header
         .and_then(|header| URL_SAFE_NO_PAD.decode(header).ok())
-        .and_then(|json| serde_json::from_slice(&json).ok())
+        .and_then(|json| json::decode_bytes(&json).ok())
         .unwrap_or_default()
 }
 
@@ -111,8 +112,8 @@ async fn send(
         operation: operation.to_owned(),
     };
     let heard = ask(memory, &who, place, headers, Value::from(body).to_string()).await?;
-    let answer: Value = serde_json::from_str(&heard.body)
-        .map_err(|_| unavailable(&who, "its answer is not JSON"))?;
+    let answer: Value =
+        json::decode(&heard.body).map_err(|_| unavailable(&who, "its answer is not JSON"))?;
     if heard.status == 200 {
         return Ok(answer);
     }

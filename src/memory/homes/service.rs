@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 
 use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
+use crate::base::json;
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
@@ -191,7 +192,7 @@ fn check_status(binding: &str, heard: &HomeResponse) -> Result<()> {
 
 fn read<'a, T: Deserialize<'a>>(binding: &str, heard: &'a HomeResponse) -> Result<T> {
     check_status(binding, heard)?;
-    serde_json::from_str(&heard.body).map_err(|_| {
+    json::decode(&heard.body).map_err(|_| {
         unavailable(
             &name_of(binding),
             "its answer is not the JSON that was asked for",

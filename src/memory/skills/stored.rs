@@ -4,6 +4,7 @@ use super::SkillDocument;
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
+use crate::base::json;
 use crate::memory::definition::Definition;
 use crate::memory::skills::skill::Skill;
 
@@ -179,7 +180,7 @@ pub fn find_listing(
         &[scope, label, prefix.into(), since_ms.into()],
     )?;
     // An unreadable listing counts as missing, so the bucket is listed again.
-    Ok(skills.and_then(|skills| serde_json::from_str(&skills).ok()))
+    Ok(skills.and_then(|skills| json::decode(&skills).ok()))
 }
 
 pub fn write_listing(

@@ -15,6 +15,7 @@ use super::answer::{AnswerBuilder, CallPiece};
 use super::call_ids::CallIds;
 use super::{AnswerPart, ModelRequest, SUMMARY_REQUEST, TokenUsage, ToolDefinition};
 use crate::base::action::Role;
+use crate::base::json;
 use crate::base::tokens;
 use crate::models::message::ContextMessage;
 use command::Command;
@@ -124,7 +125,7 @@ fn find_tool<'a>(request: &ModelRequest<'a>, name: &str) -> Option<&'a ToolDefin
 
 /// The labels that a memory tool accepts.
 fn labels(tool: &ToolDefinition) -> Vec<String> {
-    let schema: Value = serde_json::from_str(tool.parameters.get()).unwrap_or_default();
+    let schema: Value = json::decode(tool.parameters.get()).unwrap_or_default();
     let labels = schema.pointer("/properties/label/enum");
     let labels = labels.and_then(Value::as_array).into_iter().flatten();
     labels
@@ -203,7 +204,7 @@ fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> DemoAction {
             list_tools(request)
         ));
     }
-    let parsed = serde_json::from_str::<Value>(arguments);
+    let parsed = json::decode::<Value>(arguments);
     if !parsed.is_ok_and(|parsed| parsed.is_object()) {
         return DemoAction::Say(format!(
             "The arguments of `{name}` must be a JSON object, as in `call {name} {{\"key\": \"value\"}}`."

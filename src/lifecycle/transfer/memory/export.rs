@@ -17,6 +17,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::memory::content::WrittenBy;
 use crate::memory::definition::TokenBudget;
@@ -203,7 +204,7 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
     page.push_str(&render(&PromptLine {
         line: LineKind::Prompt,
         prompt,
-        sections: serde_json::from_str(&sections)
+        sections: json::decode(&sections)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "frozen prompt"))?,
         frozen_at: count(frozen_at),
     })?);
