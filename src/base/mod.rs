@@ -15,6 +15,7 @@ pub mod host;
 pub mod ids;
 pub mod json;
 pub mod numbers;
+pub mod order;
 pub mod outbound;
 pub mod part;
 pub mod settings;

@@ -14,6 +14,7 @@ use super::source::BlockHome;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
+use crate::base::order::sort_by;
 use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
@@ -196,7 +197,7 @@ pub fn find(
         .collect::<Vec<_>>();
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &FoundRow)> = scores.into_iter().zip(&rows).collect();
-    ranked.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    sort_by(&mut ranked, |(a, _), (b, _)| b.total_cmp(a));
     let strangers;
     if !nearest.items.is_empty() {
         let by_words = ranked

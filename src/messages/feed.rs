@@ -13,6 +13,7 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::numbers::CURSORS_A_SEQ;
+use crate::base::order::sort_by;
 use crate::log::row::EventLink;
 use crate::store::changes::{FeedChange, find_life, find_position, load_recorded};
 
@@ -32,7 +33,7 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
             .into_iter()
             .take_while(|change| change.cursor <= told_up_to),
     );
-    changes.sort_by_key(|change| change.cursor);
+    sort_by(&mut changes, |a, b| a.cursor.cmp(&b.cursor));
     changes.truncate(usize::try_from(limit).unwrap_or(0));
     for change in &mut changes {
         change.cursor += life.base;

@@ -2,13 +2,14 @@
 //! of texts per request. Each answer is checked against its request.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::value::RawValue;
 
 use super::choice::{ModelName, Provider};
 use super::send::{ModelEndpoint, openai_endpoint, send, unanswered};
 use super::to_json;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
+use crate::base::order::sort_by;
 use crate::base::outbound::{Outbound, read_all};
 use crate::base::settings::Setting;
 
@@ -129,30 +130,35 @@ fn shorten(text: &str) -> &str {
 
 /// Reads both shapes: `data` holds vectors, or objects that hold one vector each.
 fn decode(body: &[u8], count: usize) -> Result<Vec<Vec<f32>>, &'static str> {
+    #[derive(Default, Deserialize)]
+    struct Answer<'a> {
+        #[serde(borrow)]
+        result: Option<&'a RawValue>,
+        #[serde(borrow)]
+        data: Option<&'a RawValue>,
+    }
     #[derive(Deserialize)]
     struct Placed {
         index: Option<usize>,
         embedding: Vec<f32>,
     }
-    #[derive(Deserialize)]
-    #[serde(untagged)]
-    enum Data {
-        Bare(Vec<Vec<f32>>),
-        Placed(Vec<Placed>),
+    let mut answer: Answer<'_> = match json::decode_bytes(body) {
+        Err(error) if error.is_syntax() => return Err("sent vectors that are not valid JSON"),
+        answer => answer.unwrap_or_default(),
+    };
+    let result = answer.result.map(RawValue::get);
+    if let Some(result) = result.filter(|result| result.starts_with('{')) {
+        answer = json::decode(result).unwrap_or_default();
     }
-    let mut value: Value =
-        json::decode_bytes(body).map_err(|_| "sent vectors that are not valid JSON")?;
-    if let Some(result) = value.get_mut("result").filter(|result| result.is_object()) {
-        value = result.take();
-    }
-    let data = value.get_mut("data").map(Value::take).unwrap_or_default();
-    let vectors = match serde_json::from_value(data) {
-        Ok(Data::Bare(vectors)) => vectors,
-        Ok(Data::Placed(mut placed)) => {
-            placed.sort_by_key(|placed| placed.index);
+    let data = answer.data.map_or("null", RawValue::get);
+    let vectors: Vec<Vec<f32>> = match json::decode(data) {
+        Ok(vectors) => vectors,
+        Err(_) => {
+            let mut placed: Vec<Placed> =
+                json::decode(data).map_err(|_| "sent an answer that holds no vectors")?;
+            sort_by(&mut placed, |a, b| a.index.cmp(&b.index));
             placed.into_iter().map(|placed| placed.embedding).collect()
         }
-        Err(_) => return Err("sent an answer that holds no vectors"),
     };
     if vectors.len() != count {
         return Err("sent another number of vectors than it was sent texts");

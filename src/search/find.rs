@@ -1,5 +1,6 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
+use crate::base::order::sort_by;
 use crate::search::request::{FILTERS, SearchRequest};
 use std::collections::{HashMap, HashSet};
 
@@ -147,7 +148,9 @@ pub fn find(
         .map(|candidate| (candidate.session, candidate.seq))
         .zip(scores)
         .collect();
-    ranked.sort_by(|(a_place, a), (b_place, b)| b.total_cmp(a).then(b_place.cmp(a_place)));
+    sort_by(&mut ranked, |(a_place, a), (b_place, b)| {
+        b.total_cmp(a).then(b_place.cmp(a_place))
+    });
     if !nearest.items.is_empty() {
         ranked = fuse(&ranked, nearest);
     }
@@ -191,7 +194,7 @@ impl CandidateReader<'_> {
             .zip(&self.candidates)
             .filter(|(_, candidate)| candidate.is_question)
             .collect();
-        questions.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+        sort_by(&mut questions, |(a, _), (b, _)| b.total_cmp(a));
         let known: HashSet<(i64, i64)> = self
             .candidates
             .iter()

@@ -16,6 +16,8 @@
 use std::collections::HashMap;
 use std::hash::Hash;
 
+use crate::base::order::sort_by;
+
 /// The weight of words; meanings have the rest.
 const WORDS_SHARE: f64 = 0.375;
 
@@ -73,7 +75,7 @@ pub fn fuse<T: Copy + Eq + Hash>(by_words: &[(T, f64)], nearest: &Nearest<T>) ->
             (*item, 1.0 / (1.0 + (-standing).exp()))
         })
         .collect();
-    fused.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    sort_by(&mut fused, |(_, a), (_, b)| b.total_cmp(a));
     fused
 }
 

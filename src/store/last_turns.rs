@@ -29,7 +29,7 @@ use crate::base::columns::{FromRow, find, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::MAX_INTEGER;
+use crate::base::json::{self, MAX_INTEGER};
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL
@@ -103,13 +103,11 @@ impl FromRow<'_> for LastTurn {
                 input_tokens: row.integer(3)?,
                 output_tokens: row.integer(4)?,
                 // A value that can't be read is dropped: the agent's takes its place.
-                calibration: row
-                    .find_text(5)
-                    .and_then(|json| serde_json::from_str(json).ok()),
+                calibration: row.find_text(5).and_then(|json| json::decode(json).ok()),
             },
             ended: row
                 .find_text(6)
-                .map(|json| serde_json::from_str(json).unwrap_or_default()),
+                .map(|json| json::decode(json).unwrap_or_default()),
         })
     }
 }

@@ -10,6 +10,7 @@ use super::nearest::{
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, find_row};
 use crate::base::error::Result;
+use crate::base::json;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::entries::{self, check_searchable, lives_here};
@@ -71,9 +72,7 @@ pub async fn search(
         let found = entry_search::search_elsewhere(memory, block, query, limit).await?;
         return Ok(EntryMatches {
             results: found.results,
-            vectors: found
-                .vectors
-                .and_then(|told| serde_json::from_value(told).ok()),
+            vectors: found.vectors.and_then(|told| json::from_value(&told).ok()),
         });
     }
     let mut nearest = Nearest::default();

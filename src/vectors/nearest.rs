@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::vector::{QueryVector, pack};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
+use crate::base::order::sort_by;
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
 use crate::search::fuse::Nearest;
@@ -197,7 +198,7 @@ pub async fn find_nearest(
             }
         }
     }
-    found.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    sort_by(&mut found, |(a, _), (b, _)| b.total_cmp(a));
     let items = found.into_iter();
     Ok(NearestMatches {
         nearest: Nearest {

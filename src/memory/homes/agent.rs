@@ -62,7 +62,7 @@ pub async fn call<T: DeserializeOwned>(
         }
         outcome => outcome?,
     };
-    serde_json::from_value(answer)
+    json::from_value(&answer)
         .map_err(|_| unavailable(&name_of(home), "its answer is not what an agent says"))
 }
 

@@ -6,6 +6,7 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
+use crate::base::order::sort_by;
 use crate::memory::skills::skill::{Skill, clip_description};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -186,7 +187,7 @@ fn read_told(told: Vec<service::ServiceSkill>) -> Vec<Skill> {
         })
         .take(stored::MAX_SKILLS)
         .collect();
-    skills.sort_by(|a, b| a.key.cmp(&b.key));
+    sort_by(&mut skills, |a, b| a.key.cmp(&b.key));
     skills
 }
 
