@@ -116,7 +116,7 @@ test("an_error_arrives_with_code_details_and_status", async () => {
   for (const via of VIAS) {
     const unknown = await refusal(['{"sessionId":"nowhere"}'], { via, operation: "loadEvents" });
     assert.deepEqual([unknown.code, unknown.status, unknown.details], ["session_not_found", 404, { sessionId: "nowhere" }]);
-    assert.match(unknown.message, /^There is no such session in this agent\./);
+    assert.match(unknown.message, /^This agent has no such session\./);
     const field = await refusal(['{"sesionId":"s"}'], { via, operation: "loadEvents" });
     assert.deepEqual(told(field), [400, "invalid_request", "sesionId"]);
     assert.match(field.message, /Did you mean `sessionId`\?$/);
