@@ -11,6 +11,9 @@ use serde_json::{Map, Value, json};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// What SQLite says of a database that has reached its limit.
+const FULL: &str = "database or disk is full";
+
 /// The contract's codes (§4). A new code here is a new code of the API.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Code {
@@ -220,12 +223,16 @@ impl Error {
         .with("id", id)
     }
 
+    /// `cause` is what the engine said. The caller is told of it only that the storage is
+    /// full, because then sending the request again does not help.
     pub fn storage(cause: impl Into<String>) -> Self {
-        Self::new(
-            Code::StorageFailed,
-            "The object's storage failed. Nothing of this request was written; it is safe to send it again.",
-        )
-        .with_cause(Some(cause.into()))
+        let cause = cause.into();
+        let message = if cause.contains(FULL) {
+            "The object's storage is full: an object holds 10 GB. Nothing of this request was written. Reads go on. To make room, delete events, a few at a time."
+        } else {
+            "The object's storage failed. Nothing of this request was written; it is safe to send it again."
+        };
+        Self::new(Code::StorageFailed, message).with_cause(Some(cause))
     }
 
     /// The JSON envelope of §4.

@@ -97,6 +97,20 @@ impl Sqlite {
         }
     }
 
+    /// Lets the database grow by so many pages more and no further, as an object that is
+    /// almost full.
+    pub fn leave_room(&self, pages: i64) {
+        self.in_control.store(true, Ordering::Relaxed);
+        let held: i64 = self
+            .connection
+            .pragma_query_value(None, "page_count", |row| row.get(0))
+            .unwrap();
+        self.connection
+            .pragma_update_and_check(None, "max_page_count", held + pages, |_| Ok(()))
+            .unwrap();
+        self.in_control.store(false, Ordering::Relaxed);
+    }
+
     /// How many bytes of text have been read so far.
     pub fn text_bytes(&self) -> usize {
         self.text_bytes.get()
@@ -241,6 +255,10 @@ impl Database for Sqlite {
         self.depth.set(depth + 1);
         let outcome = work();
         self.depth.set(depth);
+        // Where the storage is full, SQLite has rolled everything back by itself.
+        if self.connection.is_autocommit() {
+            return outcome;
+        }
         if outcome.is_err() {
             self.control(&format!("ROLLBACK TO level_{depth}"))?;
         }

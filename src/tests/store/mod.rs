@@ -2,5 +2,6 @@
 
 pub mod carry_over;
 pub mod feed;
+pub mod full;
 pub mod tables;
 pub mod upgrades;
