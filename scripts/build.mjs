@@ -1,4 +1,5 @@
-// The crate as a Worker: build/index.js and build/index_bg.wasm.
+// The crate as a Worker: build/index.js and build/index_bg.wasm, and the static files
+// beside it: build/site/.
 //
 // wrangler runs this before every start and deployment (`[build]` in
 // wrangler.toml), so it sets up a fresh clone, and returns at once where the
@@ -7,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
 import { BUILD, LOCAL, ROOT } from "./places.mjs";
 import { outputOf } from "./processes.mjs";
@@ -35,12 +37,13 @@ export async function build() {
     console.error("Building the Worker …");
     rmSync(STAMP, { force: true });
     await buildWorker();
+    buildSite();
     writeFileSync(STAMP, digest);
   });
 }
 
 function isCurrent(digest) {
-  return existsSync(join(BUILD, "index.js")) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
+  return existsSync(join(BUILD, "index.js")) && existsSync(SITE) && existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest;
 }
 
 /** The commit counts too: the build says which one it is of. */

@@ -24,4 +24,5 @@ pub mod transfer;
 pub mod turns;
 
 /// The API document, generated from the table of operations. A test compares the two.
+#[cfg(test)]
 pub const OPENAPI_JSON: &str = include_str!("../../generated/openapi.json");

@@ -15,9 +15,6 @@ const AGENTS: &str = "/agents/session-agent/";
 #[derive(Debug, PartialEq)]
 pub enum Route {
     Health,
-    OpenApi,
-    /// A static file of the console, by its path.
-    Console,
     /// One operation of one agent.
     Rpc {
         agent: String,
@@ -76,7 +73,7 @@ impl Route {
             | Route::Chat { agent, .. }
             | Route::Resume { agent, .. }
             | Route::Socket { agent, .. } => Some(agent),
-            Route::Health | Route::OpenApi | Route::Console => None,
+            Route::Health => None,
         }
     }
 }
@@ -86,8 +83,11 @@ pub fn parse(method: &str, url: &str) -> Result<Route> {
     let path = path(url);
     match path {
         "/health" => allow(method, &["GET", "HEAD"], Route::Health),
-        "/openapi.json" => allow(method, &["GET", "HEAD"], Route::OpenApi),
-        "/" => allow(method, &["GET", "HEAD"], Route::Console),
+        // The platform serves the Worker's files, and such a request never gets here.
+        "/openapi.json" | "/" => Err(Error::new(
+            Code::UnknownOperation,
+            "This address is a static file of the Worker. An object has no files: ask the Worker.",
+        )),
         _ => match path.strip_prefix(AGENTS) {
             Some(rest) => parse_agent(method, rest, url),
             None => Err(nothing_here()),
@@ -287,7 +287,6 @@ mod tests {
         ] {
             assert_eq!(parse("POST", url), Ok(rpc("a", "op")), "{url}");
         }
-        assert_eq!(parse("GET", "http://x"), Ok(Route::Console));
         assert_eq!(parse("GET", "http://x/health?x"), Ok(Route::Health));
     }
 
@@ -384,6 +383,15 @@ mod tests {
                 code,
                 "{method} {end}"
             );
+        }
+    }
+
+    #[test]
+    fn a_file_of_the_worker_is_not_an_objects() {
+        for url in ["http://x", "http://x/", "/openapi.json?x"] {
+            let error = parse("GET", url).unwrap_err();
+            assert_eq!(error.code, Code::UnknownOperation, "{url}");
+            assert!(error.message.contains("ask the Worker"), "{url}");
         }
     }
 

@@ -2,13 +2,13 @@
 //! in, answers out, and statements to the object's storage; it decides nothing.
 
 mod cors;
+mod health;
 mod host;
 mod http;
 mod object;
 mod outbound;
 mod router;
 mod rpc;
-mod site;
 mod sockets;
 mod storage;
 mod stream;

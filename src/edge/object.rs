@@ -18,7 +18,7 @@ use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle, wake_at};
-use super::{cors, http, identify, policy, site, stream, tasks, transfer};
+use super::{cors, health, http, identify, policy, stream, tasks, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
@@ -363,21 +363,16 @@ impl Object {
 
     async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
-        if site::is_public(&route)
-            && let Some(response) = site::serve(&route)
-        {
-            return Ok(ObjectAnswer::Response(response));
-        }
-        if route.agent().is_some_and(|agent| agent != self.name) {
+        let Some(agent) = route.agent() else {
+            return Ok(ObjectAnswer::Response(health::answer()));
+        };
+        if agent != self.name {
             return Err(Error::invalid(
                 "agent",
                 "The path names another agent than the one whose object this is.",
             ));
         }
         let caller = identify(&self.policy, &route, &request)?;
-        if let Some(response) = site::serve(&route) {
-            return Ok(ObjectAnswer::Response(response));
-        }
         let limit = match admit(&caller, &route) {
             Ok(limit) => limit,
             Err(error) => {
@@ -426,9 +421,9 @@ impl Object {
                 let begun = resume_chat(&agent, &session_id)?;
                 return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
             }
-            Route::Health | Route::OpenApi | Route::Console | Route::Socket { .. } => {
+            Route::Health | Route::Socket { .. } => {
                 return Err(Error::storage(
-                    "a page of the site was taken for an agent's",
+                    "a request that has an answer was taken for an operation",
                 ));
             }
         };

@@ -13,7 +13,7 @@ use worker::{Env, event, web_sys};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::rpc::{self, RpcCall};
-use super::{cors, http, identify, policy, site, tasks};
+use super::{cors, health, http, identify, policy, tasks};
 use crate::access::{self, CorsPolicy, Policy};
 use crate::api::door::admit;
 use crate::api::route;
@@ -162,19 +162,17 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
         Ok(route) => route,
         Err(error) => return refused(&error),
     };
-    if !site::is_public(&route) {
-        let caller = match identify(policy, &route, &request) {
-            Ok(caller) => caller,
-            Err(error) => return refused(&error),
-        };
-        if let Err(error) = admit(&caller, &route) {
-            return RoutedAnswer::Refused(request, error);
-        }
+    let Some(agent) = route.agent() else {
+        return RoutedAnswer::Here(health::answer());
+    };
+    let caller = match identify(policy, &route, &request) {
+        Ok(caller) => caller,
+        Err(error) => return refused(&error),
+    };
+    if let Err(error) = admit(&caller, &route) {
+        return RoutedAnswer::Refused(request, error);
     }
-    if let Some(response) = site::serve(&route) {
-        return RoutedAnswer::Here(response);
-    }
-    let agent = JsValue::from(route.agent().unwrap_or_default());
+    let agent = JsValue::from(agent);
     match find_object(env, &agent).and_then(|object| object.fetch(&request)) {
         Ok(answer) => RoutedAnswer::ByObject(answer),
         Err(error) => refused(&lost(&error)),

@@ -7,7 +7,9 @@ import { OPENAPI } from "../../scripts/places.mjs";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();
-after(() => server.stop());
+/** With the files in front, as wrangler deploys it. */
+const deployed = await startServer({ site: true });
+after(() => Promise.all([server.stop(), deployed.stop()]));
 
 const RPC = "/agents/session-agent/doors/rpc";
 
@@ -33,22 +35,41 @@ test("health_says_which_build_this_is", async () => {
   assert.match(revision, /^([0-9a-f]{12}|unknown)$/);
 });
 
-test("the_api_document_is_served_as_it_stands_in_the_tree", async () => {
-  const response = await server.fetch("/openapi.json");
-  assert.equal(await response.text(), await readFile(OPENAPI, "utf8"));
-});
-
-test("the_first_page_is_html", async () => {
-  const response = await server.fetch("/");
-  assert.match(response.headers.get("content-type"), /^text\/html/);
-  assert.match(await response.text(), /<h1>Session Agent<\/h1>/);
+test("the_files_are_served_in_front_of_the_worker", async () => {
+  const document = await readFile(OPENAPI, "utf8");
+  for (const via of [undefined, "service"]) {
+    const get = (path, init) => deployed.fetch(path, init, { via });
+    const api = await get("/openapi.json");
+    assert.deepEqual([api.status, api.headers.get("content-type"), await api.text()], [200, "application/json", document]);
+    const page = await get("/");
+    assert.match(page.headers.get("content-type"), /^text\/html/);
+    assert.match(page.headers.get("content-security-policy"), /^default-src 'none'/);
+    assert.match(await page.text(), /<h1>Session Agent<\/h1>/);
+    for (const path of ["/openapi.json", "/"]) {
+      const head = await get(path, { method: "HEAD" });
+      assert.deepEqual([head.status, head.headers.get("x-content-type-options"), (await head.arrayBuffer()).byteLength], [200, "nosniff", 0]);
+      const post = await get(path, { method: "POST", body: "{}" });
+      assert.deepEqual([post.status, await post.text()], [405, ""]);
+    }
+    // What is no file is the Worker's.
+    for (const path of ["/nowhere", "/_headers", "/openapi.json/", "/console/index.html"]) {
+      const nothing = await get(path);
+      assert.deepEqual([nothing.status, (await nothing.json()).error.code], [404, "unknown_operation"], path);
+    }
+    const health = await get("/health");
+    assert.deepEqual([health.status, (await health.json()).name], [200, "session-agent"]);
+    const { status, body } = await deployed.call("filed", "createSession", { name: "served" }, { via });
+    assert.deepEqual([status, body.agentId], [200, "filed"]);
+  }
+  assert.deepEqual(JSON.parse(await deployed.rpc("filed", "listSessions", ["{}"])).sessions.map(({ name }) => name), ["served", "served"]);
 });
 
 test("the_same_addresses_answer_on_the_object_itself", async () => {
-  for (const path of ["/health", "/openapi.json", "/"]) {
-    const response = await server.fetch(path, {}, { via: "object", agent: "doors" });
-    await response.text();
-    assert.equal(response.status, 200, path);
+  const health = await server.fetch("/health", {}, { via: "object", agent: "doors" });
+  assert.equal((await health.json()).status, "ok");
+  for (const path of ["/openapi.json", "/"]) {
+    const none = await refusal(path, { method: "GET" }, { via: "object", agent: "doors" });
+    assert.deepEqual([none.status, none.code], [404, "unknown_operation"]);
   }
   const other = await refusal(`${RPC}/listSessions`, {}, { via: "object", agent: "another" });
   assert.deepEqual([other.status, other.code, other.field], [400, "invalid_request", "agent"]);

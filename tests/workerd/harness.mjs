@@ -36,6 +36,8 @@ const HOST = "127.0.0.1";
  *
  * - `vars`, `secrets`: its environment. By default `AUTH` is `open`.
  * - `storage`: the folder of its storage. By default a folder that goes with the server.
+ * - `site`: `true` puts the platform's stand-in for static files in front, as wrangler.toml
+ *   says. The stand-in takes time, and changes nothing that other tests ask.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
  * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`.
  *   Each is bound to the Worker under its name in capitals. They find the Worker as
@@ -259,10 +261,10 @@ class Server {
   }
 }
 
-async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai }) {
+async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai, site = false }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
-  const worker = (name, mainModule, modules, env, exports) => ({
-    config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports },
+  const worker = (name, mainModule, modules, env, exports, assets) => ({
+    config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports, ...(assets && { assets }) },
     dev: {
       // A port of the Worker's own, without miniflare's entry in front.
       unsafeDirectSockets: [{ host: HOST, port: 0 }],
@@ -292,6 +294,7 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
         ...Object.fromEntries(others.map(([name]) => [bindingName(name), { type: "worker", worker: name }])),
       },
       { [CLASS]: { type: "durable-object", storage: "sqlite" } },
+      site ? await assetsOf(join(ROOT, "wrangler.toml")) : undefined,
     ),
     worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, ways),
     ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, ways)),
@@ -317,6 +320,13 @@ async function source(file) {
 
 async function compatibilityDateOf(configuration) {
   return (await readFile(configuration, "utf8")).match(/^compatibility_date = "(.+)"/m)[1];
+}
+
+/** `[assets]`, in miniflare's words. */
+async function assetsOf(configuration) {
+  const [, section] = (await readFile(configuration, "utf8")).split("\n[assets]\n");
+  const of = (key) => JSON.parse(section.match(new RegExp(`^${key} = (.+)`, "m"))[1]);
+  return { directory: join(ROOT, of("directory")), runWorkerFirst: of("run_worker_first"), hasUserWorker: true };
 }
 
 /** The value of a text in JSON; any other text as it is. */

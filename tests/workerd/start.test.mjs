@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
+import { readFile } from "node:fs/promises";
 import { request } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
@@ -11,6 +12,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { OPENAPI } from "../../scripts/places.mjs";
 
 const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
 const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
@@ -30,6 +32,9 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
     const address = await addressIn(npmStart.stdout);
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
+    // The files are the platform's to serve, and wrangler stands in for it.
+    assert.equal(await (await fetch(`${address}/openapi.json`)).text(), await readFile(OPENAPI, "utf8"));
+    assert.match(await (await fetch(address)).text(), /<h1>Session Agent<\/h1>/);
 
     // Programs on this machine get in. A foreign name that resolves to this machine does
     // not.

@@ -1,0 +1,16 @@
+//! Liveness, and which build this is. The Worker and every object answer alike, and
+//! nobody needs a token for it.
+
+use serde_json::json;
+
+use super::http::{self, ResponseResult};
+
+pub fn answer() -> ResponseResult {
+    let health = json!({
+        "status": "ok",
+        "name": env!("CARGO_PKG_NAME"),
+        "version": env!("CARGO_PKG_VERSION"),
+        "revision": env!("SESSION_AGENT_REVISION"),
+    });
+    http::respond(200, &health.to_string().into(), None, &[])
+}
