@@ -8,10 +8,9 @@
 //! its answer, ends the call: a waiting call is never sent, a sent call is aborted. A
 //! call to the bucket can't be aborted; its answer is ignored.
 
-use std::future::{Future, poll_fn};
 use std::pin::pin;
-use std::task::Poll;
 
+use futures_util::future::{Either, select};
 use sha2::{Digest as _, Sha256};
 
 use crate::base::error::{Code, Error};
@@ -285,20 +284,16 @@ pub async fn read_all(body: &mut dyn ByteChunks) -> Result<Vec<u8>, CallFailure>
     Ok(bytes)
 }
 
-/// Runs some work, its retries and pauses included; `None`: the work took longer than
-/// `ms` and was dropped.
+/// Runs some work, its retries and pauses included; `None`: the pause ended first, and
+/// the work was dropped.
 pub async fn in_time<T>(
-    outbound: &dyn Outbound,
-    ms: i64,
+    pause: impl Future<Output = ()>,
     work: impl Future<Output = T>,
 ) -> Option<T> {
-    let mut work = pin!(work);
-    let mut pause = outbound.sleep(ms);
-    poll_fn(|context| match work.as_mut().poll(context) {
-        Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
-        Poll::Pending => pause.as_mut().poll(context).map(|()| None),
-    })
-    .await
+    match select(pin!(work), pin!(pause)).await {
+        Either::Left((outcome, _)) => Some(outcome),
+        Either::Right(_) => None,
+    }
 }
 
 impl CallFailure {
@@ -388,8 +383,11 @@ mod tests {
     #[test]
     fn what_takes_too_long_is_given_up_and_what_is_there_is_not() {
         let outbound = Script::default();
-        assert_eq!(wait_for(in_time(&outbound, 50, ready(1))), Some(1));
-        assert_eq!(wait_for(in_time(&outbound, 50, pending::<i32>())), None);
+        assert_eq!(wait_for(in_time(outbound.sleep(50), ready(1))), Some(1));
+        assert_eq!(
+            wait_for(in_time(outbound.sleep(50), pending::<i32>())),
+            None
+        );
         assert_eq!(*outbound.slept.borrow(), [50, 50]);
     }
 }

@@ -1,5 +1,8 @@
 //! A limit on how many holders run at once; the others wait in line. Waiters get their
 //! slots in the order of arrival. A waiter that gives up leaves the line.
+//!
+//! The mutex of `futures-util` knows neither that order nor kinds of holders, and no
+//! bound on the bytes that wait.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;

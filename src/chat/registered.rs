@@ -95,9 +95,9 @@ impl RegisteredTool {
             ToolAddress::Service(binding) => ("service", binding),
             ToolAddress::Url(url) => ("url", url),
         };
-        let digest = Sha256::digest(format!("{kind} {place}"));
-        let digits = digest.iter().take(FINGERPRINT_BYTES);
-        digits.map(|byte| format!("{byte:02x}")).collect()
+        let mut digits = format!("{:x}", Sha256::digest(format!("{kind} {place}")));
+        digits.truncate(2 * FINGERPRINT_BYTES);
+        digits
     }
 
     /// Calls the tool. The model reads any failure. `key` is unique to this call.

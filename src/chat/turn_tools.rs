@@ -133,8 +133,7 @@ impl<'a> TurnTools<'a> {
 fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
     // A JSON array keeps the parts apart.
     let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
-    let digest = Sha256::digest(parts.to_string());
-    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+    format!("{:x}", Sha256::digest(parts.to_string()))
 }
 
 /// Adds a tool if its name is free, and says whether it was.

@@ -1,5 +1,9 @@
 //! The clock and randomness of the runtime.
 
+use std::time::Duration;
+
+use worker::Delay;
+
 use crate::base::host::Host;
 
 pub struct Runtime;
@@ -21,4 +25,8 @@ impl Host for Runtime {
     fn fill_random(&self, bytes: &mut [u8]) {
         getrandom::fill(bytes).expect("the runtime has crypto.getRandomValues");
     }
+}
+
+pub fn pause(ms: i64) -> Delay {
+    Delay::from(Duration::from_millis(ms.unsigned_abs()))
 }

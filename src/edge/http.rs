@@ -1,23 +1,22 @@
 //! Reads the bodies of the runtime's requests, and builds its responses.
 
 use std::collections::BTreeMap;
-use std::pin::pin;
 use std::rc::Rc;
-use std::time::Duration;
 
-use futures_util::future::{Either, select};
 use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
 use serde_json::json;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use worker::{Delay, console_error, web_sys};
+use worker::{console_error, web_sys};
 
+use super::host::pause;
 use super::storage::Meter;
 use super::stream;
 use crate::api::limits::check_length;
 use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
+use crate::base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {
@@ -172,7 +171,7 @@ pub fn find_header(request: &web_sys::Request, name: &str) -> Option<String> {
 const MAX_DISCARDED_BYTES: usize = 128 << 20;
 
 /// How long a refused request's body is discarded.
-const MAX_DISCARDING_MS: u64 = 2_000;
+const MAX_DISCARDING_MS: i64 = 2_000;
 
 /// Bytes per read. All reads share one buffer: a new buffer per piece would leave the
 /// whole body behind as garbage.
@@ -183,7 +182,7 @@ const PIECE_BYTES: u32 = 64 << 10;
 const FIRST_PIECE_BYTES: u32 = 4 << 10;
 
 /// The deadline for a body. After this time its memory goes to others.
-const MAX_READING_MS: u64 = 60_000;
+const MAX_READING_MS: i64 = 60_000;
 
 /// A request's body, read piece by piece.
 pub struct RequestBody {
@@ -237,8 +236,7 @@ impl RequestBody {
     /// Discards the rest of the body, so that the client receives the answer. The time
     /// is limited: a client may wait for the answer before it sends more.
     pub async fn discard(&mut self) {
-        let pause = Delay::from(Duration::from_millis(MAX_DISCARDING_MS));
-        select(Box::pin(self.take_all()), Box::pin(pause)).await;
+        in_time(pause(MAX_DISCARDING_MS), self.take_all()).await;
     }
 
     async fn take_all(&mut self) {
@@ -323,7 +321,7 @@ pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<Recei
     if let Some(announced) =
         announced.filter(|bytes| *bytes <= limit.min(FIRST_PIECE_BYTES as usize))
     {
-        return in_time(read_at_once(&stream, announced)).await;
+        return before_deadline(read_at_once(&stream, announced)).await;
     }
     let mut body = RequestBody::new(request)?;
     let read = read_within(&mut body, announced, limit).await;
@@ -363,19 +361,20 @@ async fn read_within(
         check_length(limit, announced)?;
     }
     let reservation = Reservation::for_request(announced.unwrap_or(0))?;
-    in_time(gather(body, announced.unwrap_or(0), limit, reservation)).await
+    before_deadline(gather(body, announced.unwrap_or(0), limit, reservation)).await
 }
 
 /// Gives a body up that has not arrived at the deadline.
-async fn in_time(reading: impl Future<Output = Result<ReceivedBody>>) -> Result<ReceivedBody> {
-    let deadline = Delay::from(Duration::from_millis(MAX_READING_MS));
-    match select(pin!(reading), pin!(deadline)).await {
-        Either::Left((received, _)) => received,
-        Either::Right(_) => Err(Error::invalid(
+async fn before_deadline(
+    reading: impl Future<Output = Result<ReceivedBody>>,
+) -> Result<ReceivedBody> {
+    let received = in_time(pause(MAX_READING_MS), reading).await;
+    received.unwrap_or_else(|| {
+        Err(Error::invalid(
             "body",
             "The body was not there within a minute. Send it faster, or in several requests.",
-        )),
-    }
+        ))
+    })
 }
 
 async fn gather(

@@ -2,6 +2,7 @@
 //! in, answers out, and statements to the object's storage; it decides nothing.
 
 mod cors;
+mod env;
 mod health;
 mod host;
 mod http;
@@ -18,8 +19,6 @@ mod transfer;
 use std::cell::OnceCell;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
-
-use js_sys::Reflect;
 
 use self::host::Runtime;
 use crate::access::{self, Caller, Policy, RequestOrigin};
@@ -68,11 +67,7 @@ fn policy(env: &Env) -> Rc<Policy> {
 
 /// Reads the policy from variables and secrets.
 fn read_policy(env: &Env) -> Policy {
-    // The worker crate's getters throw an error with a stack for a missing value.
-    let find = |setting: Setting| {
-        let value = Reflect::get(env, &setting.name().into()).ok()?;
-        value.as_string()
-    };
+    let find = |setting| env::find_text(env, setting);
     let mut policy = Policy::new(
         find(Setting::SessionAgentToken),
         find(Setting::Auth).as_deref(),

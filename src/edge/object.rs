@@ -131,13 +131,12 @@ impl SessionAgent {
 
     #[wasm_bindgen(js_name = webSocketClose)]
     pub fn web_socket_close(&self, socket: Socket) {
-        // An error means that the socket is closed already.
-        let _ = socket.close(1000, "");
+        sockets::close_with(&socket, 1000, "");
     }
 
     #[wasm_bindgen(js_name = webSocketError)]
     pub fn web_socket_error(&self, socket: Socket) {
-        let _ = socket.close(1011, "");
+        sockets::close_with(&socket, 1011, "");
     }
 }
 
@@ -239,7 +238,9 @@ impl Object {
 
     async fn hear(self: &Rc<Self>, socket: &Socket, text: &str) -> Result<()> {
         let Some(state) = sockets::find_state(socket) else {
-            socket.close(1011, "").map_err(sockets::failed)?;
+            socket
+                .close_with_code_and_reason(1011, "")
+                .map_err(sockets::failed)?;
             return Ok(());
         };
         if state.has_expired(Runtime.now_ms()) {
@@ -258,7 +259,7 @@ impl Object {
             self.begin(work);
         }
         for reply in heard.replies {
-            socket.send(&reply).map_err(sockets::failed)?;
+            socket.send_with_str(&reply).map_err(sockets::failed)?;
         }
         if let Some(state) = &heard.state {
             sockets::keep(socket, state).map_err(sockets::failed)?;

@@ -1,26 +1,27 @@
 //! The Worker's bindings behind the [`Outbound`] trait. They are looked up by name at
 //! run time, because the operator configures which services and buckets exist.
 //!
+//! Their functions are called by name, too. The worker crate's bucket panics where a
+//! field is missing, and its Workers AI takes no signal. One import per function would
+//! make the module larger.
+//!
 //! How a call is given up: a fetch (to an address, a service or another agent) and a
 //! call of Workers AI take an abort signal, which closes the connection at any stage.
 //! The bucket takes no signal: the bucket may still carry out the request, and a late
 //! answer is cancelled unread.
 
-use std::time::Duration;
-
-use futures_util::future::{Either, select};
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
-use worker::{Delay, Env, web_sys};
+use worker::{Env, web_sys};
 
-use super::host::Runtime;
-use super::tasks;
+use super::host::{Runtime, pause};
+use super::{env, tasks};
 use crate::base::host::Host as _;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LINE,
     ListedObject, LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse,
-    PutCondition, WriteLocks, may_leave,
+    PutCondition, WriteLocks, in_time, may_leave,
 };
 use crate::base::settings::Setting;
 use crate::base::slots::{Slot, Slots};
@@ -50,12 +51,8 @@ impl Bindings {
         let missing = || CallFailure::NotConfigured {
             binding: name.to_owned(),
         };
-        let binding = Reflect::get(&self.env, &name.into()).map_err(|_| missing())?;
-        if binding.is_object() {
-            Ok(binding)
-        } else {
-            Err(missing())
-        }
+        let binding = env::find(&self.env, name);
+        binding.filter(JsValue::is_object).ok_or_else(missing)
     }
 
     /// Waits until a call with a body of this length may leave. The slot is returned when
@@ -66,10 +63,9 @@ impl Bindings {
         bytes: usize,
         limits: CallLimits,
     ) -> Result<(Slot<'_, CallPurpose>, Clock), CallFailure> {
-        let taking = Box::pin(self.line.take(purpose, bytes));
-        match select(taking, Box::pin(pause(limits.wait_ms))).await {
-            Either::Left((Ok(slot), _)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
-            Either::Left((Err(_), _)) | Either::Right(_) => Err(CallFailure::Crowded),
+        match in_time(pause(limits.wait_ms), self.line.take(purpose, bytes)).await {
+            Some(Ok(slot)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
+            Some(Err(_)) | None => Err(CallFailure::Crowded),
         }
     }
 
@@ -124,10 +120,7 @@ impl Outbound for Bindings {
     }
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
-        Reflect::get(&self.env, &setting.name().into())
-            .ok()?
-            .as_string()
-            .filter(|value| !value.is_empty())
+        env::find_text(&self.env, setting).filter(|value| !value.is_empty())
     }
 
     fn is_bound(&self, binding: &str) -> bool {
@@ -434,20 +427,13 @@ impl Drop for StreamedBody {
     }
 }
 
-fn pause(ms: i64) -> Delay {
-    Delay::from(Duration::from_millis(ms.unsigned_abs()))
-}
-
 /// The outcome of the work, or a failure if the clock runs out first.
 async fn within<T>(
     clock: &Clock,
     work: impl Future<Output = Result<T, CallFailure>>,
 ) -> Result<T, CallFailure> {
     let (ms, failure) = clock.patience(Runtime.now_ms());
-    match select(Box::pin(work), Box::pin(pause(ms))).await {
-        Either::Left((outcome, _)) => outcome,
-        Either::Right(_) => Err(failure),
-    }
+    in_time(pause(ms), work).await.unwrap_or(Err(failure))
 }
 
 /// Awaits a promise. If this future is dropped, a stream that arrives later is

@@ -13,7 +13,7 @@ use worker::{Env, event, web_sys};
 use super::host::Runtime;
 use super::http::ResponseResult;
 use super::rpc::{self, RpcCall};
-use super::{cors, health, http, identify, policy, tasks};
+use super::{cors, env, health, http, identify, policy, tasks};
 use crate::access::{self, CorsPolicy, Policy};
 use crate::api::door::admit;
 use crate::api::route;
@@ -180,7 +180,7 @@ fn answer(request: web_sys::Request, env: &Env, policy: &Policy) -> RoutedAnswer
 }
 
 fn find_object(env: &Env, agent: &JsValue) -> Result<Stub, JsValue> {
-    let agents = js_sys::Reflect::get(env, &Setting::SessionAgent.name().into())?;
+    let agents = env::find(env, Setting::SessionAgent.name()).unwrap_or_default();
     agents.unchecked_into::<Namespace>().get_by_name(agent)
 }
 

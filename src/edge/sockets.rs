@@ -1,9 +1,12 @@
 //! Sockets that outlive the object's memory: the runtime keeps each socket with its
 //! `SocketState`.
 
-use js_sys::{Array, Function, Object, Reflect};
+use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use worker::web_sys;
+pub use worker::web_sys::WebSocket as Socket;
+use worker::worker_sys::WebSocketPair;
+use worker::worker_sys::ext::{ResponseInitExt as _, WebSocketExt as _};
 
 use super::host::Runtime;
 use crate::api::socket::SocketState;
@@ -15,7 +18,8 @@ use crate::chat::running_turns::Audience;
 
 #[wasm_bindgen]
 extern "C" {
-    /// The part of the object's state that deals with sockets.
+    /// The part of the object's state that deals with sockets. The worker crate's
+    /// binding copies the whole list of sockets, also where the list is only counted.
     pub type ObjectState;
 
     #[wasm_bindgen(method, catch, js_name = acceptWebSocket)]
@@ -23,26 +27,6 @@ extern "C" {
 
     #[wasm_bindgen(method, catch, js_name = getWebSockets)]
     fn get_web_sockets(this: &ObjectState, tag: &str) -> Result<Array, JsValue>;
-
-    pub type Socket;
-
-    #[wasm_bindgen(method, catch)]
-    pub fn send(this: &Socket, frame: &str) -> Result<(), JsValue>;
-
-    #[wasm_bindgen(method, catch)]
-    pub fn close(this: &Socket, code: u16, reason: &str) -> Result<(), JsValue>;
-
-    #[wasm_bindgen(method, catch, js_name = serializeAttachment)]
-    fn serialize_attachment(this: &Socket, value: &str) -> Result<(), JsValue>;
-
-    #[wasm_bindgen(method, catch, js_name = deserializeAttachment)]
-    fn deserialize_attachment(this: &Socket) -> Result<JsValue, JsValue>;
-
-    #[wasm_bindgen(js_name = WebSocketPair)]
-    type Pair;
-
-    #[wasm_bindgen(constructor, js_class = "WebSocketPair")]
-    fn new() -> Pair;
 }
 
 pub struct Sockets {
@@ -61,31 +45,23 @@ impl Sockets {
         greeting: &[String],
         protocol: Option<&str>,
     ) -> Result<web_sys::Response, JsValue> {
-        let pair: JsValue = Pair::new().into();
-        let end = |name: &str| Reflect::get(&pair, &name.into());
-        let (client, server) = (end("0")?, end("1")?);
-        let server: Socket = server.unchecked_into();
+        let mut pair = WebSocketPair::new()?;
+        let (client, server) = (pair.client()?, pair.server()?);
         self.state
             .accept_web_socket(&server, Array::of1(&tag(&state.session_id).into()))?;
         keep(&server, state)?;
         for frame in greeting {
-            server.send(frame)?;
+            server.send_with_str(frame)?;
         }
-        let init = Object::new();
-        let set = |object: &Object, key: &str, value: &JsValue| {
-            Reflect::set(object, &key.into(), value).map(drop)
-        };
-        set(&init, "status", &101.into())?;
-        set(&init, "webSocket", &client)?;
+        let mut init = web_sys::ResponseInit::new();
+        init.set_status(101);
+        init.websocket(&client)?;
         if let Some(protocol) = protocol {
             let headers = Object::new();
-            set(&headers, "sec-websocket-protocol", &protocol.into())?;
-            set(&init, "headers", &headers)?;
+            Reflect::set(&headers, &"sec-websocket-protocol".into(), &protocol.into())?;
+            init.set_headers(&headers);
         }
-        // web-sys does not bind the `webSocket` field of a response.
-        let class: Function = Reflect::get(&js_sys::global(), &"Response".into())?.dyn_into()?;
-        let args = Array::of2(&JsValue::NULL, &init);
-        Ok(Reflect::construct(&class, &args)?.unchecked_into())
+        web_sys::Response::new_with_opt_str_and_init(None, &init)
     }
 
     /// How many sockets a session has open.
@@ -114,7 +90,7 @@ impl Audience for Sockets {
             let is_excepted = except.is_some() && state.asked.as_deref() == except;
             if state.session_id == *session_id && !state.is_held && !is_excepted {
                 // An error means that the socket is gone; its close event follows.
-                let _ = socket.send(frame);
+                let _ = socket.send_with_str(frame);
             }
         }
     }
@@ -127,13 +103,12 @@ impl Audience for Sockets {
 /// Closes a socket and says why.
 pub fn close_with(socket: &Socket, code: u16, reason: &str) {
     // An error means that the socket is gone already.
-    let _ = socket.close(code, reason);
+    let _ = socket.close_with_code_and_reason(code, reason);
 }
 
 /// Closes a socket whose token has expired.
 pub fn close_expired(socket: &Socket) {
-    // An error means that the socket is gone already.
-    let _ = socket.close(4401, "The token has expired; have another minted.");
+    close_with(socket, 4401, "The token has expired; have another minted.");
 }
 
 pub fn find_state(socket: &Socket) -> Option<SocketState> {
@@ -143,7 +118,7 @@ pub fn find_state(socket: &Socket) -> Option<SocketState> {
 
 pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
     let state = serde_json::to_string(state).map_err(|error| JsValue::from(error.to_string()))?;
-    socket.serialize_attachment(&state)
+    socket.serialize_attachment(state.into())
 }
 
 /// The tag of a session's sockets. A tag holds 256 bytes, which is enough for most

@@ -1,5 +1,6 @@
 //! Bodies that are produced while the client reads them. No piece is made before the
-//! client asks for it, and a cancelled stream drops its source.
+//! client asks for it, and a cancelled stream drops its source. The worker crate's
+//! streams run in the queue that `tasks` avoids.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -3,13 +3,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::time::Duration;
 
 use js_sys::{Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
-use worker::Delay;
 
-use super::host::Runtime;
+use super::host::{Runtime, pause};
 use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
 use super::stream::{Controller, pulled};
@@ -31,8 +29,8 @@ const PIECE_BYTES: usize = 64 << 10;
 const PAGE_ROOM_BYTES: usize = PAGE_BYTES + 3 * MAX_EVENT_BYTES;
 
 /// How long a page waits for free memory, and the pause between two checks.
-const MAX_WAITING_MS: u64 = 30_000;
-const WAIT_MS: u64 = 50;
+const MAX_WAITING_MS: i64 = 30_000;
+const WAIT_MS: i64 = 50;
 
 /// The file as a stream. The stream makes a page after the client has read the last.
 pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
@@ -113,7 +111,7 @@ async fn wait_for_room() -> Result<()> {
         if Reservation::for_request(PAGE_ROOM_BYTES).is_ok() {
             return Ok(());
         }
-        Delay::from(Duration::from_millis(WAIT_MS)).await;
+        pause(WAIT_MS).await;
     }
     Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
 }

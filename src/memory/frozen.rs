@@ -148,10 +148,7 @@ pub fn write(
 }
 
 fn hash(text: &str) -> String {
-    Sha256::digest(text.as_bytes())
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect()
+    format!("{:x}", Sha256::digest(text.as_bytes()))
 }
 
 /// A hash per block with [`WhenChanged::Remind`], by its label in lower case.

@@ -231,7 +231,8 @@ async fn embed_in_time(
     texts: &[String],
     patience_ms: i64,
 ) -> Result<Vec<Vec<f32>>> {
-    let outcome = in_time(outbound, patience_ms, embed(outbound, model, texts)).await;
+    let pause = outbound.sleep(patience_ms);
+    let outcome = in_time(pause, embed(outbound, model, texts)).await;
     outcome.unwrap_or_else(|| {
         Err(Error::new(
             Code::ModelFailed,

@@ -67,12 +67,8 @@ pub async fn begin_write<'a>(
     bytes: usize,
 ) -> Result<WriteLock<'a>> {
     let outbound = memory.outbound;
-    let entered = in_time(
-        outbound,
-        PATIENCE_MS,
-        outbound.writers().enter(place, bytes),
-    )
-    .await;
+    let entering = outbound.writers().enter(place, bytes);
+    let entered = in_time(outbound.sleep(PATIENCE_MS), entering).await;
     let entered = entered.unwrap_or(Err(CallFailure::Crowded));
     entered.map_err(|failure| failed(who, &failure))
 }
