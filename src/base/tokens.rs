@@ -25,6 +25,9 @@ pub fn estimate_output(output: &str) -> i64 {
 /// The tokens of a text. Latin text: `ceil(max(utf16 length / 4, words × 1.3))`.
 /// Scripts without spaces take about one token per character, and are counted apart.
 pub fn estimate(text: &str) -> i64 {
+    if text.is_ascii() {
+        return of_latin(text.len() as i64, count_ascii_words(text));
+    }
     let mut dense = 0_i64;
     let mut units = 0_i64;
     let mut words = 0_i64;
@@ -42,9 +45,24 @@ pub fn estimate(text: &str) -> i64 {
         }
         in_word = !is_space;
     }
-    // In twentieths, so that the arithmetic is exact: units / 4 against words × 1.3.
-    let twentieths = (units * 5).max(words * 26);
-    dense + (twentieths + 19) / 20
+    dense + of_latin(units, words)
+}
+
+/// In twentieths, so that the arithmetic is exact: units / 4 against words × 1.3.
+fn of_latin(units: i64, words: i64) -> i64 {
+    ((units * 5).max(words * 26) + 19) / 20
+}
+
+/// Most texts are ASCII, and their bytes are counted several times as fast as `char`s.
+fn count_ascii_words(text: &str) -> i64 {
+    let mut words = 0;
+    let mut in_word = false;
+    for byte in text.bytes() {
+        let is_space = matches!(byte, b'\t'..=b'\r' | b' ');
+        words += i64::from(!is_space && !in_word);
+        in_word = !is_space;
+    }
+    words
 }
 
 /// Han, kana and hangul take about one token per character.
@@ -72,6 +90,16 @@ mod tests {
         }
         assert_eq!(estimate(&"x".repeat(4000)), 1000);
         assert_eq!(estimate(&"\u{1F600}".repeat(100)), 50);
+    }
+
+    #[test]
+    fn every_ascii_character_counts_as_it_does_beside_others() {
+        for byte in 0..128_u8 {
+            let text = format!("ab{0}cd {0}{0} e", char::from(byte)).repeat(3);
+            // The added character is a space, which ends a word and adds one unit.
+            let with_space = estimate(&format!("{text}\u{3000}"));
+            assert_eq!(estimate(&format!("{text} ")), with_space, "{byte}");
+        }
     }
 
     #[test]
