@@ -101,6 +101,9 @@ impl Row {
     }
 }
 
+/// A row whose first column is a text that stays outside, and the row's other columns.
+pub type TextAndRow = (Option<SqlText>, Row);
+
 /// Text as the engine made it: in workerd a JavaScript string, which is never copied
 /// into wasm on its way out.
 #[cfg(target_arch = "wasm32")]
@@ -153,10 +156,20 @@ pub trait Database {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()>;
 
     /// All rows of a bounded statement.
+    ///
+    /// SQLite prepares a statement anew each time it runs if a column that is compared
+    /// with `?1` decides an order, or if `?1` is a LIMIT: it then plans for the value. The
+    /// statements of usual requests say `+?1` and `LIMIT ?1 + 0`, which keeps one plan.
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>>;
 
+    /// The first row: its first column unchanged (`None`: NULL), and its other columns.
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>>;
+
     /// The first column of the first row, unchanged. `None`: there is no row, or NULL.
-    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>>;
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
+        let found = self.find_text_and_row(sql, params)?;
+        Ok(found.and_then(|(text, _)| text))
+    }
 
     /// The size of the database, free pages included.
     fn size_bytes(&self) -> Result<i64>;

@@ -18,6 +18,7 @@ pub mod numbers;
 pub mod order;
 pub mod outbound;
 pub mod part;
+pub mod rows;
 pub mod settings;
 pub mod slots;
 pub mod tokens;

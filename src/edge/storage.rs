@@ -5,11 +5,12 @@
 
 use std::cell::{Cell, RefCell};
 
-use js_sys::{Array, JsString};
+use js_sys::{Array, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
-use crate::base::database::{Database, Row, SqlText, SqlValue};
+use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
+use crate::base::rows::parse_rows;
 
 #[wasm_bindgen]
 extern "C" {
@@ -57,6 +58,18 @@ extern "C" {
 
     #[wasm_bindgen(method, catch, js_name = toArray)]
     fn to_array(this: &RawCursor) -> Result<Array, JsValue>;
+
+    type TextEncoder;
+
+    #[wasm_bindgen(constructor)]
+    fn new() -> TextEncoder;
+
+    #[wasm_bindgen(method)]
+    fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
+}
+
+thread_local! {
+    static ENCODER: TextEncoder = TextEncoder::new();
 }
 
 /// What a request has cost so far.
@@ -127,18 +140,29 @@ impl Database for Sqlite<'_> {
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         let rows = self.exec(sql, params)?;
-        let from_row = |row: JsValue| Row(Array::from(&row).iter().map(from_js).collect());
+        if rows.length() >= MANY_ROWS
+            && let Some(json) = find_json(&rows)
+        {
+            return parse_rows(&json);
+        }
+        let from_row =
+            |row: JsValue| Row(row.unchecked_into::<Array>().iter().map(from_js).collect());
         Ok(rows.iter().map(from_row).collect())
     }
 
-    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
-        let rows = self.exec(sql, params)?;
-        let first = rows.get(0);
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
+        let first = self.exec(sql, params)?.get(0);
         if first.is_undefined() {
             return Ok(None);
         }
-        let value = Array::from(&first).get(0);
-        Ok(value.dyn_into::<JsString>().ok().map(SqlText::Js))
+        let mut columns = first.unchecked_into::<Array>().into_iter();
+        let text = columns
+            .next()
+            .and_then(|text| text.dyn_into::<JsString>().ok());
+        Ok(Some((
+            text.map(SqlText::Js),
+            Row(columns.map(from_js).collect()),
+        )))
     }
 
     fn size_bytes(&self) -> Result<i64> {
@@ -174,12 +198,26 @@ fn to_js(value: &SqlValue) -> JsValue {
 
 fn from_js(value: JsValue) -> SqlValue {
     if let Some(number) = value.as_f64() {
-        if number.fract() == 0.0 {
-            return SqlValue::Integer(number as i64);
-        }
-        return SqlValue::Real(number);
+        return SqlValue::from_number(number);
     }
     value.as_string().map_or(SqlValue::Null, SqlValue::Text)
+}
+
+/// From this number of rows on, rows cross into wasm as one JSON text.
+const MANY_ROWS: u32 = 4;
+
+/// Rows whose JSON is longer cross cell by cell, so that they are not in memory once more.
+const MAX_JSON_UNITS: u32 = 1 << 20;
+
+/// The rows as JSON; `None`: the JSON would be long.
+fn find_json(rows: &Array) -> Option<String> {
+    let json = JSON::stringify(rows).ok()?;
+    if json.length() > MAX_JSON_UNITS {
+        return None;
+    }
+    // Encoding and one copy of bytes are faster than a copy unit by unit.
+    let bytes = ENCODER.with(|encoder| encoder.encode(&json)).to_vec();
+    String::from_utf8(bytes).ok()
 }
 
 fn failed(thrown: JsValue) -> Error {

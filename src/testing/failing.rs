@@ -1,6 +1,6 @@
 use std::cell::Cell;
 
-use crate::base::database::{Database, Row, SqlText, SqlValue};
+use crate::base::database::{Database, Row, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 
 /// A database that refuses its nth statement, as a real database does when the disk is
@@ -69,9 +69,9 @@ impl Database for Failing<'_> {
         self.inner.rows(sql, params)
     }
 
-    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
         self.count(params)?;
-        self.inner.find_text(sql, params)
+        self.inner.find_text_and_row(sql, params)
     }
 
     fn size_bytes(&self) -> Result<i64> {

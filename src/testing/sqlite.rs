@@ -10,7 +10,7 @@ use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ToSql, params_from_iter};
 
-use crate::base::database::{Database, Row, SqlText, SqlValue};
+use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
 
 /// The limits of workerd's SQLite, by name. They were measured in workerd.
@@ -233,12 +233,16 @@ impl Database for Sqlite {
         Ok(rows)
     }
 
-    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
-        let rows = self.rows(sql, params)?;
-        Ok(rows
-            .first()
-            .and_then(|row| row.find_text(0))
-            .map(|text| SqlText(text.to_owned())))
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
+        let Some(row) = self.rows(sql, params)?.into_iter().next() else {
+            return Ok(None);
+        };
+        let mut columns = row.0.into_iter();
+        let text = match columns.next() {
+            Some(SqlValue::Text(text)) => Some(SqlText(text)),
+            _ => None,
+        };
+        Ok(Some((text, Row(columns.collect()))))
     }
 
     fn size_bytes(&self) -> Result<i64> {
