@@ -35,10 +35,17 @@ pub struct EventQuery<'a> {
 }
 
 impl EventQuery<'_> {
+    /// Whether the newest events of the whole log are asked for.
+    fn is_of_newest(&self) -> bool {
+        let is_filtered = self.since_ms.is_some() || self.actions.is_some();
+        let is_within = self.after_seq.is_some() || self.before_seq.is_some();
+        self.newest && !is_filtered && !is_within
+    }
+
     /// Selects the matching rows, aliased `e`, up to `limit`, in no promised order.
     fn build(&self, columns: &str) -> (String, Vec<SqlValue>) {
         let mut params: Vec<SqlValue> = vec![self.session_id.as_str().into()];
-        let mut clauses = String::from("e.session_id = ?1");
+        let mut clauses = String::from("e.session_id = +?1");
         let mut filter = |clause: &str, value: SqlValue| {
             params.push(value);
             clauses.push_str(&format!(
@@ -47,7 +54,7 @@ impl EventQuery<'_> {
             ));
         };
         if let Some(since_ms) = self.since_ms {
-            filter("e.created_at >= ?", since_ms.into());
+            filter("e.created_at >= +?", since_ms.into());
         }
         if let Some(actions) = self.actions {
             filter(
@@ -56,10 +63,10 @@ impl EventQuery<'_> {
             );
         }
         if let Some(after_seq) = self.after_seq {
-            filter("e.seq > ?", after_seq.into());
+            filter("e.seq > +?", after_seq.into());
         }
         if let Some(before_seq) = self.before_seq {
-            filter("e.seq < ?", before_seq.into());
+            filter("e.seq < +?", before_seq.into());
         }
         params.push(self.limit.into());
         let order = if self.newest { "DESC" } else { "ASC" };
@@ -68,7 +75,7 @@ impl EventQuery<'_> {
   FROM cf_agents_events AS e
  WHERE {clauses}
  ORDER BY e.seq {order}
- LIMIT ?{}",
+ LIMIT ?{} + 0",
             params.len()
         );
         (sql, params)
@@ -81,6 +88,13 @@ impl EventQuery<'_> {
 pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
     let share = MAX_ANSWER_BYTES as i64 / query.limit.max(1);
     let max_bytes = share.max(SHORT_BYTES);
+    if query.is_of_newest() {
+        match find_newest(db, query, max_bytes) {
+            NewestPage::Made(page) => return Ok(page),
+            NewestPage::Long => return load_row_by_row(db, query),
+            NewestPage::Scattered => {}
+        }
+    }
     let (page, params) = query.build("e.seq AS seq");
     // A page of the newest events is a range of rows, which SQLite reads in order.
     // Filtered events have to be sorted by their numbers.
@@ -91,26 +105,22 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     let rows = if query.newest && query.since_ms.is_none() && query.actions.is_none() {
         format!(
             "cf_agents_events AS e
-                  WHERE e.session_id = ?1
-                    AND e.seq >= (SELECT min(seq) FROM ({page})){end}
-                  ORDER BY e.seq"
+              WHERE e.session_id = +?1
+                AND e.seq >= (SELECT min(seq) FROM ({page})){end}
+              ORDER BY e.seq"
         )
     } else {
         format!(
             "({page}) AS page
-                  CROSS JOIN cf_agents_events AS e
-                     ON e.session_id = ?1
-                    AND e.seq = page.seq
-                  ORDER BY page.seq"
+              CROSS JOIN cf_agents_events AS e
+                 ON e.session_id = ?1
+                AND e.seq = page.seq
+              ORDER BY page.seq"
         )
     };
     let sql = format!(
-        "SELECT iif(coalesce(max(is_long), 0) = 0,
-                    '[' || coalesce(group_concat(event, ','), '') || ']',
-                    NULL)
-           FROM (SELECT e.sliced_bytes > 0 OR {BYTES} > {max_bytes} AS is_long,
-                        iif(e.sliced_bytes > 0 OR {BYTES} > {max_bytes}, NULL, {EVENT_JSON}) AS event
-                   FROM {rows})"
+        "SELECT {PAGE_JSON} FROM ({})",
+        shown_events(max_bytes, &rows)
     );
     match db.find_text(&sql, &params) {
         Ok(Some(text)) => Ok(text),
@@ -123,6 +133,55 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
                 _ => second,
             })
         }
+    }
+}
+
+/// A page of `event`s; NULL if an event is too long for a page that SQLite makes.
+const PAGE_JSON: &str = "iif(count(event) = count(*),
+                             '[' || coalesce(group_concat(event, ','), '') || ']',
+                             NULL)";
+
+/// Selects the JSON of events as `event`, NULL for a long one. `rows`: what follows FROM.
+fn shown_events(max_bytes: i64, rows: &str) -> String {
+    format!(
+        "SELECT e.seq AS seq,
+                iif(e.sliced_bytes > 0 OR {BYTES} > {max_bytes}, NULL, {EVENT_JSON}) AS event
+           FROM {rows}"
+    )
+}
+
+/// The newest events of a log, found by their numbers alone.
+enum NewestPage {
+    Made(SqlText),
+    /// An event is too long for a page that SQLite makes.
+    Long,
+    /// The log's last numbers are not all events, since some were deleted, or a row is
+    /// damaged.
+    Scattered,
+}
+
+fn find_newest(db: &dyn Database, query: &EventQuery<'_>, max_bytes: i64) -> NewestPage {
+    let rows = shown_events(
+        max_bytes,
+        "cf_agents_events AS e
+          WHERE e.session_id = +?1
+            AND e.seq > (SELECT max(seq) FROM cf_agents_events WHERE session_id = +?1) - ?2
+          ORDER BY e.seq",
+    );
+    let sql = format!(
+        "SELECT {PAGE_JSON},
+                count(*) IN (0, ?2)
+                OR min(seq) = (SELECT min(seq) FROM cf_agents_events WHERE session_id = +?1)
+           FROM ({rows})"
+    );
+    let params = [query.session_id.as_str().into(), query.limit.into()];
+    let Ok(Some((page, row))) = db.find_text_and_row(&sql, &params) else {
+        return NewestPage::Scattered;
+    };
+    match (row.value(), page) {
+        (Ok(true), Some(page)) => NewestPage::Made(page),
+        (Ok(true), None) => NewestPage::Long,
+        _ => NewestPage::Scattered,
     }
 }
 

@@ -42,7 +42,7 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
           LEFT JOIN cf_agents_events AS chosen
             ON chosen.session_id = s.id
            AND chosen.seq = s.leaf_seq
-         WHERE s.id = ?1",
+         WHERE s.id = +?1",
         LogTip::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into()])?

@@ -39,13 +39,13 @@ pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<
            FROM (SELECT block, key, loaded_at,
                         sum(octet_length(content)) OVER (ORDER BY loaded_at, block, key) AS total
                    FROM cf_agents_loaded_skills
-                  WHERE session_id = ?1) AS size
+                  WHERE session_id = +?1) AS size
           CROSS JOIN cf_agents_loaded_skills AS skill
-             ON skill.session_id = ?1
+             ON skill.session_id = +?1
             AND skill.block = size.block
             AND skill.key = size.key
           ORDER BY size.loaded_at, size.block, size.key
-          LIMIT ?3",
+          LIMIT ?3 + 0",
         &[
             session_id.as_str().into(),
             MAX_LOADED_BYTES.into(),

@@ -87,8 +87,8 @@ impl<'a> Overlays<'a> {
         let sql = format!(
             "SELECT {}
                FROM cf_agents_compactions
-              WHERE session_id = ?1
-                AND to_seq <= ?2
+              WHERE session_id = +?1
+                AND to_seq <= +?2
               ORDER BY to_seq DESC, from_seq, number DESC
               LIMIT 1",
             Overlay::COLUMNS

@@ -43,6 +43,8 @@ impl FromRow<'_> for PathRow {
 /// Visits the path from the event at `from_seq` up to its root, newest first.
 /// `columns` are columns of an event `e`, and begin with those of [`PathRow`].
 /// If the session has no branches, the first batch reads `expected` rows.
+///
+/// `+?1` is ?1, and `?3 + 0` is ?3: see [`Database::rows`].
 pub fn walk_path(
     db: &dyn Database,
     session_id: &Id,
@@ -54,10 +56,10 @@ pub fn walk_path(
     let sql = format!(
         "SELECT {columns}
            FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq <= ?2
+          WHERE e.session_id = +?1
+            AND e.seq <= +?2
           ORDER BY e.seq DESC
-          LIMIT ?3"
+          LIMIT ?3 + 0"
     );
     let first_batch = if has_branches(db, session_id)? {
         1
