@@ -1,6 +1,6 @@
 //! The messages that a client shows when it opens a session.
 
-use crate::base::database::Database;
+use crate::base::database::{Database, SqlText};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::log::sessions::session_exists;
@@ -11,13 +11,13 @@ use crate::messages::tree::leaf::resolve_leaf;
 const MAX_SHOWN_MESSAGES: usize = 1000;
 
 /// A session's newest messages as a JSON array, for a client that opens the session.
-pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
+pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<SqlText> {
     let leaf = match session_exists(db, session_id)? {
         true => resolve_leaf(db, session_id, "leafId", None)?,
         false => None,
     };
     let Some(leaf) = leaf else {
-        return Ok("[]".to_owned());
+        return Ok("[]".into());
     };
     let page = load_page(
         db,
@@ -26,13 +26,8 @@ pub fn load_shown(db: &dyn Database, session_id: &Id) -> Result<String> {
         MAX_SHOWN_MESSAGES,
         DEFAULT_MAX_BYTES as usize,
     )?;
-    let messages: Vec<String> = page
-        .messages
-        .into_iter()
-        .map(|message| message.json)
-        .collect();
-    let messages = format!("[{}]", messages.join(","));
+    let messages = page.into_list();
     #[cfg(test)]
-    super::answers::hold_json("getMessages", &messages);
+    super::answers::hold_json("getMessages", &messages.0);
     Ok(messages)
 }

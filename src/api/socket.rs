@@ -106,7 +106,7 @@ pub fn check_sockets(open: usize) -> Result<()> {
 /// that lost its socket while a turn ended gets the answer only from these frames.
 pub fn greet(agent: &Agent<'_>, state: &SocketState) -> Result<Vec<String>> {
     let mut frames = vec![render_identity(agent.name)];
-    let messages = load_shown(agent.db, &state.session_id)?;
+    let messages = load_shown(agent.db, &state.session_id)?.into_string();
     // In an empty session, a frame would overwrite a message that the page has begun.
     if messages != "[]" {
         frames.push(render_first_messages(&messages));
@@ -211,7 +211,7 @@ fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
     if permit(agent.caller, ClearMessages::RULE, Some(id)).is_err() {
         // The page has cleared its messages already, and the protocol has no frame for
         // a refusal. So the page is sent the messages that are still there.
-        let messages = load_shown(agent.db, id)?;
+        let messages = load_shown(agent.db, id)?.into_string();
         return Ok(FrameOutcome::reply(render_messages(&messages)));
     }
     cancel(agent, state, None);
@@ -291,7 +291,7 @@ fn gone_since(
 ) -> Result<FrameOutcome> {
     let mut heard = FrameOutcome::reply(render_resume_none(probe_id));
     if state.opened_in_turn {
-        let messages = load_shown(agent.db, &state.session_id)?;
+        let messages = load_shown(agent.db, &state.session_id)?.into_string();
         heard.replies.push(render_first_messages(&messages));
         heard.state = Some(SocketState {
             opened_in_turn: false,
@@ -317,7 +317,7 @@ fn replay(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> FrameOutc
         };
         let mut replies = vec![frame_header.render_done(TurnOutcome::Completed)];
         if let Ok(messages) = load_shown(agent.db, &state.session_id) {
-            replies.push(render_messages(&messages));
+            replies.push(render_messages(&messages.into_string()));
         }
         return FrameOutcome {
             replies,

@@ -361,7 +361,7 @@ pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>)
     if agent.audience.is_there(session_id)
         && let Ok(messages) = load_shown(agent.db, session_id)
     {
-        let frame = render_messages(&messages);
+        let frame = render_messages(&messages.into_string());
         agent.audience.tell(session_id, &frame, except);
     }
 }

@@ -136,6 +136,35 @@ impl SqlText {
     }
 }
 
+impl SqlText {
+    /// Texts one after the other. Engine texts are joined outside, and not copied.
+    pub fn concat(texts: Vec<SqlText>) -> Self {
+        #[cfg(target_arch = "wasm32")]
+        {
+            let outside = texts.iter().map(|text| match text {
+                Self::Js(text) => Some(text),
+                Self::Long(_) => None,
+            });
+            if let Some(outside) = outside.collect::<Option<Vec<_>>>() {
+                let empty = js_sys::JsString::from("");
+                return Self::Js(
+                    outside
+                        .into_iter()
+                        .fold(empty, |all, text| all.concat(text)),
+                );
+            }
+        }
+        let texts: Vec<String> = texts.into_iter().map(Self::into_string).collect();
+        texts.concat().into()
+    }
+}
+
+impl From<&str> for SqlText {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
 impl From<String> for SqlText {
     #[cfg(target_arch = "wasm32")]
     fn from(text: String) -> Self {

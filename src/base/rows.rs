@@ -4,19 +4,23 @@
 use serde::de::{IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::base::database::SqlValue;
-#[cfg(any(target_arch = "wasm32", test))]
-use crate::base::{
-    database::Row,
-    error::{Error, Result},
-};
+use crate::base::database::{Row, SqlValue};
+use crate::base::error::{Error, Result};
 
 /// Reads an array of rows.
 #[cfg(any(target_arch = "wasm32", test))]
 pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
-    let rows: Vec<Vec<SqlValue>> = serde_json::from_str(json)
-        .map_err(|error| Error::storage(format!("rows that are no JSON: {error}")))?;
+    let rows: Vec<Vec<SqlValue>> = serde_json::from_str(json).map_err(no_rows)?;
     Ok(rows.into_iter().map(Row).collect())
+}
+
+/// Reads one row.
+pub fn parse_row(json: &str) -> Result<Row> {
+    serde_json::from_str(json).map(Row).map_err(no_rows)
+}
+
+fn no_rows(error: serde_json::Error) -> Error {
+    Error::storage(format!("rows that are no JSON: {error}"))
 }
 
 impl SqlValue {
@@ -95,8 +99,8 @@ mod tests {
     #[test]
     fn a_number_is_the_double_that_the_engine_gave() {
         // JavaScript writes as few digits as tell a double from the next one.
-        let rows = parse_rows("[[1152921504606847000,9007199254740992,1e21,2.0]]").unwrap();
+        let row = parse_row("[1152921504606847000,9007199254740992,1e21,2.0]").unwrap();
         let expected = [1 << 60, 1 << 53, i64::MAX, 2].map(SqlValue::Integer);
-        assert_eq!(rows, [Row(expected.to_vec())]);
+        assert_eq!(row, Row(expected.to_vec()));
     }
 }

@@ -175,9 +175,14 @@ impl ShortRow {
     /// The columns of an event `e`: those of [`EventRow`], with NULL bodies if the event
     /// is long, and whether the event is short.
     pub fn columns() -> String {
-        let short = |column: &str| format!("iif({ROW_BYTES} <= {INLINE_BYTES}, {column}, NULL)");
+        Self::columns_within(&INLINE_BYTES.to_string())
+    }
+
+    /// As [`Self::columns`]. `max_bytes`, SQL: how long a short event may be.
+    pub fn columns_within(max_bytes: &str) -> String {
+        let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
         format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES} <= {INLINE_BYTES}",
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES} <= {max_bytes}",
             short("e.tool"),
             short("e.metadata"),
             short("e.media"),

@@ -2,12 +2,13 @@
 //! the cursor of the page above. A page is bounded in messages and in bytes, whatever
 //! the path's length.
 
+use super::piece::{Piece, PieceEvent};
 use super::read::read_path_row;
 use super::run::find_run_event;
 use super::view::{Message, MessageGatherer};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::find_value;
-use crate::base::database::{Database, SqlValue};
+use crate::base::database::{Database, SqlText, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
@@ -18,10 +19,33 @@ use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 pub const DEFAULT_MAX_BYTES: i64 = 4 << 20;
 
 pub struct MessagePage {
-    /// Oldest first.
-    pub messages: Vec<Message>,
+    messages: PageMessages,
     /// Where the page above begins; `None`: this page begins with the root.
-    pub cursor: Option<HistoryCursor>,
+    cursor: Option<HistoryCursor>,
+}
+
+enum PageMessages {
+    /// Made by SQLite, newest first: plain pieces.
+    Pieces(Vec<SqlText>),
+    /// Read one by one, oldest first.
+    Read(Vec<PageMessage>),
+}
+
+/// A message's JSON, and its place.
+struct PageMessage {
+    json: String,
+    first_seq: i64,
+    parent_seq: i64,
+}
+
+impl From<Message> for PageMessage {
+    fn from(message: Message) -> Self {
+        Self {
+            json: message.json,
+            first_seq: message.first_seq,
+            parent_seq: message.parent_seq,
+        }
+    }
 }
 
 /// The oldest event of a page, and that event's parent. If either is deleted before
@@ -46,10 +70,10 @@ impl HistoryCursor {
         format!("{}-{}", self.first_seq, self.parent_seq)
     }
 
-    fn above(message: &Message) -> Option<Self> {
-        (message.parent_seq != 0).then_some(Self {
-            first_seq: message.first_seq,
-            parent_seq: message.parent_seq,
+    fn above(first_seq: i64, parent_seq: i64) -> Option<Self> {
+        (parent_seq != 0).then_some(Self {
+            first_seq,
+            parent_seq,
         })
     }
 
@@ -69,31 +93,51 @@ impl HistoryCursor {
 }
 
 impl MessagePage {
-    pub fn json(&self) -> String {
-        let messages: Vec<&str> = self
-            .messages
-            .iter()
-            .map(|message| message.json.as_str())
-            .collect();
+    /// The page with what leads to the page above.
+    pub fn into_json(self) -> SqlText {
         let cursor = self.cursor.map_or_else(
             || "null".to_owned(),
             |cursor| format!("\"{}\"", cursor.render()),
         );
-        let tail = format!(
-            r#"],"truncated":{},"cursor":{cursor}}}"#,
-            self.cursor.is_some()
-        );
-        let bytes: usize = messages.iter().map(|message| message.len() + 1).sum();
-        let mut json = String::with_capacity(bytes + tail.len() + 16);
-        json.push_str(r#"{"messages":["#);
-        for (index, message) in messages.into_iter().enumerate() {
-            if index > 0 {
-                json.push(',');
+        let is_cut = self.cursor.is_some();
+        let tail = format!(r#"],"truncated":{is_cut},"cursor":{cursor}}}"#);
+        self.messages.into_json(r#"{"messages":["#, &tail)
+    }
+
+    /// The messages as an array.
+    pub fn into_list(self) -> SqlText {
+        self.messages.into_json("[", "]")
+    }
+}
+
+impl PageMessages {
+    fn into_json(self, head: &str, tail: &str) -> SqlText {
+        match self {
+            PageMessages::Pieces(pieces) => {
+                let mut texts = vec![head.into()];
+                for (index, piece) in pieces.into_iter().rev().enumerate() {
+                    if index > 0 {
+                        texts.push(",".into());
+                    }
+                    texts.push(piece);
+                }
+                texts.push(tail.into());
+                SqlText::concat(texts)
             }
-            json.push_str(message);
+            PageMessages::Read(messages) => {
+                let bytes: usize = messages.iter().map(|message| message.json.len() + 1).sum();
+                let mut json = String::with_capacity(bytes + head.len() + tail.len());
+                json.push_str(head);
+                for (index, message) in messages.iter().enumerate() {
+                    if index > 0 {
+                        json.push(',');
+                    }
+                    json.push_str(&message.json);
+                }
+                json.push_str(tail);
+                json.into()
+            }
         }
-        json.push_str(&tail);
-        json
     }
 }
 
@@ -171,7 +215,7 @@ pub fn walk_items(
 }
 
 /// The page whose newest message ends at `start`. `max_bytes` can't make the page
-/// longer than an answer may be.
+/// longer than an answer may be. SQLite makes the page if its events are plain.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
@@ -179,52 +223,139 @@ pub fn load_page(
     limit: usize,
     max_bytes: usize,
 ) -> Result<MessagePage> {
-    let mut gatherer = MessageGatherer::default();
-    let mut page = PageBuilder {
-        messages: Vec::new(),
-        bytes: 0,
-        limit,
-        max_bytes: max_bytes.min(MAX_ANSWER_BYTES),
-        is_full: false,
+    let WalkStart::At(mut from_seq) = start else {
+        return walk_page(db, session_id, start, limit, max_bytes);
     };
-    walk_items(db, session_id, start, limit as i64, &mut |item| {
-        let messages = match item {
-            PathItem::Event(row) => gatherer.take(row)?,
-            PathItem::Summary(overlay) => {
-                [gatherer.finish()?, Some(Message::from_overlay(&overlay)?)]
-            }
-        };
-        for message in messages.into_iter().flatten() {
-            page.add(message);
+    let mut page = PageReader::new(limit, max_bytes);
+    let mut pieces: Vec<Piece> = Vec::new();
+    let (mut count, mut bytes) = (0, 0);
+    while let Some(piece) = Piece::find(db, session_id, from_seq, limit - count, pieces.last())? {
+        count += piece.length();
+        bytes += piece.bytes();
+        from_seq = piece.above_seq;
+        let is_whole = piece.is_plain && bytes <= page.max_bytes;
+        pieces.push(piece);
+        if !is_whole {
+            break;
         }
-        let is_full = page.is_full || (page.messages.len() >= limit && !gatherer.is_within_run());
-        Ok(if is_full {
-            WalkStep::Stop
-        } else {
-            WalkStep::On
-        })
-    })?;
-    if let Some(message) = gatherer.finish()? {
-        page.add(message);
+        if count >= limit || from_seq == 0 {
+            return Ok(MessagePage::of(pieces));
+        }
     }
-    let mut messages = page.messages;
-    let cursor = messages.last().and_then(HistoryCursor::above);
-    messages.reverse();
-    Ok(MessagePage { messages, cursor })
+    for piece in pieces {
+        piece.walk(db, session_id, &mut |seq, parent_seq, event| {
+            page.take(match event {
+                PieceEvent::Plain(json) => PageItem::Message(PageMessage {
+                    json,
+                    first_seq: seq,
+                    parent_seq,
+                }),
+                PieceEvent::Other(row) => PageItem::Event(*row),
+            })
+        })?;
+    }
+    if from_seq != 0 {
+        page.walk(db, session_id, WalkStart::At(from_seq))?;
+    }
+    page.finish()
+}
+
+/// As [`load_page`], event by event.
+pub fn walk_page(
+    db: &dyn Database,
+    session_id: &Id,
+    start: WalkStart,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<MessagePage> {
+    let mut page = PageReader::new(limit, max_bytes);
+    page.walk(db, session_id, start)?;
+    page.finish()
+}
+
+impl MessagePage {
+    /// `pieces`: plain ones, newest first.
+    fn of(pieces: Vec<Piece>) -> Self {
+        let first = pieces.last();
+        let cursor =
+            first.and_then(|piece| HistoryCursor::above(piece.first_seq(), piece.above_seq));
+        let texts = pieces.into_iter().map(|piece| piece.text);
+        Self {
+            messages: PageMessages::Pieces(texts.collect()),
+            cursor,
+        }
+    }
+}
+
+/// What a page is read from, newest first.
+enum PageItem {
+    Event(EventRow),
+    Message(PageMessage),
 }
 
 /// Takes messages, newest first, while they fit a page. The first message always fits,
 /// so that a message longer than a page can still be read.
-struct PageBuilder {
-    messages: Vec<Message>,
+struct PageReader {
+    gatherer: MessageGatherer,
+    messages: Vec<PageMessage>,
     bytes: usize,
     limit: usize,
     max_bytes: usize,
+    /// A message came that has no room.
     is_full: bool,
 }
 
-impl PageBuilder {
-    fn add(&mut self, message: Message) {
+impl PageReader {
+    fn new(limit: usize, max_bytes: usize) -> Self {
+        Self {
+            gatherer: MessageGatherer::default(),
+            messages: Vec::new(),
+            bytes: 0,
+            limit,
+            max_bytes: max_bytes.min(MAX_ANSWER_BYTES),
+            is_full: false,
+        }
+    }
+
+    /// Walks on up the path, unless the page has all that it takes.
+    fn walk(&mut self, db: &dyn Database, session_id: &Id, start: WalkStart) -> Result<()> {
+        if self.is_done() {
+            return Ok(());
+        }
+        let expected = self.limit.saturating_sub(self.messages.len()).max(1);
+        walk_items(db, session_id, start, expected as i64, &mut |item| {
+            self.take(match item {
+                PathItem::Event(row) => PageItem::Event(row),
+                PathItem::Summary(overlay) => {
+                    PageItem::Message(Message::from_overlay(&overlay)?.into())
+                }
+            })
+        })
+    }
+
+    fn take(&mut self, item: PageItem) -> Result<WalkStep> {
+        let messages = match item {
+            PageItem::Event(row) => self
+                .gatherer
+                .take(row)?
+                .map(|message| message.map(Into::into)),
+            PageItem::Message(message) => [self.gatherer.finish()?.map(Into::into), Some(message)],
+        };
+        messages
+            .into_iter()
+            .flatten()
+            .for_each(|message| self.add(message));
+        Ok(match self.is_done() {
+            true => WalkStep::Stop,
+            false => WalkStep::On,
+        })
+    }
+
+    fn is_done(&self) -> bool {
+        self.is_full || (self.messages.len() >= self.limit && !self.gatherer.is_within_run())
+    }
+
+    fn add(&mut self, message: PageMessage) {
         let fits =
             self.messages.len() < self.limit && self.bytes + message.json.len() <= self.max_bytes;
         if self.is_full || !(fits || self.messages.is_empty()) {
@@ -233,6 +364,21 @@ impl PageBuilder {
         }
         self.bytes += message.json.len();
         self.messages.push(message);
+    }
+
+    fn finish(mut self) -> Result<MessagePage> {
+        if let Some(message) = self.gatherer.finish()? {
+            self.add(message.into());
+        }
+        let mut messages = self.messages;
+        let oldest = messages.last();
+        let cursor =
+            oldest.and_then(|oldest| HistoryCursor::above(oldest.first_seq, oldest.parent_seq));
+        messages.reverse();
+        Ok(MessagePage {
+            messages: PageMessages::Read(messages),
+            cursor,
+        })
     }
 }
 

@@ -8,6 +8,7 @@ pub mod delete;
 pub mod feed;
 pub mod history;
 pub mod parse;
+mod piece;
 pub mod read;
 pub mod run;
 pub mod runs;

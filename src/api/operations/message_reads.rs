@@ -169,7 +169,7 @@ impl RunAtOnce for GetHistory {
         let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
         let max_bytes = max_bytes.min(MAX_HISTORY_BYTES);
         let page = load_page(agent.db, &self.session_id, start, limit, max_bytes)?;
-        Ok(Reply::text(page.json()))
+        Ok(Reply::text(page.into_json()))
     }
 }
 
