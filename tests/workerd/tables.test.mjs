@@ -46,6 +46,71 @@ test("the_bench_has_measured_the_turns_of_this_build", async () => {
   }
 });
 
+test("the_sums_of_the_guide_to_scaling_are_of_the_benchs_rows", async () => {
+  const measured = (await read("bench/results/rows.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  // The last two columns: this Worker and the peer, at the greatest length.
+  const rowsOf = (name) => measured.find((cells) => cells[1] === name).slice(-3, -1).map((cell) => cell.split(" / ").map(Number));
+  const [turn, visit] = [rowsOf("a chat turn"), rowsOf("read the newest 50 messages")];
+  const guide = (await read("docs/scaling.md")).split("\n").map((line) => line.split("|").map((cell) => cell.trim()));
+  const shown = (name) => guide.find((cells) => cells[1] === name).slice(-3, -1).map((cell) => Number(cell.replaceAll(",", "")) || 0);
+  const users = 1e6;
+  const turns = 20 * 10 * users;
+  const alarms = [turns, 0];
+  const dollars = [0, 0];
+  for (const who of [0, 1]) {
+    const [read, written] = turn[who];
+    const month = {
+      "rows written": turns * written + alarms[who],
+      "rows read": turns * read + 20 * users * visit[who][0],
+      "requests to objects": turns + 20 * users + alarms[who],
+      "requests to the Worker": turns + 20 * users,
+      duration: turns * 10 * 0.128,
+    };
+    assert.equal(shown("turns, millions")[who], turns / 1e6);
+    assert.equal(shown("rows written by a turn")[who], written);
+    assert.equal(shown("rows written by the alarm that looks after a turn")[who], alarms[who] / turns);
+    assert.equal(shown("rows written, millions")[who], month["rows written"] / 1e6);
+    assert.equal(shown("rows read by a turn")[who], read);
+    assert.equal(shown("rows read by a visit")[who], visit[who][0]);
+    assert.equal(shown("rows read, millions")[who], month["rows read"] / 1e6);
+    assert.equal(shown("requests, millions, ours with alarms")[who], month["requests to objects"] / 1e6);
+    assert.equal(shown("gigabyte-seconds, millions")[who], month.duration / 1e6);
+    for (const [item, units] of Object.entries(month)) {
+      const price = guide.find((cells) => cells[1] === item && cells.length === 6)[2];
+      const [each, free] = price.replaceAll(",", "").match(/[\d.]+/g).map(Number);
+      const cost = (Math.max(0, units / 1e6 - free)) * each;
+      assert.equal(shownCost(guide, item, who), Math.round(cost), item);
+      dollars[who] += cost;
+    }
+    assert.equal(shown("sum")[who], Math.round(dollars[who]));
+  }
+});
+
+/** What the table of dollars says of an item; the table above it has names of its own. */
+function shownCost(guide, item, who) {
+  const cells = guide.find((cells) => cells[1] === item && cells.length === 6);
+  return Number(cells[3 + who].replaceAll(",", ""));
+}
+
+test("a_message_takes_as_many_bytes_as_the_guide_to_scaling_says", async () => {
+  const guide = await read("docs/scaling.md");
+  const said = Number(guide.match(/A message of 400 bytes takes about\s+([\d,]+)\s+bytes/)[1].replaceAll(",", ""));
+  const call = async (operation, input) => (await server.call("scaling", operation, input)).body;
+  const size = async () => (await call("getStats", {})).databaseBytes;
+  await call("createSession", { id: "s" });
+  const before = await size();
+  const messages = 2_000;
+  for (let n = 0; n < messages; n += 500) {
+    await call("appendEvents", { sessionId: "s", events: Array.from({ length: 500 }, () => ({ action: "user_message", content: "x".repeat(400) })) });
+  }
+  const bytes = ((await size()) - before) / messages;
+  assert.ok(Math.abs(bytes / said - 1) < 0.1, `${bytes} bytes`);
+  const gigabytes = (4_800 * said * 1e6) / 1e9;
+  const [, shownGigabytes, shownDollars] = guide.match(/some ([\d,]+)\s+gigabytes\s+for all users, ([\d,]+)\s+dollars/);
+  assert.equal(shownGigabytes.replaceAll(",", ""), String(Math.round(gigabytes / 10) * 10));
+  assert.equal(shownDollars.replaceAll(",", ""), String(Math.round((Math.round(gigabytes / 10) * 10) * 0.2)));
+});
+
 test("the_figures_of_search_are_the_benchs", async () => {
   const measured = await read("bench/vectors.md");
   const rows = tableUnder("docs/search.md", "By meaning");
