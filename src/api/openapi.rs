@@ -275,7 +275,7 @@ fn export() -> Value {
     json!({
         "operationId": "exportSession",
         "summary": "The whole session as lines of JSON, streamed.",
-        "description": "A `session` line, an `event` line each in `seq` order, a `compaction` line each, a `change` line each, the session's memory in `block`, `version`, `entry`, `skill`, `loaded` and `prompt` lines, an `end` line. A file without its `end` was cut off; one that failed half-way ends with an `error` line. Needs what `getSession` and `loadEvents` need, and for what the session has of memory what the operations need that show it.",
+        "description": "The lines come in this order: one `session` line, an `event` line for each event in `seq` order, a `compaction` line for each overlay, a `change` line for each entry of the feed, the session's memory in `block`, `version`, `entry`, `skill`, `loaded` and `prompt` lines, and one `end` line. A file without its `end` line was cut off. A file whose export failed ends with an `error` line. The caller needs the rights of `getSession` and `loadEvents`. For each part of the session's memory, the caller needs the rights of the operations that show this part.",
         "parameters": session_parameters(),
         "responses": {
             "200": {
@@ -291,7 +291,7 @@ fn import(schemas: &mut SchemaGenerator) -> Value {
     json!({
         "operationId": "importSession",
         "summary": "An exported session back in, under the id in the address.",
-        "description": "The session is there when the last line was read, and nothing of it before. A broken line is refused with its number in `details.line`. What is there already and the same is skipped; another session of that id is `already_exists`, and so is any for who may not read it. Needs what `createSession` and `appendEvents` need, and for every other kind of line what the operations need that write as much. A block's `source` and a frozen prompt count with the Worker's secret and `allowSources` alone: without, the one is refused, the other left out.",
+        "description": "The session appears once the last line was read. Before that, nothing of it can be seen. A broken line is refused, and `details.line` is its number. If the same session is there already, its lines are skipped, so an import can be repeated. If another session has this id, the import is refused with `already_exists`. A caller who may not read the session that is there gets `already_exists` too. The caller needs the rights of `createSession` and `appendEvents`. For every other kind of line, the caller needs the rights of the operations that write the same. A block's `source` and a frozen prompt need the Worker's secret and `allowSources`. Without these, a `source` is refused and a frozen prompt is left out.",
         "parameters": import_parameters(),
         "requestBody": {"content": {"application/x-ndjson": {"schema": {"type": "string"}}}},
         "responses": {

@@ -119,7 +119,7 @@ pub fn unknown_operation(name: &str) -> Error {
     let names = OPERATIONS.iter().map(|entry| entry.name);
     let message = match json::find_nearest(name, names) {
         Some(near) => format!("There is no such operation. Did you mean `{near}`?"),
-        None => "There is no such operation. `GET /openapi.json` lists those there are.".to_owned(),
+        None => "There is no such operation. `GET /openapi.json` lists all operations.".to_owned(),
     };
     Error::new(Code::UnknownOperation, message)
 }

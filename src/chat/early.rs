@@ -58,8 +58,7 @@ pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<(
             .unwrap_or(usize::MAX)
             .saturating_add(text.len());
         if total > MAX_ANSWER_BYTES {
-            let what =
-                "What was answered while the turn runs (send this answer again when it is over)";
+            let what = "The size of the answers that came while the turn runs (send this answer again when the turn is over)";
             return Err(Error::payload_too_large(what, MAX_ANSWER_BYTES, total));
         }
         for (part, piece) in cut(&text).into_iter().enumerate() {

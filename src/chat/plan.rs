@@ -198,7 +198,7 @@ fn regenerated(
             None => Ok(TurnPosition::BesideNewest),
             Some(id) => Err(Error::new(
                 Code::MessageNotFound,
-                "There is no such message in this session to answer anew. Without `messageId`, the newest answer is meant.",
+                "This session has no message with the id in `messageId`. Without `messageId`, the newest answer is made again.",
             )
             .with("messageId", id.as_str())),
         },

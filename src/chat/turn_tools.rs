@@ -63,7 +63,7 @@ impl<'a> TurnTools<'a> {
                 .map(|tool| tool.name.as_str())
                 .collect();
             return ToolRunner::Nobody(if names.is_empty() {
-                "There is no such tool; there are none here.".to_owned()
+                "There is no such tool. No tools are available here.".to_owned()
             } else {
                 format!("There is no such tool. There are: {}.", names.join(", "))
             });

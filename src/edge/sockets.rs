@@ -108,7 +108,11 @@ pub fn close_with(socket: &Socket, code: u16, reason: &str) {
 
 /// Closes a socket whose token has expired.
 pub fn close_expired(socket: &Socket) {
-    close_with(socket, 4401, "The token has expired; have another minted.");
+    close_with(
+        socket,
+        4401,
+        "The token has expired. Connect again with a new token.",
+    );
 }
 
 pub fn find_state(socket: &Socket) -> Option<SocketState> {

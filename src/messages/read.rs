@@ -75,7 +75,7 @@ pub fn load_branches(db: &dyn Database, session_id: &Id, message_id: &Id) -> Res
 /// `some`: the branches that were read before the limit.
 fn too_many_branches(some: &[Message], bytes: usize) -> Error {
     let what = format!(
-        "Of the messages that follow this one the first {}",
+        "The size of the first {} messages that follow this one",
         some.len()
     );
     let error = Error::payload_too_large(&what, MAX_ANSWER_BYTES, bytes);

@@ -244,7 +244,7 @@ impl RunBuilder {
     fn add(&mut self, event: RunEvent) -> Result<()> {
         self.notes_bytes += event.note.as_ref().map_or(0, String::len);
         if self.notes_bytes > MAX_NOTES_BYTES {
-            let what = "What is noted of one message's calls";
+            let what = "The size of the notes on one message's tool calls";
             return Err(Error::payload_too_large(
                 what,
                 MAX_NOTES_BYTES,

@@ -145,7 +145,7 @@ async fn attempt(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<S
 fn unknown_tool(there: &[ToolDefinition]) -> Error {
     let names: Vec<&str> = there.iter().map(|tool| tool.name.as_str()).collect();
     let message = if names.is_empty() {
-        "There is no such tool; there are none here.".to_owned()
+        "There is no such tool. No tools are available here.".to_owned()
     } else {
         format!("There is no such tool. There are: {}.", names.join(", "))
     };
