@@ -6,18 +6,15 @@
 //   const { done, ms } = await frame.run({ …, ms: 300, lanes: 8 });
 //   await frame.stop();
 
-import { AsyncLocalStorage } from "node:async_hooks";
-import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { builtinModules } from "node:module";
 import { access, constants, mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "esbuild";
-import { Log, LogLevel, Miniflare } from "miniflare";
 import { ROOT } from "../../scripts/places.mjs";
+import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 
-const HOST = "127.0.0.1";
 const FRAME = join(ROOT, "bench/frame");
 
 /**
@@ -58,21 +55,9 @@ class Frame {
 
   async start(targets, vars) {
     const workers = await Promise.all([describeCaller(targets), ...targets.map((name) => describe(name, vars))]);
-    const children = [];
-    this.#miniflare = starting.run(
-      children,
-      () =>
-        new Miniflare({
-          workers,
-          resourcePersistencePath: this.#storage,
-          host: HOST,
-          cf: false,
-          telemetry: { enabled: false },
-          log: new Log(LogLevel.ERROR),
-        }),
-    );
-    await this.#miniflare.ready;
-    this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    const { miniflare, workerd } = await startWorkerd(workers, this.#storage);
+    this.#miniflare = miniflare;
+    this.#workerd = workerd;
     this.#callerUrl = await this.#miniflare.unsafeGetDirectURL("caller");
     for (const name of targets) this.urls[name] = await this.#miniflare.unsafeGetDirectURL(workerName(name));
   }
@@ -105,10 +90,6 @@ class Frame {
     await rm(this.#storage, { recursive: true, force: true });
   }
 }
-
-// miniflare does not tell which process its workerd is. Node tells it on this channel.
-const starting = new AsyncLocalStorage();
-diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
 
 /**
  * A folder for storage, in memory where the system has that. On a disk, an append would

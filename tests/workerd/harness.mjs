@@ -11,14 +11,12 @@
 // server, and each test its own agent name. No host but this machine is contacted.
 
 import assert from "node:assert/strict";
-import { AsyncLocalStorage } from "node:async_hooks";
-import diagnostics from "node:diagnostics_channel";
 import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { Log, LogLevel, Miniflare } from "miniflare";
+import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { answers } from "./answers.mjs";
 import { decode, encode } from "./workers/wire.mjs";
 
@@ -29,7 +27,6 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WORKER = "session-agent";
 const CLASS = "SessionAgent";
 const CALLER = "caller";
-const HOST = "127.0.0.1";
 
 /**
  * Starts the built Worker.
@@ -213,22 +210,11 @@ class Server {
 
   async start() {
     const workers = await describeWorkers(this.#options);
-    const children = [];
-    this.#miniflare = starting.run(
-      children,
-      () =>
-        new Miniflare({
-          workers,
-          resourcePersistencePath: this.#storage,
-          host: HOST,
-          cf: false,
-          telemetry: { enabled: false },
-          log: new Log(LogLevel.ERROR),
-          handleStructuredLogs: (log) => this.logs.push(log),
-        }),
-    );
-    await this.#miniflare.ready;
-    this.#workerd = children.find((child) => child.spawnfile.endsWith("workerd"));
+    const { miniflare, workerd } = await startWorkerd(workers, this.#storage, {
+      handleStructuredLogs: (log) => this.logs.push(log),
+    });
+    this.#miniflare = miniflare;
+    this.#workerd = workerd;
     this.#isEnding = false;
     // Without this line, a test would only tell that nobody listens.
     this.#workerd.once("exit", (code, signal) => {
@@ -300,11 +286,6 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
     ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, ways)),
   ];
 }
-
-// miniflare does not tell which process its workerd is. Node tells it on this channel,
-// before the process has a name, in the async context that starts the process.
-const starting = new AsyncLocalStorage();
-diagnostics.subscribe("child_process", ({ process: child }) => starting.getStore()?.push(child));
 
 async function built(file, encoding) {
   try {
