@@ -1,6 +1,7 @@
 import type {
   Action,
   AgentOperations,
+  AppendOutcome,
   BuiltContext,
   Change,
   ContextFile,
@@ -129,6 +130,16 @@ export interface SessionClient extends SessionOperations {
   chat(input: string | ChatInput, options?: CallOptions): AsyncGenerator<ChatChunk, void, undefined>;
   /** The chunks of the turn that runs, from its beginning. None, if no turn runs. */
   resumeChat(options?: CallOptions): AsyncGenerator<ChatChunk, void, undefined>;
+  /** What the AI SDK's `streamText` and `generateText` need of this session. */
+  modelInput(options?: ModelInputOptions): Promise<ModelInput>;
+  /** The tools on the agent's memory and on this session's, as tools of the AI SDK. A tool that fails throws. */
+  tools(options?: CallOptions): Promise<{ [name: string]: MemoryTool }>;
+  /**
+   * Writes a turn of the AI SDK, and what it spent. The turn follows the leaf that the last
+   * `modelInput` of this object read, or nothing is written and `LeafMovedError` is thrown.
+   * The events have ids that a repetition gives again.
+   */
+  persist(turn: AiTurn, options?: PersistOptions): Promise<AppendOutcome>;
   /** The session as a file of JSON lines. The stream fails where the file is not whole. */
   exportSession(options?: TransferOptions): Promise<ReadableStream<Uint8Array>>;
   /** The same, as values: one for each line. The last one is the `end`. */
@@ -164,6 +175,59 @@ export interface ChatInput {
 export interface ChatChunk {
   type: string;
   [field: string]: any;
+}
+
+// The AI SDK.
+
+export interface ModelInputOptions extends CallOptions {
+  /** Added after the agent's own instructions. */
+  systemInstructions?: string[];
+  /** The most events that the context is built from. Default: 50. */
+  limit?: number;
+  /** The end of the branch. Default: the session's leaf. */
+  leafId?: string;
+}
+
+/** Spread it into `streamText` or `generateText`. */
+export interface ModelInput {
+  /** The frozen prompt, then the instructions. */
+  system: string;
+  messages: AiMessage[];
+  tools: { [name: string]: MemoryTool };
+  /** The last event that the messages contain. `null`: the session is empty. */
+  leafId: string | null;
+}
+
+/** A message for a model, as the AI SDK has it. */
+export type AiMessage =
+  | { role: "user"; content: string | Array<{ type: "text"; text: string } | { type: "file"; data: string; mediaType: string; filename?: string }> }
+  | { role: "assistant"; content: string | Array<{ type: "text"; text: string } | { type: "tool-call"; toolCallId: string; toolName: string; input: unknown }> }
+  | { role: "tool"; content: Array<{ type: "tool-result"; toolCallId: string; toolName: string; output: { type: "text" | "error-text"; value: string } }> };
+
+/** A tool of the AI SDK. */
+export interface MemoryTool {
+  description: string;
+  /** A schema of the AI SDK, made of JSON Schema. */
+  inputSchema: any;
+  execute(input: any, options?: { abortSignal?: AbortSignal }): Promise<string>;
+}
+
+/** A result of `streamText` or `generateText`, what their callbacks get, a list of steps, or a list of messages. */
+export type AiTurn = { readonly steps: PromiseLike<readonly AiStep[]> | readonly AiStep[] } | readonly AiStep[] | readonly AiSaid[];
+
+export interface AiStep {
+  readonly content: readonly any[];
+  readonly usage: any;
+}
+
+export interface AiSaid {
+  readonly role: "user" | "assistant" | "tool" | "system";
+  readonly content: string | readonly any[];
+}
+
+export interface PersistOptions extends CallOptions {
+  /** The leaf that the turn follows. `null`: the session is empty. Default: the leaf of the last `modelInput`. */
+  expectedLeafId?: string | null;
 }
 
 // Files.

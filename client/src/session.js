@@ -1,6 +1,7 @@
 // One session: the operations on sessions with its id given, its history, events and
-// changes as async iterators, and chat.
+// changes as async iterators, chat, and the AI SDK's turn.
 
+import { eventsOfMessages, nameEvents, promptOf, readTurn, toolsOf } from "./ai_sdk.js";
 import { chat, resumeChat } from "./chat.js";
 import { OPERATIONS } from "./operations.js";
 import { eventsOf, changesOf, historyPagesOf, historyOf, pagesOf } from "./pages.js";
@@ -9,6 +10,8 @@ import { exportLines, exportSession, importSession } from "./transfer.js";
 export class SessionClient {
   #connection;
   #operate;
+  /** Where the last `modelInput` ended, which the turn's `persist` expects. */
+  #leafId;
 
   constructor(connection, id, operate) {
     if (typeof id !== "string" || id === "") throw new TypeError("A session is named by its id, a text.");
@@ -70,6 +73,36 @@ export class SessionClient {
   /** The chunks of the turn that runs, from its beginning. None, if no turn runs. */
   resumeChat(options) {
     return resumeChat(this.#connection, this.id, options);
+  }
+
+  /** What the AI SDK's `streamText` needs of this session: `{ system, messages, tools }`, and the leaf. */
+  async modelInput({ systemInstructions, limit, leafId, signal, retry } = {}) {
+    const options = { signal, retry };
+    const [{ prompt }, context, tools, { text }] = await Promise.all([
+      this.freezePrompt({}, options),
+      this.buildWorkingContext({ systemInstructions, limit, leafId }, options),
+      this.tools(options),
+      this.getReminder({}, options),
+    ]);
+    this.#leafId = context.leafId;
+    return { ...promptOf([prompt, ...context.systemInstructions], context.messages, text), tools, leafId: context.leafId };
+  }
+
+  /** The agent's tools on its memory, as tools of the AI SDK. */
+  async tools(options) {
+    const { tools } = await this.getTools({}, options);
+    return toolsOf(tools, (name, input, signal) => this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }));
+  }
+
+  /** Writes a turn of the AI SDK after the leaf that the last `modelInput` read. Safe to repeat. */
+  async persist(turn, { expectedLeafId = this.#leafId, signal, retry } = {}) {
+    const { messages, usage } = await readTurn(turn);
+    const events = eventsOfMessages(messages);
+    if (events.length === 0) return { events: [], leafId: expectedLeafId ?? null };
+    const name = await nameEvents(events, expectedLeafId);
+    const outcome = await this.appendEvents({ events, expectedLeafId }, { signal, retry });
+    if (usage !== undefined) await this.addUsage({ id: name, ...usage }, { signal, retry });
+    return outcome;
   }
 
   /** The whole session as a stream of JSON lines. */

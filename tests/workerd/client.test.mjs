@@ -8,6 +8,8 @@ import { createServer } from "node:http";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
+import { simulateReadableStream } from "ai";
+import { MockLanguageModelV4 } from "ai/test";
 import { build, transform } from "esbuild";
 import { NetworkError, RateLimitedError, sessionAgent, SessionAgentError } from "../../client/dist/index.js";
 import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
@@ -170,6 +172,14 @@ test("errors_have_their_class_code_details_and_status_whichever_way", async () =
   }
 });
 
+/** What the model of a guide streams. */
+const SAID = [
+  { type: "text-start", id: "1" },
+  { type: "text-delta", id: "1", delta: "Tea it is." },
+  { type: "text-end", id: "1" },
+  { type: "finish", finishReason: { unified: "stop", raw: "stop" }, usage: { inputTokens: { total: 9 }, outputTokens: { total: 3 } } },
+];
+
 test("the_guides_programs_run", async () => {
   const fetcher = (via, agent) => ({ fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via, agent }) });
   globalThis.guided = {
@@ -180,15 +190,18 @@ test("the_guides_programs_run", async () => {
       AI: { run: async (model, { messages }) => ({ response: `${model} read ${messages.length} messages` }) },
     },
     console: { log: () => {} },
+    model: new MockLanguageModelV4({ doStream: { stream: simulateReadableStream({ chunks: SAID, initialDelayInMs: null, chunkDelayInMs: null }) } }),
   };
   for (const guide of clientGuides) {
-    const { code } = await transform(clientProgram(guide, "const { env, console } = globalThis.guided;"), { loader: "ts" });
-    const found = code.replaceAll('from "session-agent"', `from ${JSON.stringify(pathToFileURL(join(CLIENT, "dist/index.js")).href)}`);
+    const { code } = await transform(clientProgram(guide, "const { env, console, model } = globalThis.guided;"), { loader: "ts" });
+    // A module made of its text finds no packages by their names.
+    const found = code.replaceAll(/ from "(.+?)"/g, (_, name) => ` from ${JSON.stringify(name === "session-agent" ? pathToFileURL(join(CLIENT, "dist/index.js")).href : import.meta.resolve(name))}`);
     assert.notEqual(found, code, guide.path);
     await import(`data:text/javascript,${encodeURIComponent(found)}`);
   }
   const session = open("guide").session("trip");
   assert.deepEqual((await session.loadEvents({ tail: true, limit: 2 })).map(({ content }) => content), ["And tomorrow?", "@cf/meta/llama-3-8b-instruct read 6 messages"]);
+  assert.deepEqual((await open("guide").session("talk").getHistory()).messages.map(({ parts }) => parts[0].text), ["Remember that I like tea.", "Tea it is."]);
   assert.equal((await open("copy").session("trip").getPathLength()).length, 4);
   assert.equal((await open("alice").session("trip").getSession()).name, "A trip to Oslo");
 });

@@ -32,7 +32,7 @@ const PLACES = {
 };
 
 /** A Worker as the client's guides have it. */
-const GUIDED = "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } };";
+const GUIDED = "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string; AI: { run(model: string, input: object): Promise<{ response: string }> } }; declare const model: import('ai').LanguageModel;";
 
 test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
   const files = await readdir(join(ROOT, "examples"), { recursive: true });
@@ -61,8 +61,8 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
   const errors = await inFolder(async (folder) => {
     const guides = clientGuides.map(({ path }) => `${path}.1.ts`);
     for (const [n, guide] of clientGuides.entries()) await put(folder, guides[n], clientProgram(guide, GUIDED));
-    await cp(join(ROOT, "tests/workerd/client_types.ts"), join(folder, "client_types.ts"));
-    const told = [await compile(folder, "ts", [...guides, "client_types.ts"]), await compile(folder, "client", ["client_types.ts"])];
+    for (const file of ["client_types.ts", "client_ai_types.ts"]) await cp(join(ROOT, "tests/workerd", file), join(folder, file));
+    const told = [await compile(folder, "ts", [...guides, "client_types.ts", "client_ai_types.ts"]), await compile(folder, "client", ["client_types.ts"])];
     return told.flat();
   });
   assert.ok(errors.length === 0, errors.join("\n"));

@@ -1,0 +1,240 @@
+// The loop of the AI SDK over the client: its own `streamText` and `generateText`, with a
+// scripted model, against the built Worker.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { convertToModelMessages, generateText, isStepCount, streamText } from "ai";
+import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
+import { LeafMovedError, sessionAgent } from "../../client/dist/index.js";
+import { startServer } from "./harness.mjs";
+
+const server = await startServer();
+after(() => server.stop());
+
+const FEW_STEPS = isStepCount(5);
+const USAGE = { inputTokens: { total: 10, noCache: 8, cacheRead: 2, cacheWrite: 0 }, outputTokens: { total: 3, text: 3, reasoning: 0 } };
+
+const says = (text) => ({ content: [{ type: "text", text }], finishReason: { unified: "stop", raw: "stop" }, usage: USAGE, warnings: [] });
+const calls = (name, input, id = `call ${name}`) => ({
+  content: [{ type: "tool-call", toolCallId: id, toolName: name, input: JSON.stringify(input) }],
+  finishReason: { unified: "tool-calls", raw: "tool_calls" },
+  usage: USAGE,
+  warnings: [],
+});
+
+/** A model that gives these answers one after the other, streamed or whole. */
+function scripted(...answers) {
+  const streamed = answers.map(({ content, finishReason, usage }) => ({
+    stream: simulateReadableStream({
+      chunks: [
+        { type: "stream-start", warnings: [] },
+        ...content.flatMap((part) =>
+          part.type === "text" ? [{ type: "text-start", id: "1" }, { type: "text-delta", id: "1", delta: part.text }, { type: "text-end", id: "1" }] : [part],
+        ),
+        { type: "finish", finishReason, usage },
+      ],
+      initialDelayInMs: null,
+      chunkDelayInMs: null,
+    }),
+  }));
+  return new MockLanguageModelV4({ doGenerate: [...answers], doStream: streamed });
+}
+
+const user = (id, text) => ({ id, role: "user", parts: [{ type: "text", text }] });
+
+/** An agent with memory and a runbook, and a session in which somebody has asked. */
+async function asked(name, text = "Walk me through a deployment.") {
+  const agent = sessionAgent(server.url, name);
+  await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are a careful engineer." });
+  await agent.defineBlock({ label: "memory", kind: "writable", maxTokens: 1100 });
+  await agent.defineBlock({ label: "skills", kind: "loadable" });
+  await agent.putSkill({ label: "skills", key: "deploy", content: "1. Test. 2. Ship.", description: "How we deploy" });
+  const session = agent.session("s");
+  await session.create();
+  await session.appendMessage({ message: user("ask", text) });
+  return { agent, session };
+}
+
+const actions = (events) => events.map(({ action }) => action);
+
+test("the_documents_loop_runs_with_the_memory_under_it", async () => {
+  const { agent, session } = await asked("loop");
+  const model = scripted(calls("load_context", { label: "skills", key: "deploy" }), calls("set_context", { label: "memory", content: "Deploys on Fridays." }), says("Test first, then ship."));
+  const { system, messages, tools } = await session.modelInput();
+  assert.deepEqual(Object.keys(tools).sort(), ["load_context", "set_context", "unload_context"]);
+  const result = streamText({ model, system, messages, tools, stopWhen: FEW_STEPS });
+  assert.equal(await result.text, "Test first, then ship.");
+
+  const [first, second] = model.doStreamCalls;
+  assert.match(first.prompt[0].content, /^═{46}\nSOUL \[readonly\]\n═{46}\nYou are a careful engineer\./);
+  assert.deepEqual(first.prompt.slice(1), [{ role: "user", content: [{ type: "text", text: "Walk me through a deployment." }], providerOptions: undefined }]);
+  assert.deepEqual(first.tools.find((tool) => tool.name === "set_context").inputSchema.properties.label.enum, ["memory", "skills"]);
+  assert.equal(second.prompt.at(-1).content[0].output.value, "1. Test. 2. Ship.");
+
+  const outcome = await session.persist(result);
+  assert.equal(outcome.events.length, 5);
+  await server.evict("loop");
+  const events = await session.loadEvents();
+  assert.deepEqual(actions(events), ["user_message", "tool_call_request", "tool_result", "tool_call_request", "tool_result", "agent_message"]);
+  assert.equal(events.at(-1).id, outcome.leafId);
+  assert.equal((await agent.getBlock({ label: "memory" })).content, "Deploys on Fridays.");
+  const { messages: stored } = await session.getHistory();
+  assert.deepEqual(stored.map(({ role, parts }) => [role, parts.map(({ type }) => type)]), [
+    ["user", ["text"]],
+    ["assistant", ["tool-load_context", "tool-set_context", "text"]],
+  ]);
+});
+
+test("a_turn_that_is_persisted_again_is_written_and_counted_once", async () => {
+  const { session } = await asked("again");
+  const result = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
+  await result.text;
+  const first = await session.persist(result);
+  const again = await session.persist(result);
+  assert.deepEqual(again.events, first.events.map((event) => ({ ...event, inserted: false })));
+  assert.equal((await session.loadEvents()).length, 2);
+  assert.deepEqual((await session.getSession()).usage, { inputTokens: 10, outputTokens: 3, cachedInputTokens: 2, cost: 0 });
+  // The next turn says the same words, and is another turn.
+  await session.appendMessage({ message: user("more", "Walk me through a deployment.") });
+  const next = streamText({ model: scripted(says("Hello.")), ...(await session.modelInput()) });
+  await next.text;
+  assert.deepEqual((await session.persist(next)).events.map(({ inserted }) => inserted), [true]);
+});
+
+test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
+  const { session } = await asked("overtaken");
+  const result = streamText({ model: scripted(says("Late.")), ...(await session.modelInput()) });
+  await result.text;
+  await session.appendMessage({ message: user("other", "Wait!") });
+  await assert.rejects(session.persist(result), LeafMovedError);
+  assert.deepEqual((await session.loadEvents()).map(({ id }) => id), ["ask", "other"]);
+  const { usage } = await session.getSession();
+  assert.equal(usage.inputTokens, 0);
+  // Another object of the client knows of no leaf, so it names one.
+  const elsewhere = sessionAgent(server.url, "overtaken").session("s");
+  await assert.rejects(elsewhere.persist(result, { expectedLeafId: "ask" }), LeafMovedError);
+  assert.equal((await elsewhere.persist(result, { expectedLeafId: "other" })).events.length, 1);
+});
+
+test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {
+  const script = () => [calls("set_context", { label: "memory", content: "x" }), calls("load_context", { label: "skills", key: "none" }), says("Done.")];
+  const written = [];
+  for (const [name, read] of Object.entries({
+    streamed: async (input) => streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS }),
+    generated: (input) => generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS }),
+    steps: async (input) => (await generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS })).steps,
+    messages: async (input) => (await generateText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS })).responseMessages,
+    ended: (input) => new Promise((onEnd) => void streamText({ model: scripted(...script()), ...input, stopWhen: FEW_STEPS, onEnd }).consumeStream()),
+  })) {
+    const { session } = await asked(`same ${name}`);
+    await session.persist(await read(await session.modelInput()));
+    written.push((await session.loadEvents()).map(({ createdAt, ...event }) => event));
+  }
+  assert.equal(written[0].length, 6);
+  for (const events of written) assert.deepEqual(events, written[0]);
+});
+
+test("a_tool_that_fails_is_told_to_the_model_and_stored_as_a_failure", async () => {
+  const { session } = await asked("failing");
+  const model = scripted(calls("load_context", { label: "skills", key: "nothing" }), says("There is no such document."));
+  const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
+  await result.text;
+  const { output } = model.doStreamCalls[1].prompt.at(-1).content[0];
+  assert.deepEqual([output.type, output.value], ["error-text", 'Error: skills has no such document. It has: "deploy".']);
+  await session.persist(result);
+  const { content, isError, toolName } = (await session.loadEvents())[2];
+  assert.deepEqual({ content, isError, toolName }, { content: output.value, isError: true, toolName: "load_context" });
+  // The next turn reads it as a failure, too.
+  const { messages } = await session.modelInput();
+  assert.equal(messages.at(-2).content[0].output.type, "error-text");
+});
+
+/** One turn of a scripted model. Gives what the model was sent. */
+async function turn(session, id, ...answers) {
+  await session.appendMessage({ message: user(id, `Question ${id}`) });
+  const model = scripted(...answers);
+  const result = streamText({ model, ...(await session.modelInput()), stopWhen: FEW_STEPS });
+  await result.text;
+  await session.persist(result);
+  return JSON.stringify(model.doStreamCalls[0].prompt);
+}
+
+test("an_unloaded_document_and_long_outputs_leave_the_models_context", async () => {
+  const { agent, session } = await asked("compacted");
+  const runbook = `The runbook. ${"Check everything twice. ".repeat(100)}`;
+  await agent.putSkill({ label: "skills", key: "long", content: runbook });
+  const log = "a line of a log\n".repeat(200);
+  await turn(session, "1", calls("load_context", { label: "skills", key: "long" }, "c1"), says("Loaded."));
+  assert.ok((await turn(session, "2", calls("unload_context", { label: "skills", key: "long" }, "c2"), says("Unloaded."))).includes("Check everything twice."));
+  await session.appendEvents({ events: [
+    { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
+    { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
+  ] });
+  const sent = await turn(session, "3", says("Fine."));
+  assert.ok(!sent.includes("Check everything twice."), "the document is gone");
+  assert.ok(sent.includes(JSON.stringify(log).slice(1, -1)), "a newest output is whole");
+  for (const id of ["4", "5", "6", "7"]) await turn(session, id, says("Fine."));
+  assert.ok(!(await turn(session, "8", says("Fine."))).includes(JSON.stringify(log).slice(1, -1)), "an older output is shortened");
+  const events = await session.loadEvents();
+  assert.ok(events.some(({ content }) => content === runbook) && events.some(({ content }) => content === log), "the log keeps both");
+});
+
+test("instructions_and_reminders_stand_where_the_sdk_takes_them", async () => {
+  const { agent, session } = await asked("instructed");
+  await agent.configureAgent({ systemInstructions: ["Speak Norwegian."] });
+  await agent.defineBlock({ label: "today", kind: "writable", whenChanged: "remind" });
+  await session.freezePrompt();
+  await agent.setBlock({ label: "today", content: "It is Sunday." });
+  await session.appendEvents({ events: [{ action: "system_instruction", content: "The user is a pilot." }] });
+  const { system, messages } = await session.modelInput({ systemInstructions: ["Be brief."] });
+  assert.ok(system.endsWith("\n\nSpeak Norwegian.\n\nBe brief.\n\nThe user is a pilot."), system);
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "user"]);
+  assert.match(messages[1].content, /It is Sunday\./);
+  const { text } = await generateText({ model: scripted(says("Ja.")), system, messages });
+  assert.equal(text, "Ja.");
+});
+
+test("a_users_image_reaches_the_model", async () => {
+  const { session } = await asked("seeing");
+  const url = "data:image/png;base64,iVBORw0KGgo=";
+  await session.appendMessage({ message: { id: "look", role: "user", parts: [{ type: "text", text: "What is it?" }, { type: "file", mediaType: "image/png", url }] } });
+  const model = scripted(says("A pixel."));
+  await generateText({ model, ...(await session.modelInput()) });
+  const part = model.doGenerateCalls[0].prompt.at(-1).content.find(({ type }) => type === "file");
+  assert.equal(part.mediaType, "image/png");
+  assert.ok(JSON.stringify(part.data).includes("iVBORw0KGgo="), JSON.stringify(part.data));
+});
+
+test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
+  const session = sessionAgent(server.url, "empty").session("s");
+  await session.create();
+  const input = await session.modelInput();
+  assert.deepEqual([input.system, input.messages, input.tools, input.leafId], ["", [], {}, null]);
+  const question = { role: "user", content: "Hello?" };
+  const result = await generateText({ model: scripted(says("Hello.")), ...input, messages: [question] });
+  const messages = [question, ...result.responseMessages];
+  await session.persist(messages);
+  await session.persist(messages);
+  const events = await session.loadEvents();
+  assert.deepEqual(events.map(({ action, content }) => [action, content]), [["user_message", "Hello?"], ["agent_message", "Hello."]]);
+  const earlier = await session.modelInput({ leafId: events[0].id });
+  assert.deepEqual([earlier.leafId, earlier.messages.length], [events[0].id, 1]);
+  assert.deepEqual(await session.persist([]), { events: [], leafId: events[0].id });
+});
+
+test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {
+  const { session } = await asked("converted");
+  const tools = await session.tools();
+  const { messages } = await session.getHistory();
+  const { prompt: system } = await session.freezePrompt();
+  const result = await generateText({ model: scripted(says("Ship it.")), system, messages: await convertToModelMessages(messages), tools });
+  assert.equal(result.text, "Ship it.");
+});
+
+test("what_is_no_turn_is_refused_before_anything_is_sent", async () => {
+  const { session } = await asked("refused");
+  await assert.rejects(session.persist({}), TypeError);
+  await assert.rejects(session.persist([{ role: "robot", content: "x" }]), /role is user, assistant, tool or system, not `robot`/);
+  await assert.rejects(session.persist([{ role: "user", content: [{ type: "image", image: "x" }] }]), /part of type `image` with `appendMessage`/);
+  assert.equal((await session.loadEvents()).length, 1);
+});

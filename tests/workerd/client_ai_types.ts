@@ -1,0 +1,26 @@
+// What the client gives the AI SDK and takes from it has the AI SDK's types.
+// types.test.mjs checks this file.
+
+import { generateText, isStepCount, type LanguageModel, streamText, tool } from "ai";
+import { sessionAgent } from "session-agent";
+import { z } from "zod";
+
+declare const model: LanguageModel;
+const session = sessionAgent("https://memory.example.com", "alice").session("s");
+
+const echo = tool({ description: "Says it again", inputSchema: z.object({ text: z.string() }), execute: async ({ text }) => text });
+
+const { system, messages, tools } = await session.modelInput({ limit: 20 });
+const result = streamText({ model, system, messages, tools: { ...tools, echo }, stopWhen: isStepCount(5) });
+const { leafId } = await session.persist(result);
+
+const spread = await generateText({ model, ...(await session.modelInput()) });
+await session.persist(spread, { expectedLeafId: leafId });
+await session.persist(spread.steps);
+await session.persist([{ role: "user", content: "Hello" }, ...spread.responseMessages]);
+streamText({ model, system, messages, tools, onEnd: (ended) => void session.persist(ended) });
+
+// @ts-expect-error: a text is no turn
+await session.persist("Hello");
+
+export { leafId };
