@@ -7,6 +7,7 @@
 
 #[cfg(test)]
 pub mod answers;
+pub mod defaults;
 pub mod dispatch;
 pub mod door;
 pub mod limits;

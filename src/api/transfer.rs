@@ -51,5 +51,6 @@ fn permit_and_import(agent: &Agent<'_>, session_id: &str, allows_sources: bool) 
     Ok(Import::new(ImportTarget {
         sender,
         agent: agent.name.to_owned(),
+        deployed: agent.outbound.deployed(),
     }))
 }

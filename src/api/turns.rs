@@ -160,6 +160,7 @@ fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: ModelReach) -> Ac
     Accepting {
         db: agent.db,
         host: agent.host,
+        deployed: agent.outbound.deployed(),
         agent_name: agent.name,
         session_id,
         reach,

@@ -9,10 +9,12 @@
 //! call to the bucket can't be aborted; its answer is ignored.
 
 use std::pin::pin;
+use std::rc::Rc;
 
 use futures_util::future::{Either, select};
 use sha2::{Digest as _, Sha256};
 
+use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error};
 use crate::base::settings::Setting;
 use crate::base::slots::{QueueBounds, Slot, Slots};
@@ -222,6 +224,9 @@ pub trait Outbound {
 
     /// Finds a variable or a secret of the Worker; `None` if it is empty.
     fn find_setting(&self, setting: Setting) -> Option<String>;
+
+    /// What was deployed for every agent. It is parsed once per isolate.
+    fn deployed(&self) -> Rc<Deployed>;
 
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;

@@ -43,6 +43,7 @@ settings! {
     SessionAgentToken = "SESSION_AGENT_TOKEN": Secret;
     Auth = "AUTH": Variable;
     AllowedOrigins = "ALLOWED_ORIGINS": Variable;
+    AgentDefaults = "AGENT_DEFAULTS": Variable;
     MemoryBlocks = "MEMORY_BLOCKS": Variable;
     SkillsBucket = "SKILLS_BUCKET": Binding;
     Ai = "AI": Binding;

@@ -2,6 +2,8 @@
 //! client's answers to calls into the log, and the turn into its table. The transaction
 //! is committed before any model is called.
 
+use std::rc::Rc;
+
 use super::answer_log::AnswerLog;
 use super::answers::CallAnswer;
 use super::known_messages::{KnownMessage, find_last_id, find_leaf_id, load_known, load_newest};
@@ -12,6 +14,7 @@ use super::turn::Turn;
 use crate::access::ModelReach;
 use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
+use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -45,6 +48,7 @@ struct TurnOptions<'a> {
 pub struct Accepting<'a> {
     pub db: &'a dyn Database,
     pub host: &'a dyn Host,
+    pub deployed: Rc<Deployed>,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
     /// The model's reach, by the caller's token.
@@ -61,7 +65,7 @@ impl Accepting<'_> {
             if has_turn(self.db, self.session_id)? {
                 return Err(turn_in_progress());
             }
-            let config = load_config(self.db)?;
+            let config = load_config(self.db, &self.deployed)?;
             let known = load_known(self.db, self.session_id, request)?;
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
@@ -93,7 +97,7 @@ impl Accepting<'_> {
             if has_turn(self.db, self.session_id)? {
                 return Err(turn_in_progress());
             }
-            let config = load_config(self.db)?;
+            let config = load_config(self.db, &self.deployed)?;
             let known = load_newest(self.db, self.session_id)?;
             let stored: Vec<NamedMessage> =
                 known.iter().map(|known| known.stored.clone()).collect();
@@ -216,7 +220,7 @@ impl Accepting<'_> {
             message_id: message_id.clone(),
             is_continuation: continued.is_some(),
             parent_id: parent,
-            max_steps: usize::try_from(config.max_steps).unwrap_or(1),
+            max_steps: usize::try_from(config.max_steps.0).unwrap_or(1),
             model: options.model.map(str::to_owned),
             system_instructions: options.system_instructions.to_vec(),
             client_tools: options.client_tools.to_vec(),
@@ -244,7 +248,7 @@ impl Accepting<'_> {
         let parsed = parse_message(
             &message.text,
             MessageSource::Client,
-            &config.reserved_metadata_keys,
+            &config.reserved_metadata_keys.0,
         )?;
         // `plan` accepts only messages of users. This check stands behind that one.
         if parsed.action != Action::UserMessage {

@@ -125,7 +125,8 @@ impl TurnDriver<'_> {
     }
 
     fn config(&self) -> Result<Config> {
-        load_config(self.context.memory.db)
+        let memory = &self.context.memory;
+        load_config(memory.db, &memory.outbound.deployed())
     }
 
     /// Asks the model and reads its answer to the end.
@@ -198,7 +199,7 @@ impl TurnDriver<'_> {
         if !frozen.prompt.is_empty() {
             instructions.push(frozen.prompt);
         }
-        instructions.extend(config.system_instructions.iter().cloned());
+        instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend(turn.system_instructions.iter().cloned());
         instructions.extend(find_reminder(memory, scope).await?);
         let leaf_seq = match &turn.parent_id {
@@ -208,7 +209,8 @@ impl TurnDriver<'_> {
             }
             None => None,
         };
-        let named = turn.model.as_deref().or(config.model.as_deref());
+        let own = config.model.as_ref().map(Id::as_str);
+        let named = turn.model.as_deref().or(own);
         let choice = choose_model(memory.outbound, named)?;
         let kept_bytes = state_bytes(turn) + turn_tools.bytes();
         self.running.keeps(kept_bytes);

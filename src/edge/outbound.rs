@@ -10,6 +10,9 @@
 //! The bucket takes no signal: the bucket may still carry out the request, and a late
 //! answer is cancelled unread.
 
+use std::cell::OnceCell;
+use std::rc::Rc;
+
 use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -17,6 +20,8 @@ use worker::{Env, web_sys};
 
 use super::host::{Runtime, pause};
 use super::{env, tasks};
+use crate::api::defaults;
+use crate::base::deployed::Deployed;
 use crate::base::host::Host as _;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LINE,
@@ -121,6 +126,14 @@ impl Outbound for Bindings {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         env::find_text(&self.env, setting).filter(|value| !value.is_empty())
+    }
+
+    fn deployed(&self) -> Rc<Deployed> {
+        thread_local! {
+            static DEPLOYED: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
+        }
+        let read = || Rc::new(defaults::read(&|setting| self.find_setting(setting)));
+        DEPLOYED.with(|deployed| Rc::clone(deployed.get_or_init(read)))
     }
 
     fn is_bound(&self, binding: &str) -> bool {

@@ -68,7 +68,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for MessageFields<'a> {
 pub fn parse_message(
     message: &JsonObject,
     source: MessageSource,
-    reserved_keys: &[String],
+    reserved_keys: &[Id],
 ) -> Result<NewMessage> {
     check_values("message", message.as_str())?;
     let MessageFields(fields) = json::decode(message.as_str()).map_err(|_| {
@@ -120,7 +120,9 @@ pub fn parse_message(
         kept.push(':');
         match (source, key.as_str()) {
             (MessageSource::Client, "metadata") => push_without(&mut kept, value, &|key| {
-                reserved_keys.iter().any(|reserved| reserved == key)
+                reserved_keys
+                    .iter()
+                    .any(|reserved| reserved.as_str() == key)
             }),
             (MessageSource::Client, "parts") => push_without_provider_metadata(&mut kept, value),
             _ => kept.push_str(value.get()),
@@ -161,11 +163,13 @@ fn text_of(parts: &str) -> Result<String> {
 }
 
 /// Metadata without the keys that only a server may set.
-pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[String]) -> Option<JsonObject> {
+pub fn without_reserved(metadata: &JsonObject, reserved_keys: &[Id]) -> Option<JsonObject> {
     let text: &RawValue = json::decode(metadata.as_str()).ok()?;
     let mut kept = String::new();
     push_without(&mut kept, text, &|key| {
-        reserved_keys.iter().any(|reserved| reserved == key)
+        reserved_keys
+            .iter()
+            .any(|reserved| reserved.as_str() == key)
     });
     json::decode(&kept).ok()
 }
@@ -247,7 +251,11 @@ mod tests {
 
     fn parse(text: &str, source: MessageSource) -> Result<NewMessage> {
         let message: JsonObject = serde_json::from_str(text).unwrap();
-        parse_message(&message, source, &["internal".to_owned()])
+        parse_message(
+            &message,
+            source,
+            &[Id::parse("internal".to_owned()).unwrap()],
+        )
     }
 
     #[test]

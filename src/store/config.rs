@@ -1,16 +1,21 @@
 //! The configuration of the whole agent: its model, its system instructions, the limits
-//! of its turns. It is stored as one JSON value. A field that was never set has its
-//! default.
+//! of its turns.
 //!
-//! A new setting needs a field of [`Config`], with its default, and a field of
-//! [`ConfigureAgent`], with the checks on its value.
+//! A setting is looked for in three layers, one after the other: what the agent was told
+//! by `configureAgent`, what was deployed for all agents ([`crate::base::deployed`]), and
+//! what is built in. The table holds the first layer alone, as one JSON value.
+//!
+//! A new setting is one line of [`settings`]. Its type checks the value when it is parsed,
+//! and says so in its JSON Schema. A check that needs more than the value itself stands in
+//! `api/operations/agent.rs`.
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::base::database::{Database, atomically};
+use crate::base::deployed::{Deployed, DeployedProblem};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Limit, nullable, nullable_list};
+use crate::base::json::{self, Limit, List};
 use crate::store::stored::{find_stored, write_stored};
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -23,107 +28,182 @@ pub const MAX_INSTRUCTIONS: usize = 100;
 pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
 /// The most metadata keys that an agent may reserve.
-const MAX_RESERVED_KEYS: usize = 100;
+pub const MAX_RESERVED_KEYS: usize = 100;
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", default)]
-pub struct Config {
-    /// The agent's model. `null`: the Worker's `MODEL` setting.
-    pub model: Option<String>,
-    pub system_instructions: Vec<String>,
-    pub max_steps: i64,
-    /// Whether the model gets the `session_search` tool.
-    pub session_search: bool,
-    /// Whether search also compares meanings, by vectors.
-    pub vectors: bool,
-    /// Metadata keys that a client can't set on a message.
-    pub reserved_metadata_keys: Vec<String>,
+/// What a request says about one setting.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum SettingChange<T> {
+    /// The field is left out: the setting stays.
+    #[default]
+    Keep,
+    /// `null`: the agent has no value of its own any more.
+    Reset,
+    Set(T),
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            model: None,
-            system_instructions: Vec::new(),
-            max_steps: DEFAULT_MAX_STEPS,
-            session_search: false,
-            vectors: false,
-            reserved_metadata_keys: Vec::new(),
+impl<T> SettingChange<T> {
+    /// The value that the request sets.
+    pub fn given(&self) -> Option<&T> {
+        match self {
+            Self::Set(value) => Some(value),
+            Self::Keep | Self::Reset => None,
+        }
+    }
+
+    fn apply(self, before: Option<T>) -> Option<T> {
+        match self {
+            Self::Keep => before,
+            Self::Reset => None,
+            Self::Set(value) => Some(value),
         }
     }
 }
 
-/// Changes the configuration of the whole agent. A field that is left out keeps its
-/// value; `null` restores the default.
-#[derive(Deserialize)]
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for SettingChange<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Option::<T>::deserialize(deserializer).map(|given| given.map_or(Self::Reset, Self::Set))
+    }
+}
+
+#[cfg(test)]
+impl<T: schemars::JsonSchema> schemars::JsonSchema for SettingChange<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Option::<T>::schema_name()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        Option::<T>::json_schema(generator)
+    }
+}
+
+/// The layer that a setting's value comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct ConfigureAgent {
-    /// `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the Worker's
-    /// `MODEL` setting.
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Id>"))]
-    pub model: Option<Option<Id>>,
-    #[serde(
-        default,
-        deserialize_with = "nullable_list::<_, _, 0, MAX_INSTRUCTIONS>"
-    )]
-    #[cfg_attr(test, schemars(with = "Option<Vec<String>>", length(max = MAX_INSTRUCTIONS)))]
-    pub system_instructions: Option<Option<Vec<String>>>,
+#[serde(rename_all = "kebab-case")]
+pub enum ConfigOrigin {
+    /// What `configureAgent` told this agent.
+    Agent,
+    /// What was deployed for every agent.
+    Defaults,
+    /// What holds where nobody said anything.
+    BuiltIn,
+}
+
+/// Each line is a setting: its type, and its value where neither the agent nor the
+/// deployed defaults set it. A setting without such a value has a type of `Option`.
+macro_rules! settings {
+    ($($(#[doc = $doc:literal])* $name:ident: $type:ty = $built_in:expr;)*) => {
+        /// The configuration that holds.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase")]
+        pub struct Config {
+            $($(#[doc = $doc])* pub $name: $type,)*
+        }
+
+        /// One layer: the settings that it sets.
+        #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", default)]
+        pub struct ConfigLayer {
+            $(#[serde(skip_serializing_if = "Option::is_none")]
+            pub $name: Option<$type>,)*
+        }
+
+        /// Where each setting's value comes from.
+        #[derive(Clone, Debug, PartialEq, Serialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase")]
+        pub struct ConfigOrigins {
+            $(pub $name: ConfigOrigin,)*
+        }
+
+        /// Changes the configuration of the whole agent. A field that is left out keeps its
+        /// value. `null` gives up the agent's own value: the deployed default holds again,
+        /// or what is built in.
+        #[derive(Default, Deserialize)]
+        #[cfg_attr(test, derive(schemars::JsonSchema))]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct ConfigureAgent {
+            $($(#[doc = $doc])* #[serde(default)] pub $name: SettingChange<$type>,)*
+        }
+
+        impl ConfigureAgent {
+            /// The layer with these changes.
+            pub fn apply(self, layer: ConfigLayer) -> ConfigLayer {
+                ConfigLayer {
+                    $($name: self.$name.apply(layer.$name),)*
+                }
+            }
+        }
+
+        impl ConfigLayer {
+            /// The configuration that holds with these defaults.
+            fn resolve(self, defaults: &Self) -> Config {
+                Config {
+                    $($name: self
+                        .$name
+                        .or_else(|| defaults.$name.clone())
+                        .unwrap_or_else(|| $built_in),)*
+                }
+            }
+
+            fn origins(&self, defaults: &Self) -> ConfigOrigins {
+                ConfigOrigins {
+                    $($name: origin(self.$name.is_some(), defaults.$name.is_some()),)*
+                }
+            }
+        }
+    };
+}
+
+settings! {
+    /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
+    /// Worker's `MODEL` setting.
+    model: Option<Id> = None;
+    system_instructions: List<String, 0, MAX_INSTRUCTIONS> = List::default();
     /// The most steps that one turn may take.
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<Limit<10, 100>>"))]
-    pub max_steps: Option<Option<Limit<10, 100>>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    pub session_search: Option<Option<bool>>,
-    #[serde(default, deserialize_with = "nullable")]
-    #[cfg_attr(test, schemars(with = "Option<bool>"))]
-    pub vectors: Option<Option<bool>>,
-    #[serde(
-        default,
-        deserialize_with = "nullable_list::<_, _, 0, MAX_RESERVED_KEYS>"
-    )]
-    #[cfg_attr(test, schemars(with = "Option<Vec<Id>>", length(max = MAX_RESERVED_KEYS)))]
-    pub reserved_metadata_keys: Option<Option<Vec<Id>>>,
+    max_steps: Limit<DEFAULT_MAX_STEPS, 100> = Limit::default();
+    /// Whether the model gets the `session_search` tool.
+    session_search: bool = false;
+    /// Whether search also compares meanings, by vectors.
+    vectors: bool = false;
+    /// Metadata keys that a client can't set on a message.
+    reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
 }
 
-impl ConfigureAgent {
-    /// The configuration with these changes.
-    pub fn apply(self, config: Config) -> Config {
-        let default = Config::default();
-        let text = |id: Id| id.as_str().to_owned();
-        let texts = |ids: Vec<Id>| ids.into_iter().map(text).collect();
-        let model = self.model.map(|model| model.map(|id| Some(text(id))));
-        let max_steps = self.max_steps.map(|steps| steps.map(|steps| steps.0));
-        let reserved_keys = self.reserved_metadata_keys.map(|keys| keys.map(texts));
-        Config {
-            model: choose(model, config.model, default.model),
-            system_instructions: choose(
-                self.system_instructions,
-                config.system_instructions,
-                default.system_instructions,
-            ),
-            max_steps: choose(max_steps, config.max_steps, default.max_steps),
-            session_search: choose(
-                self.session_search,
-                config.session_search,
-                default.session_search,
-            ),
-            vectors: choose(self.vectors, config.vectors, default.vectors),
-            reserved_metadata_keys: choose(
-                reserved_keys,
-                config.reserved_metadata_keys,
-                default.reserved_metadata_keys,
-            ),
-        }
+fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
+    match (is_agents, is_deployed) {
+        (true, _) => ConfigOrigin::Agent,
+        (false, true) => ConfigOrigin::Defaults,
+        (false, false) => ConfigOrigin::BuiltIn,
     }
 }
 
-/// A field that is left out keeps its value; `null` restores the default.
-fn choose<T>(given: Option<Option<T>>, before: T, default: T) -> T {
-    given.map_or(before, |given| given.unwrap_or(default))
+/// The configuration that holds, and where it comes from.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ShownConfig {
+    #[serde(flatten)]
+    config: Config,
+    /// The layer that each setting's value comes from.
+    origins: ConfigOrigins,
+    /// What is written wrong in the deployed defaults. The Worker leaves it out.
+    problems: Vec<DeployedProblem>,
+}
+
+impl ShownConfig {
+    fn new(own: ConfigLayer, deployed: &Deployed) -> Self {
+        let none = ConfigLayer::default();
+        let defaults = deployed.find().unwrap_or(&none);
+        Self {
+            origins: own.origins(defaults),
+            config: own.resolve(defaults),
+            problems: deployed.problems.clone(),
+        }
+    }
 }
 
 /// Checks the number and the size of the system instructions that a caller sends.
@@ -142,18 +222,37 @@ pub fn check_instructions<'a>(instructions: impl IntoIterator<Item = &'a String>
 
 const KEY: &str = "agent";
 
-pub fn load_config(db: &dyn Database) -> Result<Config> {
+/// The configuration that holds for this agent.
+pub fn load_config(db: &dyn Database, deployed: &Deployed) -> Result<Config> {
+    let own = load_own(db)?;
+    Ok(match deployed.find() {
+        Some(defaults) => own.resolve(defaults),
+        None => own.resolve(&ConfigLayer::default()),
+    })
+}
+
+/// The configuration as `getConfig` shows it.
+pub fn show_config(db: &dyn Database, deployed: &Deployed) -> Result<ShownConfig> {
+    Ok(ShownConfig::new(load_own(db)?, deployed))
+}
+
+/// What the agent was told.
+fn load_own(db: &dyn Database) -> Result<ConfigLayer> {
     match find_stored(db, KEY)? {
         Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
-        None => Ok(Config::default()),
+        None => Ok(ConfigLayer::default()),
     }
 }
 
-/// Loads, changes and stores the configuration in one transaction.
-pub fn change_config(db: &dyn Database, change: impl FnOnce(Config) -> Config) -> Result<Config> {
+/// Loads, changes and stores what the agent was told, in one transaction.
+pub fn change_config(
+    db: &dyn Database,
+    deployed: &Deployed,
+    change: ConfigureAgent,
+) -> Result<ShownConfig> {
     atomically(db, || {
-        let config = change(load_config(db)?);
-        write_stored(db, KEY, &config)?;
-        Ok(config)
+        let own = change.apply(load_own(db)?);
+        write_stored(db, KEY, &own)?;
+        Ok(ShownConfig::new(own, deployed))
     })
 }

@@ -2,10 +2,13 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::future::Future;
 use std::pin::pin;
+use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use sha2::{Digest, Sha256};
 
+use crate::api::defaults;
+use crate::base::deployed::Deployed;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, ListedObject, LocalBoxFuture, ObjectListing,
     Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
@@ -131,6 +134,10 @@ impl Outbound for Script {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         self.settings.borrow().get(setting.name()).cloned()
+    }
+
+    fn deployed(&self) -> Rc<Deployed> {
+        Rc::new(defaults::read(&|setting| self.find_setting(setting)))
     }
 
     fn is_bound(&self, binding: &str) -> bool {

@@ -41,7 +41,10 @@ pub async fn search(
         })
     };
     let model = EmbeddingModel::find(outbound);
-    if model == Ok(None) || !load_config(db)?.vectors || !WordQuery::parse(search.query).is_open() {
+    if model == Ok(None)
+        || !load_config(db, &outbound.deployed())?.vectors
+        || !WordQuery::parse(search.query).is_open()
+    {
         return by_words(None);
     }
     let model = match model {

@@ -8,9 +8,9 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::models::choice::ModelName;
 #[cfg(test)]
-use crate::store::config::Config;
+use crate::store::config::ShownConfig;
 use crate::store::config::{
-    ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, load_config,
+    ConfigureAgent, MAX_INSTRUCTIONS_BYTES, change_config, check_instructions, show_config,
 };
 use crate::store::schema;
 
@@ -20,21 +20,28 @@ impl Operation for ConfigureAgent {
     const EFFECT: Effect = Effect::Agent;
     const MAX_BODY_BYTES: usize = body_with_text(MAX_INSTRUCTIONS_BYTES);
     #[cfg(test)]
-    type Output = Config;
+    type Output = ShownConfig;
 }
 
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        check_instructions(self.system_instructions.iter().flatten().flatten())?;
-        if let Some(Some(model)) = &self.model {
-            ModelName::parse("model", model.as_str())?;
-        }
-        let config = change_config(agent.db, |config| self.apply(config))?;
-        Reply::json(&config)
+        check_change(&self)?;
+        let shown = change_config(agent.db, &agent.outbound.deployed(), self)?;
+        Reply::json(&shown)
     }
 }
 
-/// Shows the configuration of the whole agent.
+/// Checks what the settings' types can't check by themselves. The deployed defaults come
+/// by here, too.
+pub fn check_change(change: &ConfigureAgent) -> Result<()> {
+    check_instructions(change.system_instructions.given().into_iter().flatten())?;
+    if let Some(Some(model)) = change.model.given() {
+        ModelName::parse("model", model.as_str())?;
+    }
+    Ok(())
+}
+
+/// Shows the configuration of the whole agent, and where each value comes from.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -45,12 +52,12 @@ impl Operation for GetConfig {
     const NEEDS: Needs = Needs::WholeAgent;
     const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
-    type Output = Config;
+    type Output = ShownConfig;
 }
 
 impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Reply::json(&load_config(agent.db)?)
+        Reply::json(&show_config(agent.db, &agent.outbound.deployed())?)
     }
 }
 

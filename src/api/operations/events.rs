@@ -48,7 +48,7 @@ pub struct AppendEvents {
 
 impl AppendEvents {
     /// Removes reserved metadata, which only a server may set.
-    fn drop_reserved(&mut self, keys: &[String]) {
+    fn drop_reserved(&mut self, keys: &[Id]) {
         for event in &mut self.events {
             event.metadata = event
                 .metadata
@@ -79,7 +79,8 @@ impl RunAtOnce for AppendEvents {
             permit_voice(agent.caller, is_users, &format!("events[{index}].action"))?;
         }
         if !agent.caller.may_write_agent_messages() {
-            self.drop_reserved(&load_config(agent.db)?.reserved_metadata_keys);
+            let config = load_config(agent.db, &agent.outbound.deployed())?;
+            self.drop_reserved(&config.reserved_metadata_keys.0);
         }
         let outcome = append(
             agent.db,

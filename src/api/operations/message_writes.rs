@@ -107,7 +107,10 @@ fn parse(agent: &Agent<'_>, message: &JsonObject, source: MessageSource) -> Resu
         false => MessageSource::Client,
     };
     let reserved = match source {
-        MessageSource::Client => load_config(agent.db)?.reserved_metadata_keys,
+        MessageSource::Client => {
+            let config = load_config(agent.db, &agent.outbound.deployed())?;
+            config.reserved_metadata_keys.0
+        }
         MessageSource::Server => Vec::new(),
     };
     let message = parse_message(message, source, &reserved)?;

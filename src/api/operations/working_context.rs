@@ -67,7 +67,8 @@ impl RunAtOnce for BuildWorkingContext {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         check_instructions(&self.system_instructions)?;
-        let mut instructions = load_config(agent.db)?.system_instructions;
+        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        let mut instructions = config.system_instructions.0;
         instructions.extend(self.system_instructions);
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let window = ContextWindow {

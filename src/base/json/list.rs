@@ -6,7 +6,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{self, IgnoredAny, SeqAccess};
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// The most items of a list that picks from a few names: enough to repeat each name.
 pub const MAX_NAMES: usize = 100;
@@ -35,18 +35,45 @@ where
     Ok(given.map(|list| list.0))
 }
 
-/// Like [`list`], for a field whose `null` means something else than its absence.
-pub fn nullable_list<'de, D, T, const MIN: usize, const MAX: usize>(
-    deserializer: D,
-) -> Result<Option<Option<Vec<T>>>, D::Error>
-where
-    D: Deserializer<'de>,
-    T: Deserialize<'de>,
-{
-    optional_list::<D, T, MIN, MAX>(deserializer).map(Some)
+/// A list of `MIN` to `MAX` items.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct List<T, const MIN: usize, const MAX: usize>(pub Vec<T>);
+
+impl<T, const MAX: usize> Default for List<T, 0, MAX> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
 }
 
-struct List<T, const MIN: usize, const MAX: usize>(Vec<T>);
+impl<'a, T, const MIN: usize, const MAX: usize> IntoIterator for &'a List<T, MIN, MAX> {
+    type Item = &'a T;
+    type IntoIter = std::slice::Iter<'a, T>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.iter()
+    }
+}
+
+#[cfg(test)]
+impl<T, const MIN: usize, const MAX: usize> schemars::JsonSchema for List<T, MIN, MAX>
+where
+    T: schemars::JsonSchema,
+{
+    fn inline_schema() -> bool {
+        true
+    }
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        Vec::<T>::schema_name()
+    }
+    fn json_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+        let mut schema = Vec::<T>::json_schema(generator);
+        if MIN > 0 {
+            schema.insert("minItems".to_owned(), MIN.into());
+        }
+        schema.insert("maxItems".to_owned(), MAX.into());
+        schema
+    }
+}
 
 impl<'de, T, const MIN: usize, const MAX: usize> Deserialize<'de> for List<T, MIN, MAX>
 where

@@ -15,7 +15,7 @@ mod scan;
 use serde::de::{DeserializeOwned, IgnoredAny};
 
 pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, nullable};
-pub use list::{MAX_NAMES, list, nullable_list, optional_list};
+pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};

@@ -61,9 +61,9 @@ fn count(
     prompt: &str,
     others: &[ToolDefinition],
 ) -> Result<PromptOverhead> {
-    let config = load_config(memory.db)?;
+    let config = load_config(memory.db, &memory.outbound.deployed())?;
     let calibration = load_calibration(memory.db, session_id)?;
-    let instructions = config.system_instructions.iter();
+    let instructions = config.system_instructions.0.iter();
     let system_prompt =
         tokens::estimate(prompt) + instructions.map(|text| tokens::estimate(text)).sum::<i64>();
     let mut tools = load_tools(&toolbox(memory, &config, session_id))?;

@@ -4,6 +4,7 @@ use super::act::{Summarised, Summariser};
 use crate::base::action::Role;
 use crate::base::database::Database;
 use crate::base::error::Result;
+use crate::base::ids::Id;
 use crate::base::outbound::{LocalBoxFuture, Outbound};
 use crate::models::call::{choose_model, complete};
 use crate::models::message::ContextMessage;
@@ -27,8 +28,8 @@ impl Summariser for ModelSummariser<'_> {
 
 impl ModelSummariser<'_> {
     async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut TokenUsage) -> Result<String> {
-        let config = load_config(self.db)?;
-        let choice = choose_model(self.outbound, config.model.as_deref())?;
+        let config = load_config(self.db, &self.outbound.deployed())?;
+        let choice = choose_model(self.outbound, config.model.as_ref().map(Id::as_str))?;
         let messages = [ContextMessage::plain(Role::User, prompt)];
         let request = ModelRequest {
             system: &[],

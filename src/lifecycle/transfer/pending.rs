@@ -12,7 +12,7 @@ use crate::messages::parse::{MessageSource, parse_message, without_reserved};
 /// How a sender's lines are read.
 pub struct LineRules<'a> {
     pub source: MessageSource,
-    pub reserved_keys: &'a [String],
+    pub reserved_keys: &'a [Id],
     /// Limits a time that no operation lets a caller choose.
     pub time: &'a dyn Fn(i64) -> i64,
 }

@@ -1,5 +1,8 @@
 //! The target of an import, its sender, and what the import leaves out.
 
+use std::rc::Rc;
+
+use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
 use crate::lifecycle::transfer::rights::ImportSender;
@@ -10,6 +13,7 @@ use serde::Serialize;
 pub struct ImportTarget {
     pub sender: ImportSender,
     pub agent: String,
+    pub deployed: Rc<Deployed>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]

@@ -44,7 +44,7 @@ pub struct ImportWriter {
     session_id: Id,
     sender: ImportSender,
     /// Keys of a message's metadata that only a server may set.
-    reserved_keys: Vec<String>,
+    reserved_keys: Vec<Id>,
     agent: String,
     /// Marks the staged rows as this import's.
     token: String,
@@ -101,7 +101,7 @@ impl ImportWriter {
         Ok(Self {
             session_id,
             sender: sender.clone(),
-            reserved_keys: load_config(db)?.reserved_metadata_keys,
+            reserved_keys: load_config(db, &target.deployed)?.reserved_metadata_keys.0,
             agent: target.agent.clone(),
             token,
             session,

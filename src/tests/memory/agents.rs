@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use serde_json::{Value, json};
 
@@ -9,6 +10,7 @@ use crate::access::{Caller, Policy};
 use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
 use crate::api::table::OPERATIONS;
+use crate::base::deployed::Deployed;
 use crate::base::error::Error;
 use crate::base::outbound::{
     BucketObject, CallFailure, CallLimits, Endpoint, LocalBoxFuture, ObjectListing, Outbound,
@@ -89,6 +91,10 @@ impl Outbound for Town {
 
     fn find_setting(&self, setting: Setting) -> Option<String> {
         self.script.find_setting(setting)
+    }
+
+    fn deployed(&self) -> Rc<Deployed> {
+        self.script.deployed()
     }
 
     fn is_bound(&self, binding: &str) -> bool {

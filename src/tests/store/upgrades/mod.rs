@@ -112,6 +112,28 @@ fn the_newest_tables_have_their_fixtures() {
     }
 }
 
+#[test]
+fn a_setting_that_was_the_default_counts_as_never_told() {
+    let db = Sqlite::from_file(&fs::read(folder().join("0015-unsearched.db")).unwrap());
+    let stored = json!({"model": "demo", "systemInstructions": [], "maxSteps": 10,
+        "sessionSearch": false, "vectors": true, "reservedMetadataKeys": []});
+    let sql = "UPDATE cf_agents_config SET value = ?1 WHERE key = 'agent'";
+    db.run(sql, &[stored.to_string().into()]).unwrap();
+    let alice = Alice {
+        db,
+        host: FixedHost::later(),
+        ..Alice::default()
+    };
+    schema::migrate(&alice.db, &alice.host).unwrap();
+    let config = alice.ok("getConfig", json!({}));
+    for (name, origin) in config["origins"].as_object().unwrap() {
+        let is_own = ["model", "vectors"].contains(&name.as_str());
+        let expected = if is_own { "agent" } else { "built-in" };
+        assert_eq!(origin, expected, "{name}");
+    }
+    assert_eq!(config["model"], "demo");
+}
+
 /// Every table has rows, and every column has a value that isn't empty. So `make.rs`
 /// can't forget a column that is newer than itself.
 #[test]
