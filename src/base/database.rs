@@ -87,6 +87,14 @@ impl Row {
         }
     }
 
+    pub fn number(&self, column: usize) -> Result<f64> {
+        match self.0.get(column) {
+            Some(SqlValue::Real(value)) => Ok(*value),
+            Some(SqlValue::Integer(value)) => Ok(*value as f64),
+            _ => Err(Error::storage(format!("column {column} holds no number"))),
+        }
+    }
+
     pub fn text(&self, column: usize) -> Result<&str> {
         self.find_text(column)
             .ok_or_else(|| Error::storage(format!("column {column} holds no text")))

@@ -234,6 +234,7 @@ impl Accepting<'_> {
                 .collect(),
             steps: approved,
             usage: TokenUsage::default(),
+            asked_model: None,
             estimated: 0,
         };
         insert_turn(self.db, &turn, answer_seq)?;

@@ -23,6 +23,7 @@ use super::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::tokens;
 use crate::context::compaction::fixed::tools_tokens;
 use crate::context::tools::{Toolbox, is_ours};
 use crate::context::working_context::build::{
@@ -142,7 +143,7 @@ impl TurnDriver<'_> {
             .unless_cancelled(self.hear(&config, &turn, &turn_tools, &mut heard))
             .await;
         let mut turn = self.turn.borrow_mut();
-        turn.add_usage(heard.usage, heard.estimated);
+        turn.add_usage(heard.usage, heard.estimated, heard.model.take());
         drop(turn);
         let broken = match outcome {
             Some(Ok(())) => None,
@@ -201,7 +202,7 @@ impl TurnDriver<'_> {
         }
         instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend(turn.system_instructions.iter().cloned());
-        instructions.extend(find_reminder(memory, scope).await?);
+        let reminder = find_reminder(memory, scope).await?;
         let leaf_seq = match &turn.parent_id {
             Some(id) => {
                 let found = find_seqs(memory.db, &turn.session_id, std::iter::once(id))?;
@@ -221,9 +222,13 @@ impl TurnDriver<'_> {
                 system: &context.system_instructions,
                 messages: &context.messages,
                 tools: &turn_tools.definitions,
-                max_output_tokens: None,
+                reminder: reminder.as_deref(),
+                ..ModelRequest::default()
             };
-            heard.estimated = context.tokens_estimate + tools_tokens(&turn_tools.definitions);
+            heard.estimated = context.tokens_estimate
+                + reminder.as_deref().map_or(0, tokens::estimate)
+                + tools_tokens(&turn_tools.definitions);
+            heard.model = Some(choice.name.to_string());
             open(memory.outbound, &choice, &request, true).await?
         };
         while let Some(part) = stream.next().await? {
@@ -443,6 +448,8 @@ struct PartialAnswer {
     usage: TokenUsage,
     /// Tokens of the model's input, by our own estimate.
     estimated: i64,
+    /// The model that is asked.
+    model: Option<String>,
     finish_reason: FinishReason,
 }
 

@@ -61,6 +61,9 @@ pub struct Turn {
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
+    /// The model that was asked last.
+    #[serde(default)]
+    pub asked_model: Option<String>,
     /// What the turn's input tokens were estimated to be.
     #[serde(default)]
     pub estimated: i64,
@@ -253,10 +256,11 @@ impl Turn {
         });
     }
 
-    /// `estimated`: what the usage's input tokens were estimated to be.
-    pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64) {
-        self.usage.input_tokens += usage.input_tokens;
-        self.usage.output_tokens += usage.output_tokens;
+    /// `estimated`: what the usage's input tokens were estimated to be. `model`: who was
+    /// asked, if anybody was.
+    pub fn add_usage(&mut self, usage: TokenUsage, estimated: i64, model: Option<String>) {
+        self.asked_model = model.or(self.asked_model.take());
+        self.usage = self.usage.plus(usage);
         if usage.input_tokens > 0 {
             self.estimated += estimated;
         }
@@ -266,6 +270,8 @@ impl Turn {
         TurnSpending {
             input_tokens: self.usage.input_tokens,
             output_tokens: self.usage.output_tokens,
+            cached_input_tokens: self.usage.cached_input_tokens,
+            model: self.asked_model.clone(),
             estimated: self.estimated,
         }
     }
@@ -562,6 +568,7 @@ mod tests {
             declined: Vec::new(),
             steps: Vec::new(),
             usage: TokenUsage::default(),
+            asked_model: None,
             estimated: 0,
         }
     }

@@ -209,7 +209,7 @@ impl AnswerBuilder {
 
     /// Replaces the usage: providers send running totals.
     pub fn set_usage(&mut self, usage: TokenUsage) {
-        self.usage = Some(usage);
+        self.usage = Some(usage.bounded());
     }
 
     pub fn usage(&self) -> TokenUsage {

@@ -6,7 +6,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::answer::{AnswerBuilder, CallPiece};
-use super::anthropic_messages::{AnthropicMessage, messages, system};
+use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system};
 use super::{FinishReason, ModelRequest, TokenUsage, to_json};
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
@@ -22,8 +22,8 @@ struct AnthropicRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<&'a str>,
     max_tokens: i64,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    system: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    system: Option<SystemText>,
     messages: Vec<AnthropicMessage<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<AnthropicTool<'a>>,
@@ -31,39 +31,72 @@ struct AnthropicRequest<'a> {
     stream: Option<bool>,
 }
 
+/// The system text as it is, or as a block, which can be marked.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum SystemText {
+    Plain(String),
+    Marked([SystemBlock; 1]),
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum SystemBlock {
+    Text {
+        text: String,
+        cache_control: CacheControl,
+    },
+}
+
 #[derive(Serialize)]
 struct AnthropicTool<'a> {
     name: &'a str,
     description: &'a str,
     input_schema: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
-/// The body of a request.
+/// The body of a request. The provider is told to cache the tools, the system text, and
+/// the conversation.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
     to_json(&AnthropicRequest {
         model: Some(model),
         stream: Some(stream),
-        ..body(request)
+        ..body(request, Some(CacheControl::Ephemeral))
     })
 }
 
-/// The body without the model and the field of streaming.
+/// The body without the model, the field of streaming, and the marks for the cache: who
+/// sends the body knows whether another request will follow.
 pub fn encode_input(request: &ModelRequest<'_>) -> String {
-    to_json(&body(request))
+    to_json(&body(request, None))
 }
 
-fn body<'a>(request: &ModelRequest<'a>) -> AnthropicRequest<'a> {
+fn body<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> AnthropicRequest<'a> {
     let tools = request.tools.iter().map(|tool| AnthropicTool {
         name: &tool.name,
         description: &tool.description,
         input_schema: &tool.parameters,
+        cache_control: None,
     });
+    let mut tools: Vec<AnthropicTool<'a>> = tools.collect();
+    if let Some(last) = tools.last_mut() {
+        last.cache_control = cache;
+    }
+    let system = Some(system(request.system, request.messages)).filter(|text| !text.is_empty());
     AnthropicRequest {
         model: None,
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
-        system: system(request.system, request.messages),
-        messages: messages(request.messages),
-        tools: tools.collect(),
+        system: system.map(|text| match cache {
+            Some(cache_control) => SystemText::Marked([SystemBlock::Text {
+                text,
+                cache_control,
+            }]),
+            None => SystemText::Plain(text),
+        }),
+        messages: messages(request, cache),
+        tools,
         stream: None,
     }
 }
@@ -166,14 +199,17 @@ fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
     };
     let count = |name: &str| usage.get(name).and_then(Value::as_i64);
     let so_far = answer.usage();
-    // Tokens written to a cache or read from it are input, too.
-    let cached = ["cache_creation_input_tokens", "cache_read_input_tokens"]
-        .iter()
-        .filter_map(|name| count(name))
-        .sum::<i64>();
+    // Tokens written to a cache or read from it are input, too. The event that ends an
+    // answer may say all of it again, or the output alone.
+    let read = count("cache_read_input_tokens").unwrap_or_default();
+    let written = count("cache_creation_input_tokens").unwrap_or_default();
+    let input = count("input_tokens");
     answer.set_usage(TokenUsage {
-        input_tokens: count("input_tokens").map_or(so_far.input_tokens, |count| count + cached),
+        input_tokens: input.map_or(so_far.input_tokens, |count| {
+            count.saturating_add(read).saturating_add(written)
+        }),
         output_tokens: count("output_tokens").unwrap_or(so_far.output_tokens),
+        cached_input_tokens: input.map_or(so_far.cached_input_tokens, |_| read),
     });
 }
 

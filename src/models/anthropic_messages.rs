@@ -1,12 +1,18 @@
 //! A conversation in Anthropic's shape, which is strict: user and assistant take turns,
 //! the user begins, results come first in the message after their calls, no block of text
 //! is empty, and ids use few characters.
+//!
+//! A mark on a block has the provider cache everything up to the block. Two blocks of the
+//! messages are marked. The newest user message is the same in the next turn. The last
+//! block is the same in the turn's next step. Tools and system have the other two of the
+//! four marks that a request may have.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::ModelRequest;
 use super::attachment::{ImageSource, ShownAttachment, show};
 use crate::base::action::Role;
 use crate::base::json;
@@ -21,7 +27,23 @@ const FAILED: &str = "The tool failed without a message.";
 #[derive(Serialize)]
 pub struct AnthropicMessage<'a> {
     role: &'static str,
-    content: Vec<ContentBlock<'a>>,
+    content: Vec<MarkedBlock<'a>>,
+}
+
+/// Has the provider cache the request up to this place, for five minutes after the last
+/// use.
+#[derive(Clone, Copy, Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum CacheControl {
+    Ephemeral,
+}
+
+#[derive(Serialize)]
+struct MarkedBlock<'a> {
+    #[serde(flatten)]
+    block: ContentBlock<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cache_control: Option<CacheControl>,
 }
 
 #[derive(Serialize)]
@@ -74,33 +96,66 @@ pub fn system(prompt: &[String], messages: &[ContextMessage]) -> String {
         .join("\n\n")
 }
 
-pub fn messages(messages: &[ContextMessage]) -> Vec<AnthropicMessage<'_>> {
-    let mut turns: Vec<AnthropicMessage<'_>> = Vec::new();
-    for message in messages {
+/// The messages. With `cache`, blocks are marked.
+pub fn messages<'a>(
+    request: &ModelRequest<'a>,
+    cache: Option<CacheControl>,
+) -> Vec<AnthropicMessage<'a>> {
+    let mut turns: Vec<AnthropicMessage<'a>> = Vec::new();
+    let newest_user = request.newest_user();
+    let reminder = request.reminder.and_then(text);
+    let mut reminder = reminder.into_iter().collect();
+    for (index, message) in request.messages.iter().enumerate() {
         let (role, blocks) = match message.role {
             Role::System => continue,
             Role::User => ("user", user(message)),
             Role::Assistant => ("assistant", assistant(message)),
             Role::Tool => ("user", vec![result(message)]),
         };
-        if blocks.is_empty() {
-            continue;
+        if turns.is_empty() && role == "assistant" && !blocks.is_empty() {
+            add(&mut turns, "user", text(EARLIER).into_iter().collect());
         }
-        if turns.is_empty() && role == "assistant" {
-            turns.push(AnthropicMessage {
-                role: "user",
-                content: text(EARLIER).into_iter().collect(),
-            });
-        }
-        match turns.last_mut() {
-            Some(last) if last.role == role => last.content.extend(blocks),
-            _ => turns.push(AnthropicMessage {
-                role,
-                content: blocks,
-            }),
+        add(&mut turns, role, blocks);
+        if newest_user == Some(index) {
+            mark_last(&mut turns, cache);
+            add(&mut turns, "user", std::mem::take(&mut reminder));
         }
     }
+    // The reminder is not there in the next turn, so nothing is cached up to it.
+    let ends_with_reminder =
+        request.reminder.is_some() && newest_user.is_none_or(|at| at + 1 == request.messages.len());
+    if !ends_with_reminder {
+        mark_last(&mut turns, cache);
+    }
+    add(&mut turns, "user", reminder);
     turns
+}
+
+fn add<'a>(
+    turns: &mut Vec<AnthropicMessage<'a>>,
+    role: &'static str,
+    blocks: Vec<ContentBlock<'a>>,
+) {
+    if blocks.is_empty() {
+        return;
+    }
+    let blocks = blocks.into_iter().map(|block| MarkedBlock {
+        block,
+        cache_control: None,
+    });
+    match turns.last_mut() {
+        Some(last) if last.role == role => last.content.extend(blocks),
+        _ => turns.push(AnthropicMessage {
+            role,
+            content: blocks.collect(),
+        }),
+    }
+}
+
+fn mark_last(turns: &mut [AnthropicMessage<'_>], cache: Option<CacheControl>) {
+    if let Some(last) = turns.last_mut().and_then(|turn| turn.content.last_mut()) {
+        last.cache_control = cache;
+    }
 }
 
 fn text(text: &str) -> Option<ContentBlock<'_>> {
@@ -174,7 +229,11 @@ mod tests {
 
     fn encoded(list: Value) -> Value {
         let list: Vec<ContextMessage> = serde_json::from_value(list).unwrap();
-        serde_json::to_value(messages(&list)).unwrap()
+        let request = ModelRequest {
+            messages: &list,
+            ..ModelRequest::default()
+        };
+        serde_json::to_value(messages(&request, None)).unwrap()
     }
 
     fn text_block(text: &str) -> Value {

@@ -79,14 +79,29 @@ pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
 }
 
 pub fn read_usage(value: &Value, answer: &mut AnswerBuilder) {
-    let count = |name: &str| value.get("usage")?.get(name)?.as_i64();
+    let Some(usage) = value.get("usage") else {
+        return;
+    };
+    let count = |name: &str| usage.get(name).and_then(Value::as_i64);
     let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
     if input.is_some() || output.is_some() {
         answer.set_usage(TokenUsage {
             input_tokens: input.unwrap_or_default(),
             output_tokens: output.unwrap_or_default(),
+            cached_input_tokens: count_cached(usage).unwrap_or_default(),
         });
     }
+}
+
+/// The tokens that came from the provider's cache: by OpenAI's name, by DeepSeek's, and by
+/// Moonshot's. All of them count these tokens in `prompt_tokens`, too.
+fn count_cached(usage: &Value) -> Option<i64> {
+    let details = usage.get("prompt_tokens_details");
+    details
+        .and_then(|details| details.get("cached_tokens"))
+        .or_else(|| usage.get("prompt_cache_hit_tokens"))
+        .or_else(|| usage.get("cached_tokens"))
+        .and_then(Value::as_i64)
 }
 
 pub fn finish_reason(reason: &str) -> FinishReason {

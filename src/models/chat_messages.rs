@@ -86,16 +86,20 @@ pub fn messages<'a>(
 ) -> Vec<CompletionMessage<'a>> {
     let system = request.system.join("\n\n");
     let system = (!system.trim().is_empty()).then(|| plain("system", Content::Text(system)));
-    let said = request
-        .messages
-        .iter()
-        .filter_map(|message| match message.role {
-            Role::System => text_of(message).map(|content| plain("system", content)),
-            Role::User => user(message).map(|content| plain("user", content)),
-            Role::Assistant => assistant(message, habit),
-            Role::Tool => Some(result(message, habit)),
-        });
-    system.into_iter().chain(said).collect()
+    let newest_user = request.newest_user();
+    let said = request.messages.iter().enumerate();
+    let said = said.filter_map(|(index, message)| match message.role {
+        Role::System => text_of(message).map(|content| plain("system", content)),
+        Role::User => {
+            let reminder = request.reminder.filter(|_| newest_user == Some(index));
+            user(message, reminder).map(|content| plain("user", content))
+        }
+        Role::Assistant => assistant(message, habit),
+        Role::Tool => Some(result(message, habit)),
+    });
+    let alone = request.reminder.filter(|_| newest_user.is_none());
+    let alone = alone.map(|text| plain("user", Content::Text(text.to_owned())));
+    system.into_iter().chain(said).chain(alone).collect()
 }
 
 fn plain<'a>(role: &'static str, content: Content) -> CompletionMessage<'a> {
@@ -114,8 +118,10 @@ fn text_of(message: &ContextMessage) -> Option<Content> {
     (!is_empty).then(|| Content::Text(message.content.clone()))
 }
 
-fn user(message: &ContextMessage) -> Option<Content> {
-    if message.files.is_empty() {
+/// The reminder is part of the message: the templates of many models refuse two messages
+/// of the user in a row.
+fn user(message: &ContextMessage, reminder: Option<&str>) -> Option<Content> {
+    if message.files.is_empty() && reminder.is_none() {
         return text_of(message);
     }
     let text = Some(message.content.clone()).filter(|text| !text.trim().is_empty());
@@ -133,6 +139,9 @@ fn user(message: &ContextMessage) -> Option<Content> {
                 },
             },
         },
+    }));
+    blocks.extend(reminder.map(|text| ContentPart::Text {
+        text: text.to_owned(),
     }));
     let texts: Vec<&str> = blocks
         .iter()

@@ -34,6 +34,8 @@ mod tests;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::base::action::Role;
+use crate::base::json::{MAX_INTEGER, is_zero};
 use crate::models::message::ContextMessage;
 use choice::Provider;
 
@@ -42,12 +44,25 @@ use choice::Provider;
 pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
 
 /// The request for one step of a turn.
+#[derive(Default)]
 pub struct ModelRequest<'a> {
     /// The pieces of the system prompt, in order.
     pub system: &'a [String],
     pub messages: &'a [ContextMessage],
     pub tools: &'a [ToolDefinition],
+    /// What the model has to know now. It stands after the newest user message, so that
+    /// everything before that message stays the same from turn to turn, and a provider's
+    /// cache stays warm.
+    pub reminder: Option<&'a str>,
     pub max_output_tokens: Option<i64>,
+}
+
+impl ModelRequest<'_> {
+    /// The index of the newest user message.
+    fn newest_user(&self) -> Option<usize> {
+        let is_users = |message: &ContextMessage| message.role == Role::User;
+        self.messages.iter().rposition(is_users)
+    }
 }
 
 /// A tool that a model may call. The shape of `getTools`.
@@ -91,8 +106,36 @@ pub enum AnswerPart {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenUsage {
+    /// All tokens that the model read, from a cache or not, as the AI SDK counts them.
     pub input_tokens: i64,
     pub output_tokens: i64,
+    /// The part of `input_tokens` that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_input_tokens: i64,
+}
+
+impl TokenUsage {
+    /// A provider's numbers, within what JavaScript holds exactly.
+    fn bounded(self) -> Self {
+        let input_tokens = self.input_tokens.clamp(0, MAX_INTEGER);
+        Self {
+            input_tokens,
+            output_tokens: self.output_tokens.clamp(0, MAX_INTEGER),
+            cached_input_tokens: self.cached_input_tokens.clamp(0, input_tokens),
+        }
+    }
+
+    /// The sum with another call's usage.
+    pub fn plus(self, other: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(other.input_tokens),
+            output_tokens: self.output_tokens.saturating_add(other.output_tokens),
+            cached_input_tokens: self
+                .cached_input_tokens
+                .saturating_add(other.cached_input_tokens),
+        }
+        .bounded()
+    }
 }
 
 /// Why an answer ended, in the words of the AI SDK's protocol.

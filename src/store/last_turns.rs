@@ -29,7 +29,7 @@ use crate::base::columns::{FromRow, find, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, MAX_INTEGER};
+use crate::base::json::{self, MAX_INTEGER, is_zero};
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL
@@ -57,6 +57,11 @@ pub const USED_INPUT_TOKENS: &str = "min(9007199254740991,
 pub const USED_OUTPUT_TOKENS: &str = "min(9007199254740991,
     s.output_tokens + coalesce(t.output_tokens, 0) + coalesce(answer.ends_turn ->> '$.outputTokens', 0))";
 
+/// SQL: its input tokens that came from the provider's cache.
+pub const USED_CACHED_TOKENS: &str = "min(9007199254740991,
+    s.cached_input_tokens + coalesce(t.cached_input_tokens, 0)
+    + coalesce(answer.ends_turn ->> '$.cachedInputTokens', 0))";
+
 /// Rows of turns that are over, which an agent keeps. A session that has a row writes one
 /// row less with its next turn.
 const MAX_OVER: usize = 32;
@@ -65,11 +70,17 @@ const MAX_OVER: usize = 32;
 const MAX_SETTLED: usize = 64;
 
 /// What a turn spent. An event that ends a turn holds this as JSON.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSpending {
     pub input_tokens: i64,
     pub output_tokens: i64,
+    /// The part of `input_tokens` that the provider read from its cache.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub cached_input_tokens: i64,
+    /// The model that the turn asked last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// What `input_tokens` were estimated to be.
     #[serde(default)]
     pub estimated: i64,
@@ -90,7 +101,7 @@ pub struct LastTurn {
 impl LastTurn {
     /// The columns of a row `t` and the event `answer`.
     const COLUMNS: &str = "t.turn_id, t.answer_seq, t.state IS NOT NULL, t.input_tokens,
-        t.output_tokens, t.calibration, answer.ends_turn";
+        t.output_tokens, t.cached_input_tokens, t.calibration, answer.ends_turn";
 }
 
 impl FromRow<'_> for LastTurn {
@@ -102,11 +113,12 @@ impl FromRow<'_> for LastTurn {
             earlier: SessionTally {
                 input_tokens: row.integer(3)?,
                 output_tokens: row.integer(4)?,
+                cached_input_tokens: row.integer(5)?,
                 // A value that can't be read is dropped: the agent's takes its place.
-                calibration: row.find_text(5).and_then(|json| json::decode(json).ok()),
+                calibration: row.find_text(6).and_then(|json| json::decode(json).ok()),
             },
             ended: row
-                .find_text(6)
+                .find_text(7)
                 .map(|json| json::decode(json).unwrap_or_default()),
         })
     }
@@ -124,6 +136,7 @@ impl LastTurn {
 struct SessionTally {
     input_tokens: i64,
     output_tokens: i64,
+    cached_input_tokens: i64,
     /// `None`: the same as the agent's.
     calibration: Option<Calibration>,
 }
@@ -137,6 +150,7 @@ impl SessionTally {
         Self {
             input_tokens: sum(self.input_tokens, spent.input_tokens),
             output_tokens: sum(self.output_tokens, spent.output_tokens),
+            cached_input_tokens: sum(self.cached_input_tokens, spent.cached_input_tokens),
             calibration: learnt.or(self.calibration),
         }
     }
@@ -202,14 +216,16 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
     };
     db.run(
         "INSERT INTO cf_agents_last_turns
-                (session_id, turn_id, answer_seq, input_tokens, output_tokens, calibration, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+                (session_id, turn_id, answer_seq, input_tokens, output_tokens,
+                 cached_input_tokens, calibration, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
              ON CONFLICT (session_id) DO UPDATE
             SET turn_id = excluded.turn_id,
                 recoveries = 0,
                 answer_seq = excluded.answer_seq,
                 input_tokens = excluded.input_tokens,
                 output_tokens = excluded.output_tokens,
+                cached_input_tokens = excluded.cached_input_tokens,
                 calibration = excluded.calibration,
                 state = excluded.state",
         &[
@@ -218,6 +234,7 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
             new.answer_seq.into(),
             tally.input_tokens.into(),
             tally.output_tokens.into(),
+            tally.cached_input_tokens.into(),
             tally.calibration_json()?.into(),
             new.state.into(),
         ],
@@ -252,13 +269,15 @@ fn write_over(db: &dyn Database, session_id: &str, tally: &SessionTally) -> Resu
             SET answer_seq = NULL,
                 input_tokens = ?2,
                 output_tokens = ?3,
-                calibration = ?4,
+                cached_input_tokens = ?4,
+                calibration = ?5,
                 state = NULL
           WHERE session_id = ?1",
         &[
             session_id.into(),
             tally.input_tokens.into(),
             tally.output_tokens.into(),
+            tally.cached_input_tokens.into(),
             tally.calibration_json()?.into(),
         ],
     )
@@ -289,16 +308,18 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                 None => last.earlier,
             };
             // `updated_at` stays: the session is not written to.
-            let params: [SqlValue; 4] = [
+            let params: [SqlValue; 5] = [
                 id.as_str().into(),
                 tally.input_tokens.into(),
                 tally.output_tokens.into(),
                 MAX_INTEGER.into(),
+                tally.cached_input_tokens.into(),
             ];
             db.run(
                 "UPDATE cf_agents_sessions
                     SET input_tokens = min(input_tokens + ?2, ?4),
-                        output_tokens = min(output_tokens + ?3, ?4)
+                        output_tokens = min(output_tokens + ?3, ?4),
+                        cached_input_tokens = min(cached_input_tokens + ?5, ?4)
                   WHERE id = ?1",
                 &params,
             )?;

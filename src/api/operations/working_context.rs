@@ -93,7 +93,7 @@ fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObjec
         system: &context.system_instructions,
         messages: &context.messages,
         tools: &[],
-        max_output_tokens: None,
+        ..ModelRequest::default()
     };
     json::decode(&encode_input(provider, &request))
         .map_err(|error| Error::storage(error.to_string()))

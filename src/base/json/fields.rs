@@ -8,6 +8,11 @@ use serde_json::value::RawValue;
 /// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
+/// For fields that are left out while they count nothing.
+pub fn is_zero(count: &i64) -> bool {
+    *count == 0
+}
+
 /// A JSON object kept as the text that was sent.
 #[derive(Clone, Debug)]
 pub struct JsonObject(Box<RawValue>);

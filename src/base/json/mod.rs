@@ -14,7 +14,7 @@ mod scan;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, nullable};
+pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 

@@ -232,6 +232,7 @@ impl Compactor<'_> {
             let answer = self.summariser.summarise(prompt, tokens * 2).await;
             used.input_tokens += answer.usage.input_tokens;
             used.output_tokens += answer.usage.output_tokens;
+            used.cached_input_tokens += answer.usage.cached_input_tokens;
             summary = Some(accept(&answer.summary?)?);
         }
         summary.ok_or_else(|| Error::storage("a compaction of nothing"))

@@ -36,6 +36,7 @@ impl ModelSummariser<'_> {
             messages: &messages,
             tools: &[],
             max_output_tokens: Some(max_tokens),
+            ..ModelRequest::default()
         };
         complete(self.outbound, &choice, &request, usage).await
     }

@@ -27,7 +27,9 @@ use crate::log::tip::{LogTip, get_tip};
 use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
-use crate::store::last_turns::{JOIN_LAST_TURN, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS};
+use crate::store::last_turns::{
+    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+};
 
 /// Room for a line's ids, times and field names, beside its bodies.
 const LINE_ROOM_BYTES: usize = 2 << 10;
@@ -408,7 +410,7 @@ impl SessionRow {
     fn columns() -> String {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, s.cost, s.cached_input_tokens"
+             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, s.cost, {USED_CACHED_TOKENS}"
         )
     }
 }
@@ -426,11 +428,7 @@ impl FromRow<'_> for SessionRow {
             active_at: row.integer(6)?,
             input_tokens: row.integer(7)?,
             output_tokens: row.integer(8)?,
-            cost: match row.0.get(9) {
-                Some(SqlValue::Real(cost)) => *cost,
-                Some(SqlValue::Integer(cost)) => *cost as f64,
-                _ => 0.0,
-            },
+            cost: row.number(9)?,
             cached_input_tokens: row.integer(10)?,
         })
     }

@@ -60,13 +60,15 @@ pub fn answer(request: &ModelRequest<'_>) -> Vec<AnswerPart> {
     answer.set_usage(TokenUsage {
         input_tokens: input_tokens(request),
         output_tokens: tokens::estimate(&output),
+        cached_input_tokens: 0,
     });
     answer.close();
     answer.take_parts()
 }
 
 fn input_tokens(request: &ModelRequest<'_>) -> i64 {
-    let system = request.system.iter().map(|text| tokens::estimate(text));
+    let system = request.system.iter().map(String::as_str);
+    let system = system.chain(request.reminder).map(tokens::estimate);
     let messages = request.messages.iter().map(|message| {
         let calls = message.calls().iter();
         let calls = calls.map(|call| tokens::estimate(call.arguments.as_str()));

@@ -21,7 +21,8 @@ pub const MAX_SUMMARY_CHARS: usize = 2_000;
 
 pub fn recall(request: &ModelRequest<'_>) -> String {
     let mut lines = Vec::new();
-    for (header, content) in request.system.iter().flat_map(|prompt| sections(prompt)) {
+    let prompts = request.system.iter().map(String::as_str);
+    for (header, content) in prompts.chain(request.reminder).flat_map(sections) {
         let content = match content.as_str() {
             "" => "(empty)",
             content => content,

@@ -34,7 +34,7 @@ impl Talk {
             system: &self.system,
             messages: &self.messages,
             tools: &self.tools,
-            max_output_tokens: None,
+            ..ModelRequest::default()
         })
     }
 

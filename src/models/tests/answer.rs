@@ -178,6 +178,7 @@ fn after_the_end_nothing_is_said() {
     answer.set_usage(TokenUsage {
         input_tokens: 1,
         output_tokens: 2,
+        cached_input_tokens: 0,
     });
     answer.add_text("a");
     answer.close();
@@ -190,7 +191,8 @@ fn after_the_end_nothing_is_said() {
             AnswerPart::Text("a".to_owned()),
             AnswerPart::Usage(TokenUsage {
                 input_tokens: 1,
-                output_tokens: 2
+                output_tokens: 2,
+                cached_input_tokens: 0,
             }),
             AnswerPart::Finish(FinishReason::Stop)
         ]

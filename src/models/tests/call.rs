@@ -32,7 +32,7 @@ fn ask(script: &Script, model: Option<&str>) -> Result<Vec<AnswerPart>> {
         system: &[],
         messages: &messages,
         tools: &[],
-        max_output_tokens: None,
+        ..ModelRequest::default()
     };
     let choice = choose(model, None, true)?;
     wait_for(async {
@@ -232,7 +232,7 @@ fn a_connection_that_is_lost_in_the_middle_is_an_error_after_what_was_said() {
         system: &[],
         messages: &messages,
         tools: &[],
-        max_output_tokens: None,
+        ..ModelRequest::default()
     };
     let choice = choose(Some("openai:gpt"), None, false).unwrap();
     wait_for(async {
@@ -255,6 +255,7 @@ fn an_answer_is_completed_or_fails() {
         messages: &[],
         tools: &[],
         max_output_tokens: Some(10),
+        ..ModelRequest::default()
     };
     let choice = choose(Some("openai:gpt"), None, false).unwrap();
     let whole = json!({"choices": [{"message": {"content": "A summary."}, "finish_reason": "stop"}],

@@ -27,7 +27,7 @@ impl Said {
             system: &self.system,
             messages: &self.messages,
             tools: &self.tools,
-            max_output_tokens: None,
+            ..ModelRequest::default()
         }
     }
 }
@@ -110,17 +110,85 @@ fn a_conversation_for_anthropic() {
         body,
         json!({
             "model": "claude-sonnet-4-5", "stream": true, "max_tokens": anthropic::DEFAULT_MAX_TOKENS,
-            "system": "Be brief.\n\nBe kind.",
-            "tools": [{"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"}}],
+            "system": [{"type": "text", "text": "Be brief.\n\nBe kind.", "cache_control": {"type": "ephemeral"}}],
+            "tools": [{"name": "echo", "description": "Says it again.", "input_schema": {"type": "object"},
+                "cache_control": {"type": "ephemeral"}}],
             "messages": [
                 {"role": "user", "content": [{"type": "text", "text": "Echo, please."}]},
                 {"role": "assistant", "content": [{"type": "tool_use", "id": "c1", "name": "echo", "input": {"a": 2.0, "b": 1}}]},
                 {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1", "content": "no", "is_error": true}]},
                 {"role": "assistant", "content": [{"type": "text", "text": "It failed."}]},
-                {"role": "user", "content": [{"type": "text", "text": "Why?"}]}
+                {"role": "user", "content": [{"type": "text", "text": "Why?", "cache_control": {"type": "ephemeral"}}]}
             ]
         })
     );
+}
+
+#[test]
+fn a_reminder_stands_after_the_newest_user_message() {
+    let said = conversation();
+    let request = ModelRequest {
+        reminder: Some("It rains now."),
+        ..said.request()
+    };
+    for body in [
+        openai::encode(&request, "m", true),
+        workers_ai::encode(&request, true),
+    ] {
+        assert_eq!(
+            parsed(&body)["messages"][5],
+            json!({"role": "user", "content": "Why?\n\nIt rains now."})
+        );
+    }
+    let marked = json!({"type": "text", "text": "Why?", "cache_control": {"type": "ephemeral"}});
+    let reminder = json!({"type": "text", "text": "It rains now."});
+    assert_eq!(
+        parsed(&anthropic::encode(&request, "m", true))["messages"][4],
+        json!({"role": "user", "content": [marked, reminder]})
+    );
+}
+
+#[test]
+fn where_no_user_spoke_the_reminder_is_the_last_word() {
+    let said = said(json!([{"role": "assistant", "content": "Hello."}]));
+    let request = ModelRequest {
+        reminder: Some("It rains now."),
+        ..said.request()
+    };
+    let body = parsed(&openai::encode(&request, "m", true));
+    assert_eq!(
+        body["messages"][2],
+        json!({"role": "user", "content": "It rains now."})
+    );
+    let body = parsed(&anthropic::encode(&request, "m", true));
+    assert_eq!(
+        body["messages"][2],
+        json!({"role": "user", "content": [{"type": "text", "text": "It rains now."}]})
+    );
+}
+
+#[test]
+fn a_reminder_comes_after_the_pictures_and_the_words_about_them() {
+    let said = said(json!([{"role": "user", "content": "What is it?", "files": [
+        {"mediaType": "image/png", "url": "data:image/png;base64,AAAA"}]}]));
+    let request = ModelRequest {
+        reminder: Some("It rains now."),
+        ..said.request()
+    };
+    let body = parsed(&openai::encode(&request, "m", true));
+    let kinds = |content: &Value| -> Vec<Value> {
+        let blocks = content.as_array().unwrap().iter();
+        blocks.map(|block| block["type"].clone()).collect()
+    };
+    assert_eq!(
+        kinds(&body["messages"][1]["content"]),
+        ["text", "image_url", "text"]
+    );
+    let body = parsed(&anthropic::encode(&request, "m", true));
+    let content = &body["messages"][0]["content"];
+    assert_eq!(kinds(content), ["image", "text", "text"]);
+    assert_eq!(content[2]["text"], "It rains now.");
+    assert!(content[2].get("cache_control").is_none());
 }
 
 #[test]

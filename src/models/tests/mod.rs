@@ -34,7 +34,16 @@ fn line(part: &AnswerPart) -> String {
             name,
             arguments,
         } => format!("call {index} {id} {name} {arguments}"),
-        AnswerPart::Usage(usage) => format!("usage {} {}", usage.input_tokens, usage.output_tokens),
+        AnswerPart::Usage(usage) => {
+            let cached = match usage.cached_input_tokens {
+                0 => String::new(),
+                cached => format!(", {cached} cached"),
+            };
+            format!(
+                "usage {} {}{cached}",
+                usage.input_tokens, usage.output_tokens
+            )
+        }
         AnswerPart::Finish(reason) => format!("finish {reason:?}"),
         AnswerPart::Failed(sentence) => format!("failed {sentence}"),
     }

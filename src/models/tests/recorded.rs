@@ -65,10 +65,33 @@ const RECORDED: &[(&str, Provider, &str, &[&str])] = &[
         ],
     ),
     (
+        "openai_cached",
+        Provider::OpenAi,
+        include_str!("../recorded/openai_cached.txt"),
+        &["text Yes.", "usage 2006 300, 1920 cached", "finish Stop"],
+    ),
+    (
+        "deepseek_cached",
+        Provider::OpenAi,
+        include_str!("../recorded/deepseek_cached.txt"),
+        &["text Yes.", "usage 1061 4, 1024 cached", "finish Stop"],
+    ),
+    (
+        "anthropic_cached",
+        Provider::Anthropic,
+        include_str!("../recorded/anthropic_cached.txt"),
+        &["text Yes.", "usage 3061 4, 2048 cached", "finish Stop"],
+    ),
+    (
         "anthropic_text",
         Provider::Anthropic,
         include_str!("../recorded/anthropic_text.txt"),
-        &["text Olá", "text , 世界!", "usage 112 8", "finish Stop"],
+        &[
+            "text Olá",
+            "text , 世界!",
+            "usage 112 8, 100 cached",
+            "finish Stop",
+        ],
     ),
     (
         "anthropic_thinking_and_calls",

@@ -1,5 +1,6 @@
 //! Turns: begun, cut off, taken up, listened to.
 
+pub mod caching;
 pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;

@@ -550,6 +550,7 @@ fn what_was_changed_while_it_was_summarised_is_not_covered() {
             usage: TokenUsage {
                 input_tokens: 7,
                 output_tokens: 1,
+                cached_input_tokens: 3,
             },
             ..Scripted::default()
         };

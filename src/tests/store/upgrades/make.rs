@@ -318,8 +318,11 @@ fn talk(alice: &Alice) {
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
     // What the first of these turns spent stands in the row of the second.
+    let heard = json!({
+        "choices": [{"message": {"content": "Heard."}, "finish_reason": "stop"}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}});
     for text in ["once", "twice"] {
-        alice.outbound.answer(said("Heard."));
+        alice.outbound.answer(Said::json(&heard));
         alice.chat(json!({"id": "talked-twice", "message": user(text)}));
     }
     assert!(alice.outbound.answers.borrow().is_empty());
