@@ -228,6 +228,10 @@ pub trait Outbound {
     /// What was deployed for every agent. It is parsed once per isolate.
     fn deployed(&self) -> Rc<Deployed>;
 
+    /// Finds a secret of the operator's, by its name; `None` if it is empty or no text.
+    /// The caller has checked that the name is none of the Worker's own settings.
+    fn find_secret(&self, name: &str) -> Option<String>;
+
     /// Whether there is a binding of this name.
     fn is_bound(&self, binding: &str) -> bool;
 

@@ -54,6 +54,13 @@ settings! {
     AnthropicApiKey = "ANTHROPIC_API_KEY": Secret;
     EmbeddingModel = "EMBEDDING_MODEL": Variable;
     ToolOrigins = "TOOL_ORIGINS": Variable;
+    ToolSecrets = "TOOL_SECRETS": Variable;
+}
+
+/// Whether a name is one of the Worker's own settings, such as its secret or a
+/// provider's key.
+pub fn is_own_setting(name: &str) -> bool {
+    Setting::ALL.iter().any(|setting| setting.name() == name)
 }
 
 /// Whether a binding is the Worker's own, which a caller may not use as a service.

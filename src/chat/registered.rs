@@ -1,10 +1,14 @@
 //! Tools that the operator registered: a service binding or a URL. A tool is called
 //! with a POST, and the model reads its answer, whatever that is.
 
+use std::collections::BTreeMap;
+
 use serde::Serialize;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use super::origin::origin_of;
+use super::tool_headers::{ResolvedHeaders, ToolHeaders};
 use super::turn::CallState;
 use crate::base::columns::{FromRow, find_value, load};
 use crate::base::database::{Database, Row, atomically};
@@ -30,6 +34,13 @@ pub const LIMITS: CallLimits = CallLimits {
     max_bytes: 256 << 10,
 };
 
+/// The longest time that a tool's definition may give its calls.
+pub const MAX_TIMEOUT_MS: i64 = 5 * 60_000;
+
+/// The most bytes that a tool's definition may allow its answers: half of what all
+/// outputs of a turn may have.
+pub const MAX_TOOL_OUTPUT_BYTES: i64 = 512 << 10;
+
 /// A header with an id that is unique per call of a tool. We send each call only once,
 /// but a gateway between us and the tool may repeat it.
 const IDEMPOTENCY_HEADER: &str = "idempotency-key";
@@ -53,6 +64,32 @@ pub struct RegisteredTool {
     pub definition: ToolDefinition,
     pub at: ToolAddress,
     pub needs_approval: bool,
+    pub headers: ToolHeaders,
+    pub limits: ToolLimits,
+}
+
+/// The limits that a tool's definition sets. `None`: those of [`LIMITS`].
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ToolLimits {
+    /// How long a call may take, from its departure to its answer's end.
+    pub timeout_ms: Option<i64>,
+    /// The most bytes of an answer.
+    pub max_output_bytes: Option<i64>,
+}
+
+impl ToolLimits {
+    pub fn of_call(self) -> CallLimits {
+        let mut limits = LIMITS;
+        if let Some(ms) = self.timeout_ms {
+            // A tool that was given time may be silent for all of it.
+            limits.silence_ms = ms;
+            limits.total_ms = Some(ms);
+        }
+        if let Some(bytes) = self.max_output_bytes {
+            limits.max_bytes = usize::try_from(bytes).unwrap_or(limits.max_bytes);
+        }
+        limits
+    }
 }
 
 /// A registered tool, as `listTools` returns it.
@@ -70,6 +107,13 @@ pub struct ShownTool {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
     pub needs_approval: bool,
+    /// The headers of each call. A secret is shown by its name.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_output_bytes: Option<i64>,
 }
 
 impl RegisteredTool {
@@ -85,17 +129,39 @@ impl RegisteredTool {
             service,
             url,
             needs_approval: self.needs_approval,
+            headers: self.headers.into_shown(),
+            timeout_ms: self.limits.timeout_ms,
+            max_output_bytes: self.limits.max_output_bytes,
         }
     }
 
-    /// A hash of the tool's address, which tells it from other addresses but doesn't
-    /// reveal it.
+    /// Checks that this tool may be where it is, and may have its secrets.
+    pub fn check_reach(&self, outbound: &dyn Outbound) -> Result<ResolvedHeaders> {
+        match &self.at {
+            ToolAddress::Service(binding) => {
+                if !outbound.is_bound(binding) {
+                    return Err(CallFailure::not_configured(binding));
+                }
+                self.headers.resolve(outbound, None)
+            }
+            ToolAddress::Url(url) => {
+                check_url(outbound, url)?;
+                self.headers.resolve(outbound, Some(url))
+            }
+        }
+    }
+
+    /// A hash of the tool's address and headers, which tells them from others but
+    /// doesn't reveal them.
     pub fn fingerprint(&self) -> String {
         let (kind, place) = match &self.at {
             ToolAddress::Service(binding) => ("service", binding),
             ToolAddress::Url(url) => ("url", url),
         };
-        let mut digits = format!("{:x}", Sha256::digest(format!("{kind} {place}")));
+        let headers = self.headers.to_json();
+        let headers = headers.map(|json| format!(" {json}")).unwrap_or_default();
+        let asked_of = format!("{kind} {place}{headers}");
+        let mut digits = format!("{:x}", Sha256::digest(asked_of));
         digits.truncate(2 * FINGERPRINT_BYTES);
         digits
     }
@@ -105,7 +171,7 @@ impl RegisteredTool {
         &self,
         outbound: &dyn Outbound,
         agent_name: &str,
-        session_id: &Id,
+        session_id: Option<&Id>,
         arguments: &JsonObject,
         key: &str,
     ) -> CallState {
@@ -115,35 +181,39 @@ impl RegisteredTool {
             name: &'a str,
             arguments: &'a JsonObject,
             agent: &'a str,
-            session_id: &'a str,
+            #[serde(skip_serializing_if = "Option::is_none")]
+            session_id: Option<&'a str>,
         }
         let name = &self.definition.name;
+        // The settings may have changed since the tool was defined.
+        let resolved = match self.check_reach(outbound) {
+            Ok(resolved) => resolved,
+            Err(error) => return CallState::failed(error.into_message()),
+        };
         let place = match &self.at {
             ToolAddress::Service(binding) => Endpoint::Service {
                 binding: binding.clone(),
                 path: String::new(),
             },
-            // The list of origins may have become shorter since the tool was defined.
-            ToolAddress::Url(url) => match check_url(outbound, url) {
-                Ok(()) => Endpoint::Url(url.clone()),
-                Err(error) => return CallState::failed(error.into_message()),
-            },
+            ToolAddress::Url(url) => Endpoint::Url(url.clone()),
         };
         let asked = Asked {
             name,
             arguments,
             agent: agent_name,
-            session_id: session_id.as_str(),
+            session_id: session_id.map(Id::as_str),
         };
         let Ok(body) = serde_json::to_string(&asked) else {
             return CallState::failed(format!("The call of `{name}` could not be written."));
         };
+        let mut headers = vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())];
+        headers.extend(resolved.headers.iter().cloned());
         let call = OutboundRequest {
             purpose: CallPurpose::Work,
             place,
-            headers: vec![(IDEMPOTENCY_HEADER.to_owned(), key.to_owned())],
+            headers,
             body,
-            limits: LIMITS,
+            limits: self.limits.of_call(),
         };
         let answer = async {
             let mut answer = outbound.send(call).await?;
@@ -151,7 +221,9 @@ impl RegisteredTool {
             Ok::<_, CallFailure>((answer.status, answer.content_type, bytes))
         };
         match answer.await {
-            Ok((status, content_type, bytes)) => read_answer(name, status, &content_type, bytes),
+            Ok((status, content_type, bytes)) => {
+                read_answer(name, status, &content_type, bytes, &resolved)
+            }
             Err(failure) => {
                 CallState::failed(format!("`{name}` did not answer: {}.", failure.reason()))
             }
@@ -159,10 +231,17 @@ impl RegisteredTool {
     }
 }
 
-fn read_answer(name: &str, status: u16, content_type: &str, bytes: Vec<u8>) -> CallState {
+fn read_answer(
+    name: &str,
+    status: u16,
+    content_type: &str,
+    bytes: Vec<u8>,
+    sent: &ResolvedHeaders,
+) -> CallState {
     let Ok(text) = String::from_utf8(bytes) else {
         return CallState::failed(format!("`{name}` answered with bytes that are no text."));
     };
+    let text = sent.strip(text);
     if !(200..300).contains(&status) {
         let said = text.trim();
         let said = said
@@ -209,38 +288,8 @@ pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
     )))
 }
 
-/// `https://host:port` in lower case, without the default port. `None`: no tool may
-/// have this URL.
-fn origin_of(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let scheme = scheme.to_ascii_lowercase();
-    let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
-    let (authority, after) = rest.split_at_checked(end)?;
-    let authority = authority.to_ascii_lowercase();
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | ':' | '[' | ']');
-    if authority.is_empty() || !authority.chars().all(is_plain) {
-        return None;
-    }
-    let is_clean = |c: char| c.is_ascii_graphic() && !matches!(c, '\\' | '#');
-    if !after.chars().all(is_clean) || url.len() > 2_000 {
-        return None;
-    }
-    let host = match authority.rsplit_once(':') {
-        Some((host, port)) if port.chars().all(|c| c.is_ascii_digit()) => host,
-        _ => &authority,
-    };
-    let is_here = matches!(host, "localhost" | "127.0.0.1" | "[::1]");
-    let default_port = match scheme.as_str() {
-        "https" => ":443",
-        "http" if is_here => ":80",
-        _ => return None,
-    };
-    let authority = authority.strip_suffix(default_port).unwrap_or(&authority);
-    Some(format!("{scheme}://{authority}"))
-}
-
 impl RegisteredTool {
-    const COLUMNS: &str = "name, description, parameters, service, url, needs_approval";
+    const COLUMNS: &str = "name, description, parameters, service, url, needs_approval, headers, timeout_ms, max_output_bytes";
 }
 
 impl FromRow<'_> for RegisteredTool {
@@ -261,6 +310,11 @@ impl FromRow<'_> for RegisteredTool {
             },
             at,
             needs_approval: row.integer(5)? == 1,
+            headers: ToolHeaders::from_json(row.find_text(6)).ok_or_else(damaged)?,
+            limits: ToolLimits {
+                timeout_ms: row.find_integer(7),
+                max_output_bytes: row.find_integer(8),
+            },
         })
     }
 }
@@ -287,15 +341,18 @@ pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) ->
             ));
         }
         db.run(
-            "INSERT INTO cf_agents_tools (name, description, parameters, service, url, needs_approval, defined_at)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)
+            "INSERT INTO cf_agents_tools (name, description, parameters, service, url, needs_approval, defined_at, headers, timeout_ms, max_output_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
                  ON CONFLICT (name) DO UPDATE
                 SET description = excluded.description,
                     parameters = excluded.parameters,
                     service = excluded.service,
                     url = excluded.url,
                     needs_approval = excluded.needs_approval,
-                    defined_at = excluded.defined_at",
+                    defined_at = excluded.defined_at,
+                    headers = excluded.headers,
+                    timeout_ms = excluded.timeout_ms,
+                    max_output_bytes = excluded.max_output_bytes",
             &[
                 tool.definition.name.as_str().into(),
                 tool.definition.description.as_str().into(),
@@ -304,6 +361,9 @@ pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) ->
                 url.into(),
                 tool.needs_approval.into(),
                 host.now_ms().into(),
+                tool.headers.to_json().as_deref().into(),
+                tool.limits.timeout_ms.into(),
+                tool.limits.max_output_bytes.into(),
             ],
         )
     })
@@ -322,29 +382,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_a_scheme_a_host_and_a_port_and_nothing_clever() {
-        for (url, expected) in [
-            ("https://a.example/x?y=1", Some("https://a.example")),
-            ("HTTPS://A.Example:443", Some("https://a.example")),
-            ("https://a.example:8443/", Some("https://a.example:8443")),
-            ("http://127.0.0.1:80/x", Some("http://127.0.0.1")),
-            ("http://localhost:3000/x", Some("http://localhost:3000")),
-            ("http://a.example/", None),
-            ("https://user@a.example/", None),
-            ("https://a.example\\@b.example/", None),
-            ("https://a.example/#x", None),
-            ("https://a.example/ x", None),
-            ("https:///x", None),
-            ("file:///etc/passwd", None),
-            ("a.example", None),
-        ] {
-            assert_eq!(origin_of(url).as_deref(), expected, "{url}");
-        }
-    }
-
-    #[test]
     fn an_answer_is_text_or_json_and_a_failure_is_told() {
-        let read = |status, kind, body: &str| read_answer("t", status, kind, body.into());
+        let sent = ResolvedHeaders::default();
+        let read = |status, kind, body: &str| read_answer("t", status, kind, body.into(), &sent);
         assert_eq!(read(200, "text/plain", "{}"), done("{}".to_owned(), false));
         assert_eq!(
             read(200, "application/json", "{\"a\":1.0}"),
@@ -363,7 +403,7 @@ mod tests {
             CallState::failed("`t` failed with status 500: no")
         );
         assert!(matches!(
-            read_answer("t", 200, "", vec![0xFF]),
+            read_answer("t", 200, "", vec![0xFF], &sent),
             CallState::Failed { .. }
         ));
     }

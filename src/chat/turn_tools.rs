@@ -111,7 +111,7 @@ impl<'a> TurnTools<'a> {
                 .call(
                     memory.outbound,
                     memory.agent,
-                    &turn.session_id,
+                    Some(&turn.session_id),
                     &call.arguments,
                     &key_of(memory.agent, turn, call),
                 )

@@ -136,6 +136,11 @@ impl Outbound for Bindings {
         DEPLOYED.with(|deployed| Rc::clone(deployed.get_or_init(read)))
     }
 
+    fn find_secret(&self, name: &str) -> Option<String> {
+        let secret = env::find(&self.env, name)?.as_string();
+        secret.filter(|value| !value.is_empty())
+    }
+
     fn is_bound(&self, binding: &str) -> bool {
         self.binding(binding).is_ok()
     }

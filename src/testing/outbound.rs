@@ -140,6 +140,10 @@ impl Outbound for Script {
         Rc::new(defaults::read(&|setting| self.find_setting(setting)))
     }
 
+    fn find_secret(&self, name: &str) -> Option<String> {
+        self.settings.borrow().get(name).cloned()
+    }
+
     fn is_bound(&self, binding: &str) -> bool {
         self.bindings.borrow().iter().any(|bound| bound == binding)
     }

@@ -5,7 +5,7 @@
 //
 //   # a comment
 //   NAME=value            a variable; `$NAME` uses it
-//   echo 'NAME=value' > .dev.vars
+//   echo 'NAME=value' > .dev.vars    (or `>>`, which adds a line)
 //                         a setting; the Worker is to be started again with it
 //   curl -s [-X METHOD] [-H '…'] URL [-d '…' | -T FILE] [-o FILE]
 //                         a request; FILE is one that an earlier `-o` wrote
@@ -34,7 +34,7 @@ export class Reader {
   #files = new Map();
 
   /**
-   * The steps of a ```sh block, in order: `{ setting }`, `{ command }` as words, or `{
+   * The steps of a ```sh block, in order: `{ setting: { name, value, isAdded } }`, `{ command }` as words, or `{
    * request: { path, init, file } }`. The caller gives the answer of a request with a
    * `file` to `keep` before it takes the next step.
    */
@@ -138,8 +138,8 @@ function commandsIn(text) {
 }
 
 function settingIn(line) {
-  const [, name, value] = line.match(/^echo '(\w+)=([^']+)' > \.dev\.vars$/) ?? assert.fail(`not a setting:\n${line}`);
-  return { [name]: value };
+  const [, name, value, how] = line.match(/^echo '(\w+)=([^']+)' (>>?) \.dev\.vars$/) ?? assert.fail(`not a setting:\n${line}`);
+  return { name, value, isAdded: how === ">>" };
 }
 
 function patternOf(printed) {

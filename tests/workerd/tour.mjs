@@ -18,7 +18,7 @@ export async function follow(documents, onCommand) {
   const storage = await mkdtemp(join(tmpdir(), "session-agent-tour-"));
   const reader = new Reader();
   const printed = [];
-  let [server, sent] = [await startServer({ storage }), 0];
+  let [server, sent, secrets] = [await startServer({ storage }), 0, {}];
   try {
     for (const document of documents) {
       for (const [n, { language, text }] of document.blocks.entries()) {
@@ -30,7 +30,8 @@ export async function follow(documents, onCommand) {
           if (command) await onCommand(command, document);
           if (setting) {
             await server.stop();
-            server = await startServer({ storage, secrets: setting });
+            secrets = { ...(setting.isAdded ? secrets : {}), [setting.name]: setting.value };
+            server = await startServer({ storage, secrets });
           }
           if (!request) continue;
           const { path, init, file } = request;

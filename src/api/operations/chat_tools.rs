@@ -1,5 +1,7 @@
 //! The tools that an agent's models may call in chat turns beside the memory's own.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
@@ -7,12 +9,13 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
-use crate::base::outbound::CallFailure;
+use crate::base::json::{JsonObject, Limit};
 use crate::chat::client_tools::check_name;
 use crate::chat::registered::{
-    RegisteredTool, ShownTool, ToolAddress, check_url, define_tool, load_tools, remove_tool,
+    MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, RegisteredTool, ShownTool, ToolAddress, ToolLimits,
+    define_tool, load_tools, remove_tool,
 };
+use crate::chat::tool_headers::ToolHeaders;
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 
@@ -40,6 +43,16 @@ pub struct DefineTool {
     /// Whether the user must approve each call.
     #[serde(default)]
     needs_approval: bool,
+    /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
+    /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
+    /// tool's origin for this secret.
+    #[serde(default)]
+    headers: BTreeMap<String, String>,
+    /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
+    /// minutes in all.
+    timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,
+    /// The most bytes of an answer. Left out: 256 KiB.
+    max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
 }
 
 impl Operation for DefineTool {
@@ -76,16 +89,8 @@ impl RunAtOnce for DefineTool {
                 .map_err(|error| Error::storage(error.to_string()))?,
         };
         let at = match (self.service, self.url) {
-            (Some(binding), None) => {
-                if !agent.outbound.is_bound(binding.as_str()) {
-                    return Err(CallFailure::not_configured(binding.as_str()));
-                }
-                ToolAddress::Service(binding.as_str().to_owned())
-            }
-            (None, Some(url)) => {
-                check_url(agent.outbound, &url)?;
-                ToolAddress::Url(url)
-            }
+            (Some(binding), None) => ToolAddress::Service(binding.as_str().to_owned()),
+            (None, Some(url)) => ToolAddress::Url(url),
             _ => {
                 return Err(Error::invalid(
                     "service",
@@ -101,7 +106,13 @@ impl RunAtOnce for DefineTool {
             },
             at,
             needs_approval: self.needs_approval,
+            headers: ToolHeaders::parse(self.headers)?,
+            limits: ToolLimits {
+                timeout_ms: self.timeout_ms.map(|limit| limit.0),
+                max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
+            },
         };
+        tool.check_reach(agent.outbound)?;
         define_tool(agent.db, agent.host, &tool)?;
         Reply::json(&tool.show())
     }

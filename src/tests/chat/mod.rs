@@ -5,4 +5,5 @@ pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;
 pub mod listeners;
+pub mod tools;
 pub mod turns;

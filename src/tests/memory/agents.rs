@@ -97,6 +97,10 @@ impl Outbound for Town {
         self.script.deployed()
     }
 
+    fn find_secret(&self, _: &str) -> Option<String> {
+        None
+    }
+
     fn is_bound(&self, binding: &str) -> bool {
         self.script.is_bound(binding)
     }

@@ -127,7 +127,8 @@ fn configure(alice: &Alice) {
     alice.ok(
         "defineTool",
         json!({"name": "note", "description": "Notes.", "service": "NOTES",
-               "parameters": {"type": "object", "properties": {"text": {"type": "string"}}}}),
+               "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
+               "headers": {"x-team": "blue"}, "timeoutMs": 60_000, "maxOutputBytes": 1_000}),
     );
 }
 
