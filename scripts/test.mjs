@@ -4,6 +4,7 @@
 //   npm test                                    everything
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
 //   npm test -- workerd [tests/workerd/x.test.mjs …]
+//   npm test -- client [tests/client/x.test.mjs …]   the client under others' frameworks
 //   npm test -- scripts                         the set-up's own tests
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -14,7 +15,7 @@ import { close, fromCargo, fromTap, skippedInTap } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { testPackages } from "./setup/packages.mjs";
+import { clientTestPackages, testPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
@@ -22,13 +23,14 @@ import { NODE } from "./wrangler.mjs";
 // and memory.test.mjs starts a runtime for each operation: some minutes' worth.
 const TEST_TIMEOUT_MS = 900_000;
 
+/** What the parts need besides what building does. */
+const PACKAGES = { workerd: [testPackages], client: [testPackages, clientTestPackages] };
+
 const PARTS = {
   native,
   scripts: (files) => inNode(files, "tests/scripts"),
-  workerd: async (files) => {
-    await build();
-    return await inNode(files, "tests/workerd");
-  },
+  workerd: (files) => inWorkerd(files, "tests/workerd"),
+  client: (files) => inWorkerd(files, "tests/client"),
 };
 
 export async function main([part, ...rest]) {
@@ -36,7 +38,7 @@ export async function main([part, ...rest]) {
     throw new Stop(`There is no part \`${part}\`: ${Object.keys(PARTS).join(", ")}.`);
   }
   const parts = part === undefined ? Object.keys(PARTS) : [part];
-  await setUp(...(parts.includes("workerd") ? [testPackages] : []));
+  await setUp(...new Set(parts.flatMap((name) => PACKAGES[name] ?? [])));
   const counts = [];
   for (const name of parts) {
     counts.push(await counted(name, () => PARTS[name](rest)));
@@ -58,6 +60,11 @@ async function counted(name, run) {
 async function native(filters) {
   const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], { cwd: ROOT });
   return fromCargo(output, code);
+}
+
+async function inWorkerd(files, folder) {
+  await build();
+  return await inNode(files, folder);
 }
 
 async function inNode(files, folder) {

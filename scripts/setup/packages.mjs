@@ -13,6 +13,9 @@ export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler,
 /** What the tests in workerd need besides: the clients that people speak to the Worker with, and TypeScript. */
 export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React, TypeScript)");
 
+/** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
+export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");
+
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
 export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
 

@@ -84,21 +84,31 @@ test("the_types_name_what_the_module_exports", async () => {
   assert.deepEqual(declared.sort(), Object.keys(client).sort());
 });
 
+const described = JSON.parse(await inClient("package.json"));
+/** The package's parts, without the package itself. */
+const adapters = Object.keys(described.exports).map((entry) => entry.slice(2)).filter((entry) => entry !== "" && entry !== "package.json");
+
+/** What an adapter alone may import, because its caller has it. */
+const OF_FRAMEWORKS = { "langgraph.js": ["@langchain/langgraph-checkpoint"] };
+
 test("the_package_needs_nothing_and_no_runtime_of_its_own", async () => {
-  const described = JSON.parse(await inClient("package.json"));
   assert.deepEqual([described.type, described.sideEffects], ["module", false]);
-  for (const field of ["dependencies", "peerDependencies", "optionalDependencies"]) assert.equal(described[field], undefined);
+  for (const field of ["dependencies", "optionalDependencies"]) assert.equal(described[field], undefined);
+  const peers = Object.keys(described.peerDependencies);
+  assert.deepEqual(described.peerDependenciesMeta, Object.fromEntries(peers.map((name) => [name, { optional: true }])));
   for (const file of (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".js"))) {
     const code = await inClient(`dist/${file}`);
-    for (const [, from] of code.matchAll(/\bfrom "(.+?)"/g)) assert.match(from, /^\.\/\w+\.js$/, file);
+    const others = [...code.matchAll(/\bfrom "(.+?)"/g)].map(([, from]) => from).filter((from) => !/^\.\/[\w-]+\.js$/.test(from));
+    assert.deepEqual(others, OF_FRAMEWORKS[file] ?? [], file);
+    assert.ok(others.every((name) => peers.includes(name)));
     assert.doesNotMatch(code, /\b(?:process|Buffer|require|window|document|Deno)\b[.(]/, file);
   }
 });
 
 /** The bytes that a page gets of what it imports. */
-async function bundled(names) {
-  const contents = `import { ${names} } from ${JSON.stringify(join(CLIENT, "dist/index.js"))}; globalThis.used = [${names}];`;
-  const { outputFiles } = await build({ stdin: { contents, resolveDir: CLIENT }, bundle: true, minify: true, format: "esm", target: "es2022", write: false });
+async function bundled(names, entry = "index") {
+  const contents = `import { ${names} } from ${JSON.stringify(join(CLIENT, `dist/${entry}.js`))}; globalThis.used = [${names}];`;
+  const { outputFiles } = await build({ stdin: { contents, resolveDir: CLIENT }, bundle: true, minify: true, format: "esm", target: "es2022", write: false, external: Object.keys(described.peerDependencies) });
   return { code: outputFiles[0].text, bytes: gzipSync(outputFiles[0].contents, { level: 9 }).length };
 }
 
@@ -106,6 +116,20 @@ test("the_client_is_as_small_as_its_readme_says", async () => {
   const [, said] = (await inClient("README.md")).match(/\*\*([\d.]+) KB\*\*/) ?? assert.fail("client/README.md says no size");
   const { bytes } = await bundled("sessionAgent");
   assert.ok(bytes <= said * 1000 && bytes > said * 1000 - 500, `${bytes} bytes, minified and compressed; client/README.md says ${said} KB`);
+});
+
+test("each_part_is_as_small_as_the_guide_says", async () => {
+  assert.ok(adapters.length >= 4);
+  const guide = await readFile(join(CLIENT, "../docs/adapters.md"), "utf8");
+  for (const entry of adapters) {
+    const types = (await inClient(described.exports[`./${entry}`].types)).matchAll(/^export declare (?:class|function|const) (\w+)/gm);
+    const names = [...new Set([...types].map(([, name]) => name))];
+    const code = await import(join(CLIENT, described.exports[`./${entry}`].default)).then((module) => module, () => null);
+    if (code !== null) assert.deepEqual(Object.keys(code).sort(), names.sort(), entry);
+    const { bytes } = await bundled(names.join(", "), entry);
+    const [, said] = guide.match(new RegExp(`\\| \`session-agent/${entry}\` \\|.*\\| ([\\d.]+) KB \\|`)) ?? assert.fail(`docs/adapters.md says no size of ${entry}`);
+    assert.ok(bytes <= said * 1000 && bytes > said * 1000 - 500, `${entry}: ${bytes} bytes, minified and compressed; docs/adapters.md says ${said} KB`);
+  }
 });
 
 test("who_imports_a_function_gets_nothing_else", async () => {

@@ -1,0 +1,28 @@
+// The adapters fit into the frameworks' types, and what they refuse, the compiler refuses.
+// documents.test.mjs checks this file.
+
+import type { MemoryToolHandlers } from "@anthropic-ai/sdk/helpers/beta/memory";
+import type { BaseCheckpointSaver } from "@langchain/langgraph-checkpoint";
+import type { Session, SessionHistoryTransactionAwareSession } from "@openai/agents-core";
+import type { SearchProvider, WritableContextProvider } from "agents/context";
+import { sessionAgent } from "session-agent";
+import { contextProvider } from "session-agent/agents-context";
+import { memoryHandlers } from "session-agent/anthropic-memory";
+import { SessionAgentSaver } from "session-agent/langgraph";
+import { SessionAgentSession } from "session-agent/openai-agents";
+
+const agent = sessionAgent("https://memory.example.com", "alice");
+
+export const saver: BaseCheckpointSaver<any> = new SessionAgentSaver(agent, { staleWriters: "fork" });
+export const session: Session = new SessionAgentSession(agent.session("s"));
+export const transactions: SessionHistoryTransactionAwareSession = new SessionAgentSession(agent.session("s"));
+export const handlers: MemoryToolHandlers = memoryHandlers(agent, { label: "files" });
+export const writable: WritableContextProvider = contextProvider(agent.session("s"));
+export const searchable: SearchProvider = contextProvider(agent, { kind: "searchable" });
+
+// @ts-expect-error: there is no such choice
+new SessionAgentSaver(agent, { staleWriters: "ignore" });
+// @ts-expect-error: the session of a client, not its id
+new SessionAgentSession("s");
+// @ts-expect-error: a searchable provider is not written as a whole
+contextProvider(agent, { kind: "searchable" }).set("a text");

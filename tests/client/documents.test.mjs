@@ -1,0 +1,82 @@
+// The programs of docs/adapters.md: run as they are printed, and
+// their types checked. So are the types of the adapters.
+
+import "./resolve.mjs";
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import Anthropic from "@anthropic-ai/sdk";
+import { setTracingDisabled } from "@openai/agents-core";
+import { assistantMessage, ScriptedModel } from "@openai/agents-core/testing";
+import { transform } from "esbuild";
+import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { NODE } from "../../scripts/wrangler.mjs";
+import { clientProgram, documents } from "../workerd/documents.mjs";
+import { startServer } from "../workerd/harness.mjs";
+
+const TSC = join(ROOT, "tests/node_modules/typescript/bin/tsc");
+const GUIDES = ["docs/adapters.md"];
+
+const guides = GUIDES.map((path) => documents.find((document) => document.path === path));
+const server = await startServer();
+after(() => server.stop());
+
+// Inside the tree, so that packages are found by their names.
+const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
+after(() => rm(folder, { recursive: true, force: true }));
+
+/** What the programs are given, and its types. */
+const GIVEN = "const { env, gpt, anthropic } = globalThis.guided;";
+const TYPES = [
+  "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
+  'declare const gpt: import("@openai/agents-core").Model;',
+  'declare const anthropic: import("@anthropic-ai/sdk").default;',
+].join(" ");
+
+/** The session agent's tools and rules don't matter to what Anthropic's API says here. */
+const said = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Noted." }], stop_reason: "end_turn", usage: {} };
+
+test("the_programs_run", async () => {
+  setTracingDisabled(true);
+  const memory = { fetch: (url, init) => server.fetch(new URL(url).pathname, init, { via: "service" }) };
+  globalThis.guided = {
+    env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
+    gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
+    anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
+  };
+  for (const [n, guide] of guides.entries()) {
+    const { code } = await transform(clientProgram(guide, GIVEN), { loader: "ts" });
+    await writeFile(join(folder, `${n}.mjs`), code);
+    await import(join(folder, `${n}.mjs`));
+  }
+  const history = async (agent, session) => (await server.call(agent, "getHistory", { sessionId: session })).body.messages;
+  assert.deepEqual((await history("alice", "openai")).filter(({ role }) => role !== "system").map(({ parts }) => parts[0].text), ["I like tea.", "I see.", "What do I like?", "Tea."]);
+  assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
+});
+
+test("the_programs_and_the_adapters_have_the_right_types", async () => {
+  const types = (await readdir(join(CLIENT, "dist"))).filter((name) => name.endsWith(".d.ts"));
+  // Beside the packages, as in a caller's tree.
+  for (const file of types) await cp(join(CLIENT, "dist", file), join(folder, "session-agent", file));
+  const files = guides.map(({ path }) => `${path.replaceAll("/", "-")}.ts`);
+  for (const [n, guide] of guides.entries()) await writeFile(join(folder, files[n]), clientProgram(guide, TYPES));
+  await cp(join(import.meta.dirname, "adapter_types.ts"), join(folder, "adapter_types.ts"));
+  const compilerOptions = {
+    strict: true,
+    noEmit: true,
+    target: "esnext",
+    module: "esnext",
+    moduleResolution: "bundler",
+    lib: ["esnext"],
+    types: ["@cloudflare/workers-types"],
+    // Those of the packages, which are not ours to mend.
+    skipLibCheck: true,
+    paths: { "session-agent": ["./session-agent/index.d.ts"], "session-agent/*": ["./session-agent/*.d.ts"] },
+  };
+  await writeFile(join(folder, "tsconfig.json"), JSON.stringify({ compilerOptions, files: [...files, "adapter_types.ts"] }));
+  const told = await promisify(execFile)(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(() => "", ({ stdout, message }) => stdout || message);
+  assert.equal(told, "");
+});

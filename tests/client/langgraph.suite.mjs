@@ -1,0 +1,19 @@
+// The validation suite of LangGraph's authors for checkpoint savers. vitest runs this file
+// for langgraph.test.mjs, which names the server in the environment.
+
+import { deltaChannelHistoryTests, validate } from "@langchain/langgraph-checkpoint-validation";
+import { sessionAgent } from "session-agent";
+import { SessionAgentSaver } from "session-agent/langgraph";
+import { evictingFetch } from "./evicting_fetch.mjs";
+
+const { SUITE_URL, SUITE_CONTROL } = process.env;
+const evict = (agent) => fetch(`${SUITE_CONTROL}/${encodeURIComponent(agent)}`, { method: "POST" });
+
+const initializer = {
+  checkpointerName: "SessionAgentSaver",
+  // `list` without a thread gives all threads, so each saver has an agent of its own.
+  createCheckpointer: () => new SessionAgentSaver(sessionAgent(SUITE_URL, crypto.randomUUID(), { fetch: evictingFetch(evict) })),
+};
+
+validate(initializer);
+deltaChannelHistoryTests(initializer);

@@ -1,0 +1,19 @@
+// Has Node find `session-agent` and its parts in client/, and finds for them what they
+// import of the frameworks: in this folder's packages, as it would in a caller's.
+//
+// A test imports this file first, and starts other programs with `--import` of it.
+
+import { registerHooks } from "node:module";
+import { readFileSync } from "node:fs";
+
+const CLIENT = new URL("../../client/", import.meta.url);
+const { exports: entries } = JSON.parse(readFileSync(new URL("package.json", CLIENT), "utf8"));
+
+registerHooks({
+  resolve(name, context, next) {
+    const entry = /^session-agent(\/.*)?$/.exec(name);
+    if (entry !== null) return next(new URL(entries[`.${entry[1] ?? ""}`].default, CLIENT).href, context);
+    const isOfClient = context.parentURL?.startsWith(new URL("dist/", CLIENT).href) && !name.startsWith(".");
+    return next(name, isOfClient ? { ...context, parentURL: import.meta.url } : context);
+  },
+});

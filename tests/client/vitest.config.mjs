@@ -1,0 +1,13 @@
+export default {
+  test: {
+    root: import.meta.dirname,
+    include: ["*.suite.mjs"],
+    globals: true,
+    reporters: ["json"],
+    // One process, which Node starts with what finds the client.
+    pool: "forks",
+    execArgv: ["--import", new URL("resolve.mjs", import.meta.url).href],
+    fileParallelism: false,
+    server: { deps: { external: [/\/client\//] } },
+  },
+};
