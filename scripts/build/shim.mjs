@@ -45,6 +45,22 @@ function enter(work) {
   }
 }
 
+/** The longest body that is read before Rust is entered. No budget counts such a body. */
+const SHORT_BYTES = 16 << 10;
+
+/**
+ * A short body, if its length is announced; else `undefined`, and Rust reads it. What is
+ * beyond the announced length is ignored.
+ */
+function readShort({ headers, body }) {
+  const length = body ? Number(headers.get("content-length")) : 0;
+  if (!(length > 0 && length <= SHORT_BYTES)) return undefined;
+  const whole = ({ value }) => (value?.length === length ? value : undefined);
+  const reading = body.getReader({ mode: "byob" }).readAtLeast(length, new Uint8Array(length));
+  // Of a body that broke off, Rust finds the stream taken, and says so.
+  return reading.then(whole, () => undefined);
+}
+
 export default class Entrypoint extends WorkerEntrypoint {
   fetch(request) {
     return enter(() => rust.fetch(request, this.env, this.ctx));
@@ -77,7 +93,9 @@ export class SessionAgent extends DurableObject {
   }
 
   fetch(request) {
-    return enter(() => this.#current().fetch(request));
+    const reading = readShort(request);
+    if (reading === undefined) return enter(() => this.#current().fetch(request));
+    return reading.then((body) => enter(() => this.#current().fetch(request, body)));
   }
 
   call(operation, json, options) {

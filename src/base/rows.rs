@@ -14,6 +14,42 @@ pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
     Ok(rows.into_iter().map(Row).collect())
 }
 
+/// Values as a JSON list, as a statement takes them.
+#[cfg(any(target_arch = "wasm32", test))]
+pub fn list_of(values: &[SqlValue]) -> String {
+    let mut list = String::from("[");
+    for (index, value) in values.iter().enumerate() {
+        if index > 0 {
+            list.push(',');
+        }
+        match value {
+            SqlValue::Integer(number) => list.push_str(&number.to_string()),
+            SqlValue::Real(number) if number.is_finite() => list.push_str(&number.to_string()),
+            SqlValue::Null | SqlValue::Real(_) => list.push_str("null"),
+            SqlValue::Text(text) => push_quoted(&mut list, text),
+        }
+    }
+    list.push(']');
+    list
+}
+
+/// Adds a text as a JSON string.
+#[cfg(any(target_arch = "wasm32", test))]
+fn push_quoted(json: &mut String, text: &str) {
+    let is_special = |mark: char| mark < ' ' || mark == '"' || mark == '\\';
+    json.push('"');
+    for piece in text.split_inclusive(is_special) {
+        match piece.chars().next_back().filter(|last| is_special(*last)) {
+            None => json.push_str(piece),
+            Some(special) => {
+                json.push_str(piece.strip_suffix(special).unwrap_or_default());
+                json.push_str(&format!("\\u{:04x}", u32::from(special)));
+            }
+        }
+    }
+    json.push('"');
+}
+
 /// Reads one row.
 pub fn parse_row(json: &str) -> Result<Row> {
     serde_json::from_str(json).map(Row).map_err(no_rows)
@@ -94,6 +130,25 @@ mod tests {
         assert_eq!(parse_rows("[]").unwrap(), []);
         assert!(parse_rows("[[1]").is_err());
         assert!(parse_rows("[1]").is_err());
+    }
+
+    #[test]
+    fn values_are_written_as_they_are_read() {
+        let every: String = (0..0x80)
+            .map(char::from)
+            .chain("é😀\u{2028}".chars())
+            .collect();
+        let values = vec![
+            SqlValue::Null,
+            SqlValue::Integer(-7),
+            SqlValue::Integer(1 << 53),
+            SqlValue::Real(0.1),
+            SqlValue::Text(every),
+            SqlValue::Text(String::new()),
+        ];
+        assert_eq!(parse_row(&list_of(&values)).unwrap(), Row(values));
+        assert_eq!(list_of(&[]), "[]");
+        assert_eq!(list_of(&[SqlValue::Real(f64::NAN)]), "[null]");
     }
 
     #[test]

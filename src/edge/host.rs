@@ -1,5 +1,6 @@
 //! The clock and randomness of the runtime.
 
+use std::cell::RefCell;
 use std::time::Duration;
 
 use worker::Delay;
@@ -8,23 +9,42 @@ use crate::base::host::Host;
 
 pub struct Runtime;
 
-#[expect(
-    clippy::disallowed_types,
-    clippy::disallowed_methods,
-    reason = "everything else asks this host"
-)]
+/// Random bytes are asked for so many at a time.
+const POOL_BYTES: usize = 1024;
+
+thread_local! {
+    /// Random bytes that nobody has used yet.
+    static POOL: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+}
+
+#[expect(clippy::disallowed_types, reason = "everything else asks this host")]
 impl Host for Runtime {
     fn now_ms(&self) -> i64 {
         js_sys::Date::now() as i64
     }
 
-    #[expect(
-        clippy::expect_used,
-        reason = "without randomness two ids could be equal: no answer is better"
-    )]
     fn fill_random(&self, bytes: &mut [u8]) {
-        getrandom::fill(bytes).expect("the runtime has crypto.getRandomValues");
+        if bytes.len() > POOL_BYTES / 4 {
+            return fill(bytes);
+        }
+        POOL.with_borrow_mut(|pool| {
+            if pool.len() < bytes.len() {
+                pool.resize(POOL_BYTES, 0);
+                fill(pool);
+            }
+            let left = pool.len() - bytes.len();
+            bytes.copy_from_slice(&pool.split_off(left));
+        });
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "everything else asks this host")]
+#[expect(
+    clippy::expect_used,
+    reason = "without randomness two ids could be equal: no answer is better"
+)]
+fn fill(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the runtime has crypto.getRandomValues");
 }
 
 pub fn pause(ms: i64) -> Delay {

@@ -10,7 +10,7 @@ use wasm_bindgen_futures::JsFuture;
 use worker::{console_error, web_sys};
 
 use super::host::pause;
-use super::storage::Meter;
+use super::storage::Statements;
 use super::stream;
 use crate::api::limits::check_length;
 use crate::base::budget::{REQUESTS, Reservation};
@@ -20,12 +20,9 @@ use crate::base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {
-    // web-sys takes a Rust string, but the body already is a JavaScript string.
+    // web-sys takes a Rust string or web-sys's own stream.
     #[wasm_bindgen(js_name = Response)]
     type RawResponse;
-
-    #[wasm_bindgen(constructor, js_class = "Response")]
-    fn new(body: &JsString, init: &Object) -> RawResponse;
 
     #[wasm_bindgen(constructor, js_class = "Response")]
     fn new_streamed(body: &JsValue, init: &Object) -> RawResponse;
@@ -39,11 +36,17 @@ extern "C" {
 
     #[wasm_bindgen(method)]
     fn read(this: &ByteReader, into: &Uint8Array) -> Promise;
+}
 
-    /// Reads at least `bytes`, unless the stream ends before. Only Workers have this
-    /// method.
-    #[wasm_bindgen(method, js_name = readAtLeast)]
-    fn read_at_least(this: &ByteReader, bytes: u32, into: &Uint8Array) -> Promise;
+#[wasm_bindgen(module = "/src/edge/glue.js")]
+extern "C" {
+    #[wasm_bindgen(js_name = respond)]
+    fn respond_with(
+        status: u16,
+        body: &JsString,
+        cost: Option<&Statements>,
+        more: Option<&str>,
+    ) -> JsValue;
 }
 
 /// An error here is a failure of the runtime, never the caller's fault.
@@ -54,17 +57,17 @@ pub type ResponseResult = Result<web_sys::Response, JsValue>;
 const MAX_WHOLE_UNITS: u32 = 256 << 10;
 
 /// `reservation` counts the answer's memory until the answer is sent.
-pub fn answer(body: &SqlText, meter: &Meter, reservation: Reservation) -> ResponseResult {
+pub fn answer(body: &SqlText, cost: &Statements, reservation: Reservation) -> ResponseResult {
     let pieces = match body {
         SqlText::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
-            return respond(200, body, Some(meter), &[]);
+            return respond(200, body, Some(cost), &[]);
         }
         SqlText::Js(text) => stream::of_text(text.clone(), reservation),
         SqlText::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
     };
     match pieces {
-        Ok(body) => stream(&body, meter, &[]),
-        Err(error) => refuse(&error, Some(meter)),
+        Ok(body) => stream(&body, cost, &[]),
+        Err(error) => refuse(&error, Some(cost)),
     }
 }
 
@@ -83,7 +86,7 @@ pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservati
     }
 }
 
-pub fn refuse(error: &Error, meter: Option<&Meter>) -> ResponseResult {
+pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
     if error.cause.is_some() {
         // Only this place logs the error: every refusal leaves through it.
         log(error);
@@ -100,7 +103,7 @@ pub fn refuse(error: &Error, meter: Option<&Meter>) -> ResponseResult {
     respond(
         error.code.status(),
         &error.body().into(),
-        meter,
+        cost,
         extra.as_slice(),
     )
 }
@@ -114,20 +117,20 @@ pub fn log(error: &Error) {
 pub fn respond(
     status: u16,
     body: &SqlText,
-    meter: Option<&Meter>,
+    cost: Option<&Statements>,
     extra: &[(&str, &str)],
 ) -> ResponseResult {
-    let init = init(status, meter, extra)?;
     let body = match body {
         SqlText::Js(text) => text.clone(),
         SqlText::Long(text) => JsString::from(text.as_str()),
     };
-    Ok(RawResponse::new(&body, &init).unchecked_into())
+    let more = (!extra.is_empty()).then(|| json!(BTreeMap::from_iter(extra.to_vec())).to_string());
+    Ok(respond_with(status, &body, cost, more.as_deref()).unchecked_into())
 }
 
 /// A successful answer without a body.
-pub fn nothing(meter: &Meter) -> ResponseResult {
-    let init = init(204, Some(meter), &[])?;
+pub fn nothing(cost: &Statements) -> ResponseResult {
+    let init = init(204, Some(cost), &[])?;
     Ok(RawResponse::new_streamed(&JsValue::NULL, &init).unchecked_into())
 }
 
@@ -139,20 +142,20 @@ pub fn nothing_but(headers: &[(&str, &str)]) -> ResponseResult {
 
 /// An answer whose body is produced while the client reads it. Its headers report
 /// the cost up to its start.
-pub fn stream(body: &JsValue, meter: &Meter, headers: &[(&str, &str)]) -> ResponseResult {
-    let init = init(200, Some(meter), headers)?;
+pub fn stream(body: &JsValue, cost: &Statements, headers: &[(&str, &str)]) -> ResponseResult {
+    let init = init(200, Some(cost), headers)?;
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 
 /// Builds the object from one JSON text: to set each field by itself would take three
 /// calls into JavaScript.
-fn init(status: u16, meter: Option<&Meter>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
-    let cost = |cost: fn(&Meter) -> f64| meter.map_or(0.0, cost).to_string();
+fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
+    let rows = |rows: fn(&Statements) -> f64| cost.map_or(0.0, rows).to_string();
     let mut headers = BTreeMap::from([
         ("content-type", "application/json".to_owned()),
         ("cache-control", "no-store".to_owned()),
-        ("x-rows-read", cost(|meter| meter.rows_read.get())),
-        ("x-rows-written", cost(|meter| meter.rows_written.get())),
+        ("x-rows-read", rows(Statements::rows_read)),
+        ("x-rows-written", rows(Statements::rows_written)),
     ]);
     headers.extend(extra.iter().map(|(key, value)| (*key, (*value).to_owned())));
     let init = json!({"status": status, "headers": headers});
@@ -188,9 +191,20 @@ const MAX_READING_MS: i64 = 60_000;
 pub struct RequestBody {
     reader: Option<ByteReader>,
     buffer: ArrayBuffer,
+    /// A whole body, read before.
+    read: Option<Vec<u8>>,
 }
 
 impl RequestBody {
+    /// A short body that was read before Rust was entered.
+    pub fn of(bytes: Vec<u8>) -> Self {
+        Self {
+            reader: None,
+            buffer: ArrayBuffer::new(0),
+            read: Some(bytes),
+        }
+    }
+
     pub fn new(request: &web_sys::Request) -> Result<Self> {
         let reader = match request.body() {
             Some(stream) => Some(ByteReader::new(&stream).map_err(|_| lost())?),
@@ -204,11 +218,15 @@ impl RequestBody {
         Ok(Self {
             reader,
             buffer: ArrayBuffer::new(first),
+            read: None,
         })
     }
 
     /// The next piece; `None` after the last.
     pub async fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        if let Some(bytes) = self.read.take() {
+            return Ok(Some(bytes));
+        }
         // The reader is put back once a piece has arrived. A body that broke off keeps
         // the buffer, so the next call must report the end. A view of the lost buffer
         // would throw, and end every request of this instance.
@@ -309,47 +327,35 @@ impl ReceivedBody {
     }
 }
 
-/// Reads the whole body. Fails with `payload_too_large` beyond `limit`, and with
-/// `rate_limited` where no memory is left for the body. Where the length is announced,
-/// both are decided before the body is read.
-pub async fn read_body(request: &web_sys::Request, limit: usize) -> Result<ReceivedBody> {
-    let announced = announced(request);
-    let stream = request.body();
-    let Some(stream) = stream.filter(|_| limit > 0) else {
+/// Reads the whole body, unless it is `short` and was read before. Fails with
+/// `payload_too_large` beyond `limit`, and with `rate_limited` where no memory is left
+/// for the body. Where the length is announced, both are decided before the body is
+/// read.
+pub async fn read_body(
+    request: &web_sys::Request,
+    short: Option<Vec<u8>>,
+    limit: usize,
+) -> Result<ReceivedBody> {
+    if limit == 0 {
         return ReceivedBody::nothing();
-    };
-    if let Some(announced) =
-        announced.filter(|bytes| *bytes <= limit.min(FIRST_PIECE_BYTES as usize))
-    {
-        return before_deadline(read_at_once(&stream, announced)).await;
     }
+    if let Some(bytes) = short {
+        check_length(limit, bytes.len())?;
+        return Ok(ReceivedBody {
+            reservation: Reservation::for_request(bytes.len())?,
+            bytes,
+        });
+    }
+    if request.body().is_none() {
+        return ReceivedBody::nothing();
+    }
+    let announced = announced(request);
     let mut body = RequestBody::new(request)?;
     let read = read_within(&mut body, announced, limit).await;
     if read.is_err() {
         body.discard().await;
     }
     read
-}
-
-/// Reads a short body at once, into a buffer no longer than any body's first. Bytes
-/// beyond the announced length are ignored.
-async fn read_at_once(stream: &web_sys::ReadableStream, announced: usize) -> Result<ReceivedBody> {
-    let reader = ByteReader::new(stream).map_err(|_| lost())?;
-    let length = u32::try_from(announced).map_err(|_| lost())?;
-    if length == 0 {
-        return ReceivedBody::nothing();
-    }
-    let reading = reader.read_at_least(length, &Uint8Array::new_with_length(length));
-    let read = JsFuture::from(reading).await.map_err(|_| lost())?;
-    let value = Reflect::get(&read, &"value".into()).map_err(|_| lost())?;
-    let bytes: Uint8Array = value.dyn_into().map_err(|_| lost())?;
-    if bytes.length() < length {
-        return Err(lost());
-    }
-    Ok(ReceivedBody {
-        bytes: bytes.to_vec(),
-        reservation: Reservation::for_request(announced)?,
-    })
 }
 
 async fn read_within(

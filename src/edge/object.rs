@@ -104,9 +104,10 @@ impl SessionAgent {
         })
     }
 
-    pub fn fetch(&self, request: web_sys::Request) -> Promise {
+    /// `body`: the request's body, if it is short. It was read before.
+    pub fn fetch(&self, request: web_sys::Request, body: Option<Vec<u8>>) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(async move { object.fetch(request).await.map(JsValue::from) })
+        tasks::promise(async move { object.fetch(request, body).await.map(JsValue::from) })
     }
 
     pub fn call(&self, operation: JsValue, json: JsValue, options: JsValue) -> Promise {
@@ -144,12 +145,13 @@ impl Object {
     async fn fetch(
         self: &Rc<Self>,
         request: web_sys::Request,
+        body: Option<Vec<u8>>,
     ) -> Result<web_sys::Response, JsValue> {
         let shared = cors::find(&self.policy, &request);
         if let Some(answer) = cors::answer_preflight(&shared, &request) {
             return answer;
         }
-        cors::mark(self.answer(request).await?, &shared)
+        cors::mark(self.answer(request, body).await?, &shared)
     }
 
     async fn wake(self: &Rc<Self>) -> Result<(), JsValue> {
@@ -199,18 +201,19 @@ impl Object {
     async fn answer(
         self: &Rc<Self>,
         request: web_sys::Request,
+        body: Option<Vec<u8>>,
     ) -> Result<web_sys::Response, JsValue> {
         let db = Sqlite::new(&self.storage);
-        let handled = self.handle(request, &db).await;
+        let handled = self.handle(request, body, &db).await;
         self.look_once();
         match handled {
             Ok(ObjectAnswer::Reply(reply, reservation)) => {
                 self.go_on(reply.grown, reply.indexing_goes_on);
-                http::answer(&reply.body, &db.meter, reservation)
+                http::answer(&reply.body, &db.statements, reservation)
             }
             Ok(ObjectAnswer::Stream(body)) => {
                 let headers = [("content-type", "application/x-ndjson")];
-                http::stream(&body, &db.meter, &headers)
+                http::stream(&body, &db.statements, &headers)
             }
             Ok(ObjectAnswer::Turn(begun)) => {
                 if let Some(work) = begun.work {
@@ -218,9 +221,9 @@ impl Object {
                 }
                 answer_turn(begun.listener, &db)
             }
-            Ok(ObjectAnswer::Nothing) => http::nothing(&db.meter),
+            Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
             Ok(ObjectAnswer::Response(response)) => response,
-            Err(error) => http::refuse(&error, Some(&db.meter)),
+            Err(error) => http::refuse(&error, Some(&db.statements)),
         }
     }
 
@@ -284,8 +287,8 @@ enum ObjectAnswer {
 
 fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Response, JsValue> {
     match stream::of_events(listener) {
-        Ok(body) => http::stream(&body, &db.meter, &HEADERS),
-        Err(error) => http::refuse(&error, Some(&db.meter)),
+        Ok(body) => http::stream(&body, &db.statements, &HEADERS),
+        Err(error) => http::refuse(&error, Some(&db.statements)),
     }
 }
 
@@ -362,7 +365,12 @@ impl Object {
         }
     }
 
-    async fn handle(&self, request: web_sys::Request, db: &Sqlite<'_>) -> Result<ObjectAnswer> {
+    async fn handle(
+        &self,
+        request: web_sys::Request,
+        short: Option<Vec<u8>>,
+        db: &Sqlite<'_>,
+    ) -> Result<ObjectAnswer> {
         let route = route::parse(&request.method(), &request.url())?;
         let Some(agent) = route.agent() else {
             return Ok(ObjectAnswer::Response(health::answer()));
@@ -392,9 +400,12 @@ impl Object {
         let (body, pieces) = match route {
             Route::Import { .. } => (
                 http::ReceivedBody::nothing()?,
-                Some(http::RequestBody::new(&request)?),
+                Some(match short {
+                    Some(bytes) => http::RequestBody::of(bytes),
+                    None => http::RequestBody::new(&request)?,
+                }),
             ),
-            _ => (http::read_body(&request, limit).await?, None),
+            _ => (http::read_body(&request, short, limit).await?, None),
         };
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;

@@ -3,14 +3,15 @@
 //! This module binds the storage itself. The worker crate does not bind
 //! `transactionSync`, and reads cursors through calls that can't report an error.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
+use std::collections::HashMap;
 
 use js_sys::{Array, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
-use crate::base::rows::parse_rows;
+use crate::base::rows::{list_of, parse_rows};
 
 #[wasm_bindgen]
 extern "C" {
@@ -36,28 +37,8 @@ extern "C" {
 
     type Sql;
 
-    #[wasm_bindgen(method, catch, variadic)]
-    fn exec(this: &Sql, query: &str, params: Array) -> Result<Cursor, JsValue>;
-
     #[wasm_bindgen(method, getter, js_name = databaseSize)]
     fn database_size(this: &Sql) -> f64;
-
-    type Cursor;
-
-    #[wasm_bindgen(method, catch)]
-    fn raw(this: &Cursor) -> Result<RawCursor, JsValue>;
-
-    #[wasm_bindgen(method, getter, js_name = rowsRead)]
-    fn rows_read(this: &Cursor) -> f64;
-
-    #[wasm_bindgen(method, getter, js_name = rowsWritten)]
-    fn rows_written(this: &Cursor) -> f64;
-
-    /// A cursor that yields rows as arrays, so that no column names are copied.
-    type RawCursor;
-
-    #[wasm_bindgen(method, catch, js_name = toArray)]
-    fn to_array(this: &RawCursor) -> Result<Array, JsValue>;
 
     type TextEncoder;
 
@@ -68,51 +49,99 @@ extern "C" {
     fn encode(this: &TextEncoder, text: &JsString) -> Uint8Array;
 }
 
-thread_local! {
-    static ENCODER: TextEncoder = TextEncoder::new();
+#[wasm_bindgen(module = "/src/edge/glue.js")]
+extern "C" {
+    /// A request's statements, and the rows that they have read and written so far.
+    pub type Statements;
+
+    #[wasm_bindgen(constructor)]
+    fn new(storage: &Storage) -> Statements;
+
+    #[wasm_bindgen(method, catch)]
+    fn run(this: &Statements, query: &JsString, params: &str) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = run)]
+    fn run_with(this: &Statements, query: &JsString, params: Array) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn rows(this: &Statements, query: &JsString, params: &str) -> Result<Array, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = rows)]
+    fn rows_with(this: &Statements, query: &JsString, params: Array) -> Result<Array, JsValue>;
+
+    #[wasm_bindgen(method, getter, js_name = rowsRead)]
+    pub fn rows_read(this: &Statements) -> f64;
+
+    #[wasm_bindgen(method, getter, js_name = rowsWritten)]
+    pub fn rows_written(this: &Statements) -> f64;
+
+    #[wasm_bindgen(js_name = shortJson)]
+    fn short_json(rows: &Array) -> Option<String>;
 }
 
-/// What a request has cost so far.
-#[derive(Default)]
-pub struct Meter {
-    pub rows_read: Cell<f64>,
-    pub rows_written: Cell<f64>,
+/// The most statements whose texts are kept as strings of JavaScript.
+const MAX_KEPT_STATEMENTS: usize = 400;
+
+/// Parameters with more bytes of text cross one by one, so that they are not in memory
+/// once more.
+const MAX_PARAMS_BYTES: usize = 64 << 10;
+
+thread_local! {
+    static ENCODER: TextEncoder = TextEncoder::new();
+    /// The statements' texts. The engine finds a prepared statement by its string, and a
+    /// string that it knows is found sooner than one that is made anew.
+    static STATEMENTS: RefCell<HashMap<String, JsString>> = RefCell::default();
 }
 
 /// One request's view of the object's storage.
 pub struct Sqlite<'a> {
     storage: &'a Storage,
-    sql: Sql,
-    pub meter: Meter,
+    pub statements: Statements,
 }
 
 impl<'a> Sqlite<'a> {
     pub fn new(storage: &'a Storage) -> Self {
         Self {
             storage,
-            sql: storage.sql(),
-            meter: Meter::default(),
+            statements: Statements::new(storage),
         }
     }
 
     /// Runs a statement to its end and returns its rows as arrays.
     fn exec(&self, sql: &str, params: &[SqlValue]) -> Result<Array> {
-        let cursor = self
-            .sql
-            .exec(sql, params.iter().map(to_js).collect())
-            .map_err(failed)?;
-        let rows = cursor
-            .raw()
-            .and_then(|rows| rows.to_array())
-            .map_err(failed);
-        let Meter {
-            rows_read,
-            rows_written,
-        } = &self.meter;
-        rows_read.set(rows_read.get() + cursor.rows_read());
-        rows_written.set(rows_written.get() + cursor.rows_written());
-        rows
+        let (statements, query) = (&self.statements, statement(sql));
+        match find_list(params) {
+            Some(list) => statements.rows(&query, &list),
+            None => statements.rows_with(&query, params.iter().map(to_js).collect()),
+        }
+        .map_err(failed)
     }
+}
+
+fn statement(sql: &str) -> JsString {
+    STATEMENTS.with_borrow_mut(|kept| {
+        if let Some(text) = kept.get(sql) {
+            return text.clone();
+        }
+        if kept.len() >= MAX_KEPT_STATEMENTS {
+            kept.clear();
+        }
+        let text = JsString::from(sql);
+        kept.insert(sql.to_owned(), text.clone());
+        text
+    })
+}
+
+/// The parameters as a JSON list; `None`: their texts are long.
+fn find_list(params: &[SqlValue]) -> Option<String> {
+    let bytes: usize = params
+        .iter()
+        .map(|param| match param {
+            SqlValue::Text(text) => text.len(),
+            _ => 0,
+        })
+        .sum();
+    (bytes <= MAX_PARAMS_BYTES).then(|| list_of(params))
 }
 
 /// Sets the object's alarm, in place of an alarm that was set before.
@@ -135,14 +164,25 @@ pub async fn empty(storage: &Storage) -> Result<()> {
 
 impl Database for Sqlite<'_> {
     fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
-        self.exec(sql, params).map(drop)
+        let (statements, query) = (&self.statements, statement(sql));
+        match find_list(params) {
+            Some(list) => statements.run(&query, &list),
+            None => statements.run_with(&query, params.iter().map(to_js).collect()),
+        }
+        .map_err(failed)
     }
 
     fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
         let rows = self.exec(sql, params)?;
-        if rows.length() >= MANY_ROWS
-            && let Some(json) = find_json(&rows)
-        {
+        let count = rows.length();
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let json = match count < MANY_ROWS {
+            true => short_json(&rows),
+            false => find_json(&rows),
+        };
+        if let Some(json) = json {
             return parse_rows(&json);
         }
         let from_row =
@@ -155,18 +195,18 @@ impl Database for Sqlite<'_> {
         if first.is_undefined() {
             return Ok(None);
         }
-        let mut columns = first.unchecked_into::<Array>().into_iter();
-        let text = columns
-            .next()
-            .and_then(|text| text.dyn_into::<JsString>().ok());
-        Ok(Some((
-            text.map(SqlText::Js),
-            Row(columns.map(from_js).collect()),
-        )))
+        let columns = first.unchecked_into::<Array>();
+        let text = columns.shift().dyn_into::<JsString>().ok();
+        let rest = match short_json(&Array::of1(&columns)) {
+            Some(json) => parse_rows(&json)?.pop(),
+            None => None,
+        };
+        let rest = rest.unwrap_or_else(|| Row(columns.iter().map(from_js).collect()));
+        Ok(Some((text.map(SqlText::Js), rest)))
     }
 
     fn size_bytes(&self) -> Result<i64> {
-        Ok(self.sql.database_size() as i64)
+        Ok(self.storage.sql().database_size() as i64)
     }
 
     fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
@@ -203,7 +243,7 @@ fn from_js(value: JsValue) -> SqlValue {
     value.as_string().map_or(SqlValue::Null, SqlValue::Text)
 }
 
-/// From this number of rows on, rows cross into wasm as one JSON text.
+/// From this number of rows on, rows cross into wasm as the bytes of one JSON text.
 const MANY_ROWS: u32 = 4;
 
 /// Rows whose JSON is longer cross cell by cell, so that they are not in memory once more.

@@ -9,6 +9,7 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
 
@@ -16,15 +17,11 @@ use js_sys::{Function, Promise};
 use wasm_bindgen::prelude::*;
 use worker::send::SendWrapper;
 
-#[wasm_bindgen]
+#[wasm_bindgen(module = "/src/edge/glue.js")]
 extern "C" {
-    #[wasm_bindgen(js_name = queueMicrotask)]
-    fn queue_microtask(run: &BoundRun);
-
-    type BoundRun;
-
-    #[wasm_bindgen(method)]
-    fn bind(this: &BoundRun, receiver: &JsValue, id: u32) -> BoundRun;
+    /// Calls `run(id)` in a microtask.
+    #[wasm_bindgen(js_name = runSoon)]
+    fn run_soon(run: &JsValue, id: u32);
 }
 
 /// A waker has to be `Send`. `SendWrapper` is sound because there is one thread.
@@ -44,13 +41,13 @@ struct Queued {
 
 thread_local! {
     static QUEUED: RefCell<Queued> = RefCell::default();
-    /// The function of every microtask, once it is bound to a task's id.
+    /// The function of every microtask. It takes a task's id.
     static RUN: Closure<dyn FnMut(u32)> = Closure::new(run_queued);
 }
 
 /// Starts the future at once. The promise settles with the future's result.
 pub fn promise(future: impl Future<Output = Result<JsValue, JsValue>> + 'static) -> Promise {
-    settled(future, Task::poll)
+    begin(future, Task::poll)
 }
 
 /// As [`promise`], but starts the future after the running code ends.
@@ -59,7 +56,7 @@ pub fn promise_later(future: impl Future<Output = ()> + 'static) -> Promise {
         future.await;
         Ok(JsValue::UNDEFINED)
     };
-    settled(future, Task::wake)
+    begin(future, Task::wake)
 }
 
 /// Starts a future that nobody awaits, after the running code ends.
@@ -67,27 +64,44 @@ pub fn spawn(future: impl Future<Output = ()> + 'static) {
     Task::of(future).wake();
 }
 
-fn settled(
+/// How a promise settles. A future that ends at once is over before there is a promise.
+#[derive(Default)]
+struct Settling {
+    outcome: RefCell<Option<Result<JsValue, JsValue>>>,
+    functions: RefCell<Option<(Function, Function)>>,
+}
+
+impl Settling {
+    fn settle(&self, outcome: Result<JsValue, JsValue>) {
+        let Some((resolve, reject)) = self.functions.take() else {
+            self.outcome.replace(Some(outcome));
+            return;
+        };
+        let (settle, value) = match outcome {
+            Ok(value) => (resolve, value),
+            Err(value) => (reject, value),
+        };
+        // Neither function throws.
+        let _ = settle.call1(&JsValue::UNDEFINED, &value);
+    }
+}
+
+fn begin(
     future: impl Future<Output = Result<JsValue, JsValue>> + 'static,
     start: fn(Arc<Task>),
 ) -> Promise {
-    // Nothing is polled inside the constructor: it would turn a crash into a rejection and
-    // go on in an instance that is over.
-    let mut functions = None;
-    let promise = Promise::new(&mut |resolve: Function, reject: Function| {
-        functions = Some((resolve, reject));
-    });
-    if let Some((resolve, reject)) = functions {
-        start(Task::of(async move {
-            let (settle, value) = match future.await {
-                Ok(value) => (resolve, value),
-                Err(value) => (reject, value),
-            };
-            // Neither function throws.
-            let _ = settle.call1(&JsValue::UNDEFINED, &value);
-        }));
+    let settling = Rc::new(Settling::default());
+    let end = Rc::clone(&settling);
+    // The future starts outside the promise's constructor: the constructor would turn a
+    // crash into a rejection and go on in an instance that is over.
+    start(Task::of(async move { end.settle(future.await) }));
+    match settling.outcome.take() {
+        Some(Ok(value)) => Promise::resolve(&value),
+        Some(Err(value)) => Promise::reject(&value),
+        None => Promise::new(&mut |resolve, reject| {
+            settling.functions.replace(Some((resolve, reject)));
+        }),
     }
-    promise
 }
 
 impl Task {
@@ -121,10 +135,7 @@ impl Wake for Task {
             queued.tasks.insert(queued.next_id, self);
             queued.next_id
         });
-        RUN.with(|run| {
-            let run: &BoundRun = run.as_ref().unchecked_ref();
-            queue_microtask(&run.bind(&JsValue::UNDEFINED, id));
-        });
+        RUN.with(|run| run_soon(run.as_ref(), id));
     }
 }
 

@@ -7,13 +7,14 @@ use serde::Serialize;
 use super::event::NewEvent;
 use super::find::find_seqs;
 use super::media::{self, StrippedText};
-use super::tip::{Leaf, LogTip, get_tip};
+use super::tip::{AppendTip, Leaf, LogTip, StoredSettings, get_append_tip};
 use super::write::{NewRow, write_rows};
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::numbers::MAX_SEQ;
+use crate::search::index::{self, SessionIndex};
 
 /// Where the first event of an append goes.
 #[derive(Debug)]
@@ -50,6 +51,9 @@ pub struct AppendedEvent {
 pub struct AppendOutcome {
     pub events: Vec<AppendedEvent>,
     pub leaf_id: Option<String>,
+    /// Whether and when the session is to be compacted, as it is stored.
+    #[serde(skip)]
+    pub settings: StoredSettings,
 }
 
 /// Appends `events`, already checked, in their order.
@@ -61,8 +65,26 @@ pub fn append(
     parent: &Parent,
     expected_leaf: Option<&Option<Id>>,
 ) -> Result<AppendOutcome> {
-    let tip = get_tip(db, session_id)?;
-    let known = find_known(db, session_id, events, parent)?;
+    let named = named_ids(events, parent);
+    let single = match named.as_slice() {
+        [id] if id.find_seq().is_none() => Some(*id),
+        _ => None,
+    };
+    let AppendTip {
+        tip,
+        number,
+        known_seq,
+        search,
+        settings,
+    } = get_append_tip(db, session_id, single)?;
+    let known = match (single, named.as_slice()) {
+        (Some(id), _) => known_seq
+            .map(|seq| (id.as_str().to_owned(), seq))
+            .into_iter()
+            .collect(),
+        (None, []) => HashMap::new(),
+        (None, several) => find_seqs(db, session_id, several.iter().copied())?,
+    };
     let is_new = |event: &NewEvent| {
         event
             .id
@@ -74,20 +96,19 @@ pub fn append(
         check_expected_leaf(&tip, expected_leaf)?;
     }
     let plan = plan(host, events, parent, tip, known)?;
-    write(db, host, session_id, &plan.rows)?;
+    if !plan.rows.is_empty() {
+        let place = index::place_of(db, number, search.as_deref())?;
+        write(db, host, session_id, &plan.rows, place.as_ref())?;
+    }
     Ok(AppendOutcome {
         events: plan.outcomes,
         leaf_id: plan.leaf.map(|leaf| leaf.id),
+        settings,
     })
 }
 
-/// The ids that this append names and that the session already has, with their `seq`.
-fn find_known(
-    db: &dyn Database,
-    session_id: &Id,
-    events: &[NewEvent],
-    parent: &Parent,
-) -> Result<HashMap<String, i64>> {
+/// The ids that this append names: of events that it follows, and of its own events.
+fn named_ids<'a>(events: &'a [NewEvent], parent: &'a Parent) -> Vec<&'a Id> {
     let after = match parent {
         Parent::After(id) => Some(id),
         Parent::Leaf | Parent::Root => None,
@@ -96,15 +117,11 @@ fn find_known(
         .iter()
         .filter_map(|event| event.parent_id.as_ref()?.as_ref());
     let own_ids = events.iter().filter_map(|event| event.id.as_ref());
-    let ids: Vec<&Id> = after
+    after
         .into_iter()
         .chain(own_parents)
         .chain(own_ids)
-        .collect();
-    if ids.is_empty() {
-        return Ok(HashMap::new());
-    }
-    find_seqs(db, session_id, ids.into_iter())
+        .collect()
 }
 
 pub fn check_leaf(leaf: Option<&str>, expected: Option<&Option<Id>>) -> Result<()> {
@@ -257,6 +274,7 @@ fn write(
     host: &dyn Host,
     session_id: &Id,
     rows: &[PlannedRow<'_>],
+    place: Option<&SessionIndex>,
 ) -> Result<()> {
     let written_at = host.now_ms();
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
@@ -277,7 +295,7 @@ fn write(
                 .fit(&format!("events[{index}]"))
         })
         .collect::<Result<Vec<_>>>()?;
-    write_rows(db, session_id, &rows)
+    write_rows(db, session_id, &rows, place)
 }
 
 impl PlannedRow<'_> {

@@ -5,6 +5,7 @@ use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::store::stored::{COMPACTION, SEARCH};
 
 pub struct LogTip {
     /// The newest event's `seq`; 0 in an empty log.
@@ -47,6 +48,83 @@ pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
     );
     find(db, &sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
+}
+
+/// What the session and the agent say of compaction, as JSON.
+#[derive(Debug, Default)]
+pub struct StoredSettings {
+    /// The agent's settings.
+    pub agents: Option<String>,
+    /// The session's journal, with its own settings.
+    pub journal: Option<String>,
+}
+
+/// All that an append has to know before it writes, and who comes after it.
+pub struct AppendTip {
+    pub tip: LogTip,
+    /// The session's number.
+    pub number: i64,
+    /// The `seq` of the event with the id that was asked for, if the id is in the index.
+    pub known_seq: Option<i64>,
+    /// How far the search index has come, as JSON.
+    pub search: Option<String>,
+    pub settings: StoredSettings,
+}
+
+/// Reads the end of the log for an append, by one statement. `id`: an id that the append
+/// names and that does not lead to its row by itself.
+pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
+    let sql = format!(
+        "SELECT {}
+          FROM cf_agents_sessions AS s
+          LEFT JOIN cf_agents_events AS newest
+            ON newest.session_id = s.id
+           AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+          LEFT JOIN cf_agents_events AS chosen
+            ON chosen.session_id = s.id
+           AND chosen.seq = s.leaf_seq
+         WHERE s.id = +?1",
+        AppendTip::columns()
+    );
+    find(
+        db,
+        &sql,
+        &[session_id.as_str().into(), id.map(Id::as_str).into()],
+    )?
+    .ok_or_else(|| Error::session_not_found(session_id.as_str()))
+}
+
+impl AppendTip {
+    /// The columns of a session `s`, with its events `newest` and `chosen`.
+    fn columns() -> String {
+        let [tip, named] = [
+            LogTip::COLUMNS,
+            "e.session_id = s.id AND e.id = ?2 AND e.id_indexed = 1",
+        ];
+        format!(
+            "{tip}, s.number,
+             (SELECT e.seq FROM cf_agents_events AS e WHERE {named}),
+             (SELECT value FROM cf_agents_config WHERE key = '{SEARCH}'),
+             (SELECT value FROM cf_agents_config WHERE key = '{COMPACTION}'),
+             s.compaction"
+        )
+    }
+}
+
+impl FromRow<'_> for AppendTip {
+    fn from_row(row: &Row) -> Result<Self> {
+        let text = |column| row.find_text(column).map(str::to_owned);
+        Ok(Self {
+            tip: LogTip::from_row(row)?,
+            number: row.integer(7)?,
+            known_seq: row.find_integer(8),
+            search: text(9),
+            settings: StoredSettings {
+                agents: text(10),
+                journal: text(11),
+            },
+        })
+    }
 }
 
 impl LogTip {

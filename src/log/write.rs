@@ -10,7 +10,7 @@ use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue,
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::search::document::EventText;
-use crate::search::index;
+use crate::search::index::{self, SessionIndex};
 
 /// A row of the log, as the INSERT statement takes it.
 #[derive(Serialize)]
@@ -171,13 +171,14 @@ impl<'a> NewRow<'a> {
     }
 }
 
-/// Writes all rows or none.
-pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Result<()> {
+/// Writes all rows or none. `place`: the session's place in the search index.
+pub fn write_rows(
+    db: &dyn Database,
+    session_id: &Id,
+    rows: &[NewRow<'_>],
+    place: Option<&SessionIndex>,
+) -> Result<()> {
     let batches = batches(rows);
-    let place = match rows {
-        [] => None,
-        _ => index::find_place(db, session_id.as_str())?,
-    };
     match batches.as_slice() {
         [] => Ok(()),
         // A single statement is atomic without a transaction.
@@ -192,7 +193,7 @@ pub fn write_rows(db: &dyn Database, session_id: &Id, rows: &[NewRow<'_>]) -> Re
                     media::write(db, session_id, row.seq, row.payloads)?;
                 }
             }
-            if let (Some(place), Some(first)) = (&place, rows.first())
+            if let (Some(place), Some(first)) = (place, rows.first())
                 && place.admit(db, first.seq)?
             {
                 let mut writer = index::IndexWriter::new(db);

@@ -12,11 +12,14 @@ use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
 use crate::log::row::EventRow;
 use crate::log::row::get_event_row;
+use crate::log::tip::StoredSettings;
 
 /// Whether the message was written, and the message as it now is.
 pub struct UpsertOutcome {
     pub inserted: bool,
     pub message: Message,
+    /// Whether and when the session is to be compacted, as it is stored.
+    pub settings: StoredSettings,
 }
 
 pub fn append_message(
@@ -72,5 +75,6 @@ pub fn append_message(
     Ok(UpsertOutcome {
         inserted: appended.inserted,
         message,
+        settings: outcome.settings,
     })
 }

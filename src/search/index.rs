@@ -82,11 +82,28 @@ pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionI
     let Some(number) = find_number(db, session_id)? else {
         return Ok(None);
     };
-    Ok(Some(SessionIndex {
+    place(db, number, state).map(Some)
+}
+
+/// As [`find_place`], for the session with this number. `stored`: the index's state, as
+/// it is stored under [`SEARCH`](crate::store::stored::SEARCH).
+pub fn place_of(
+    db: &dyn Database,
+    number: i64,
+    stored: Option<&str>,
+) -> Result<Option<SessionIndex>> {
+    match progress::parse_state(stored)? {
+        Some(state) => place(db, number, state).map(Some),
+        None => Ok(None),
+    }
+}
+
+fn place(db: &dyn Database, number: i64, state: StoredProgress) -> Result<SessionIndex> {
+    Ok(SessionIndex {
         number,
         state,
         from: state.find_from(db, number)?,
-    }))
+    })
 }
 
 /// Collects rows for the index and writes them, one statement per full list.

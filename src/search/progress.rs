@@ -16,14 +16,12 @@ use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json;
-use crate::store::stored::{find_stored, write_stored};
-
-const KEY: &str = "search";
+use crate::store::stored::{SEARCH, find_stored, write_stored};
 
 /// Above any `seq`: no event of the session is indexed.
 pub const NOTHING: i64 = 1 << 32;
 
-/// The value that is stored under [`KEY`].
+/// The value that is stored under [`SEARCH`].
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum StoredProgress {
@@ -47,15 +45,20 @@ pub const ASKED: StoredProgress = StoredProgress::Asked { asked: true };
 
 /// `None`: the agent has never searched. Costs one row read.
 pub fn find_state(db: &dyn Database) -> Result<Option<StoredProgress>> {
-    find_stored(db, KEY)?
+    parse_state(find_stored(db, SEARCH)?.as_deref())
+}
+
+/// Reads the stored value, if there is one.
+pub fn parse_state(stored: Option<&str>) -> Result<Option<StoredProgress>> {
+    stored
         .map(|state| {
-            json::decode(&state).map_err(|_| Error::storage("the index's state can't be read"))
+            json::decode(state).map_err(|_| Error::storage("the index's state can't be read"))
         })
         .transpose()
 }
 
 pub fn set_state(db: &dyn Database, state: StoredProgress) -> Result<()> {
-    write_stored(db, KEY, &state)
+    write_stored(db, SEARCH, &state)
 }
 
 impl StoredProgress {

@@ -9,6 +9,12 @@ use crate::base::error::{Error, Result};
 /// The start of the statement that writes a value.
 pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
 
+/// The key of the agent's compaction settings; see `context/compaction/configure.rs`.
+pub const COMPACTION: &str = "compaction";
+
+/// The key of how far the search index has come; see `search/progress.rs`.
+pub const SEARCH: &str = "search";
+
 /// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";

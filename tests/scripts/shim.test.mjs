@@ -47,13 +47,13 @@ const FAKE_MODULE = `
       if (env === "broken") throw new Error("no such binding");
       calls.push(["new", state, env]);
     }
-    fetch(request) {
+    fetch(request, body) {
       if (this.#instanceId !== module.instanceId) throw new Error("an object of another instance");
       if (request === "panic") {
         isBroken = true;
         throw new WebAssembly.RuntimeError("unreachable");
       }
-      calls.push(["object.fetch", request]);
+      calls.push(body === undefined ? ["object.fetch", request] : ["object.fetch", request, body.length]);
       return request === "refused" ? Promise.reject(new Error("refused")) : Promise.resolve("answered");
     }
     call(...args) {
@@ -151,6 +151,39 @@ test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
     ["webSocketClose", "socket"],
     ["webSocketError", "socket"],
   ]);
+});
+
+test("a_short_body_is_read_before_rust_is_entered_and_no_more_than_was_announced", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  // The stream gives what there is, up to the buffer's length; `null`: it breaks.
+  const requestOf = (announced, there) => ({
+    headers: new Map(announced === undefined ? [] : [["content-length", announced]]),
+    body: {
+      getReader: () => ({
+        readAtLeast: async (_, buffer) => {
+          assert.ok(buffer.length <= 16_384);
+          if (there === null) throw new Error("lost");
+          return { value: buffer.subarray(0, Math.min(there, buffer.length)) };
+        },
+      }),
+    },
+  });
+  for (const [announced, there, given] of [
+    ["5", 5, 5],
+    ["16384", 16_384, 16_384],
+    ["5", 1_000, 5],
+    ["5", 4, undefined],
+    ["5", null, undefined],
+    ["16385", 16_385, undefined],
+    ["0", 0, undefined],
+    ["-5", 5, undefined],
+    ["five", 5, undefined],
+    [undefined, 5, undefined],
+  ]) {
+    const request = requestOf(announced, there);
+    assert.equal(await object.fetch(request), "answered");
+    assert.deepEqual(rust.calls.at(-1).slice(2), given === undefined ? [] : [given], `${announced} ${there}`);
+  }
 });
 
 // A Worker that binds a class may call whatever stands on its prototypes.

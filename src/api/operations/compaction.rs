@@ -15,7 +15,7 @@ use crate::context::compaction::act::{
 };
 use crate::context::compaction::auto;
 use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
-use crate::context::compaction::configure::{change_settings, load_settings};
+use crate::context::compaction::configure::{change_settings, load_settings, settings_of};
 #[cfg(test)]
 use crate::context::compaction::estimate::Estimate;
 use crate::context::compaction::estimate::{PromptOverhead, measure};
@@ -25,6 +25,7 @@ use crate::context::compaction::journal::{CompactionDecision, load_journal};
 use crate::context::compaction::settings::CompactionSettings;
 use crate::context::compaction::settings::OwnSettings;
 use crate::context::compaction::summariser::ModelSummariser;
+use crate::log::tip::StoredSettings;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::overlays;
 use crate::models::ToolDefinition;
@@ -373,6 +374,16 @@ impl RunWaiting for EstimateTokens {
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
     let tools = registered::load_tools(agent.db)?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
+}
+
+/// Marks the reply to an append whose session is compacted automatically: the work that
+/// follows the answer is started only where there may be some.
+pub fn mark_grown(reply: Reply, session_id: &Id, stored: &StoredSettings) -> Reply {
+    match settings_of(session_id, stored) {
+        Ok(settings) if settings.compact_after.is_none() => reply,
+        // What can't be read is reported by the work that follows.
+        Ok(_) | Err(_) => reply.grown(session_id),
+    }
 }
 
 pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -90,7 +91,8 @@ impl RunAtOnce for AppendEvents {
             &Parent::from_field(self.parent_id),
             self.expected_leaf_id.as_ref(),
         )?;
-        Ok(Reply::json(&outcome)?.grown(&self.session_id))
+        let reply = Reply::json(&outcome)?;
+        Ok(mark_grown(reply, &self.session_id, &outcome.settings))
     }
 }
 

@@ -8,6 +8,7 @@ use super::message_reads::or_null;
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Action;
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -85,7 +86,7 @@ fn append(agent: &Agent<'_>, place: MessagePlacement, message: NewMessage) -> Re
     )?;
     let reply = appended_reply(appended.inserted, &appended.message);
     Ok(if appended.inserted {
-        reply.grown(&place.session_id)
+        mark_grown(reply, &place.session_id, &appended.settings)
     } else {
         reply
     })

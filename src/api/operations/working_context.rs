@@ -7,6 +7,7 @@ use serde::Deserialize;
 use crate::access::{Effect, Needs, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Role;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -158,6 +159,7 @@ impl RunAtOnce for PersistWorkingContext {
             &Parent::Leaf,
             self.expected_leaf_id.as_ref(),
         )?;
-        Ok(Reply::json(&outcome)?.grown(&self.session_id))
+        let reply = Reply::json(&outcome)?;
+        Ok(mark_grown(reply, &self.session_id, &outcome.settings))
     }
 }

@@ -6,12 +6,17 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::context::compaction::journal::{change_journal, load_journal};
-use crate::store::stored::{find_stored, write_stored};
+use crate::context::compaction::journal::{change_journal, load_journal, read_journal};
+use crate::log::tip::StoredSettings;
+use crate::store::stored::{COMPACTION as KEY, find_stored, write_stored};
 
 pub fn load_agents(db: &dyn Database) -> Result<OwnSettings> {
-    match find_stored(db, KEY)? {
-        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
+    read_agents(find_stored(db, KEY)?.as_deref())
+}
+
+fn read_agents(stored: Option<&str>) -> Result<OwnSettings> {
+    match stored {
+        Some(json) => json::decode(json).map_err(|_| Error::corrupt_row(KEY, "configuration")),
         None => Ok(OwnSettings::default()),
     }
 }
@@ -23,6 +28,13 @@ pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<Compa
         Some(id) => agents.with(load_journal(db, id)?.settings).settings(),
         None => agents.settings(),
     })
+}
+
+/// The settings of the session that an append has just written to.
+pub fn settings_of(session_id: &Id, stored: &StoredSettings) -> Result<CompactionSettings> {
+    let agents = read_agents(stored.agents.as_deref())?;
+    let journal = read_journal(session_id, stored.journal.as_deref())?;
+    Ok(agents.with(journal.settings).settings())
 }
 
 /// Changes the settings that `change` names and keeps the others.
@@ -44,5 +56,3 @@ pub fn change_settings(
         load_settings(db, session_id)
     })
 }
-
-pub const KEY: &str = "compaction";

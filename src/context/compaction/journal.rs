@@ -43,8 +43,13 @@ pub fn load_journal(db: &dyn Database, session_id: &Id) -> Result<Journal> {
     let sql = "SELECT compaction FROM cf_agents_sessions WHERE id = ?1";
     let journal: Option<String> = find_value(db, sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    match journal {
-        Some(json) => json::decode(&json)
+    read_journal(session_id, journal.as_deref())
+}
+
+/// Reads the journal of a session, if it has one.
+pub fn read_journal(session_id: &Id, stored: Option<&str>) -> Result<Journal> {
+    match stored {
+        Some(json) => json::decode(json)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "compaction settings")),
         None => Ok(Journal::default()),
     }

@@ -32,6 +32,7 @@ use crate::log::sessions::{MAX_NAME_CHARS, NewSessionRow, session_exists};
 use crate::log::write::write_rows;
 use crate::messages::tree::overlay_writes;
 use crate::search::build::add_session;
+use crate::search::index::find_place;
 use crate::store::changes;
 use crate::store::config::load_config;
 use crate::store::staging;
@@ -358,7 +359,11 @@ impl ImportWriter {
             known.insert(id.to_owned(), pending.seq);
             newest_seq = pending.seq;
         }
-        write_rows(db, &self.session_id, &rows)
+        let place = match rows.as_slice() {
+            [] => None,
+            _ => find_place(db, self.session_id.as_str())?,
+        };
+        write_rows(db, &self.session_id, &rows, place.as_ref())
     }
 
     fn write_changes(&self, db: &dyn Database) -> Result<()> {

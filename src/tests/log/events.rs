@@ -1,8 +1,10 @@
 use serde_json::{Value, json};
 
+use crate::api::dispatch::dispatch;
 use crate::base::database::Database;
 use crate::log::event::Event;
 use crate::log::slices::MAX_EVENT_BYTES;
+use crate::testing::{Failing, wait_for};
 use crate::tests::{Alice, ids};
 
 fn user(text: &str) -> Value {
@@ -309,6 +311,67 @@ fn a_retry_that_brings_more_goes_on_where_it_was() {
         json!({"sessionId": "s", "parentId": "a", "events": [event("c"), event("d")]}),
     );
     assert_eq!(tree(&alice), [(1, 0), (2, 1), (3, 1), (4, 3)]);
+}
+
+#[test]
+fn an_append_takes_two_statements() {
+    let alice = Alice::with_session();
+    let own = json!({"id": "mine", "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    for (operation, body) in [
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "events": [user("a")]}),
+        ),
+        (
+            "appendEvents",
+            json!({"sessionId": "s", "events": [user("a"), user("b"), user("c")]}),
+        ),
+        ("appendMessage", json!({"sessionId": "s", "message": own})),
+    ] {
+        let send = |passing| {
+            let db = Failing::after(&alice.db, passing);
+            alice.send(&db, operation, body.to_string().as_bytes())
+        };
+        assert!(send(1).is_err(), "{operation}");
+        assert!(send(2).is_ok(), "{operation}");
+    }
+}
+
+#[test]
+fn an_append_has_work_behind_it_only_where_compaction_is_on() {
+    let alice = Alice::with_session();
+    let own = json!({"role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let goes_on = || {
+        let event = json!({"sessionId": "s", "events": [user("a")]});
+        let message = json!({"sessionId": "s", "message": own});
+        [("appendEvents", event), ("appendMessage", message)].map(|(operation, body)| {
+            let agent = alice.agent(&alice.db);
+            let reply = wait_for(dispatch(&agent, operation, body.to_string())).unwrap();
+            reply.grown.is_some()
+        })
+    };
+    assert_eq!(goes_on(), [false, false]);
+    alice.ok(
+        "configureCompaction",
+        json!({"sessionId": "s", "compactAfter": 1000}),
+    );
+    assert_eq!(goes_on(), [true, true]);
+    alice.ok(
+        "configureCompaction",
+        json!({"sessionId": "s", "compactAfter": null}),
+    );
+    assert_eq!(goes_on(), [false, false]);
+    alice.ok("configureCompaction", json!({"compactAfter": 1000}));
+    assert_eq!(goes_on(), [false, false], "the session's own setting holds");
+    alice.ok("createSession", json!({"id": "t"}));
+    let body = json!({"sessionId": "t", "events": [user("a")]}).to_string();
+    let agent = alice.agent(&alice.db);
+    assert!(
+        wait_for(dispatch(&agent, "appendEvents", body))
+            .unwrap()
+            .grown
+            .is_some()
+    );
 }
 
 #[test]

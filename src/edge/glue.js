@@ -1,0 +1,72 @@
+// What Rust has JavaScript do in one call where it would take ten: each call between the
+// two costs time, and so does each value that Rust touches.
+
+/** The most UTF-16 units of text in rows that cross as JSON at once. */
+const SHORT_UNITS = 4096;
+
+/** One request's statements, and the rows that they have read and written so far. */
+export class Statements {
+  rowsRead = 0;
+  rowsWritten = 0;
+  #sql;
+
+  constructor(storage) {
+    this.#sql = storage.sql;
+  }
+
+  /** Runs a statement, and leaves its rows. `params` are a list, or its JSON. */
+  run(query, params) {
+    this.#count(this.#exec(query, params));
+  }
+
+  /** Runs a statement to its end. Its rows are lists of values: no names are copied. */
+  rows(query, params) {
+    const cursor = this.#exec(query, params);
+    try {
+      return cursor.raw().toArray();
+    } finally {
+      this.#count(cursor);
+    }
+  }
+
+  #exec(query, params) {
+    return this.#sql.exec(query, ...(typeof params === "string" ? JSON.parse(params) : params));
+  }
+
+  #count({ rowsRead, rowsWritten }) {
+    this.rowsRead += rowsRead;
+    this.rowsWritten += rowsWritten;
+  }
+}
+
+/** Rows as JSON; `undefined`: their texts are long. */
+export function shortJson(rows) {
+  let units = 0;
+  for (const row of rows) {
+    for (const value of row) if (typeof value === "string") units += value.length;
+    if (units > SHORT_UNITS) return undefined;
+  }
+  return JSON.stringify(rows);
+}
+
+/** Sends a JSON text. `cost`: the statements that it took. `more`: a list of more headers. */
+export function respond(status, body, cost, more) {
+  return new Response(body, {
+    status,
+    headers: {
+      "content-type": "application/json",
+      "cache-control": "no-store",
+      "x-rows-read": `${cost?.rowsRead ?? 0}`,
+      "x-rows-written": `${cost?.rowsWritten ?? 0}`,
+      ...(more && JSON.parse(more)),
+    },
+  });
+}
+
+/**
+ * Calls `run(id)` in a microtask. `queueMicrotask` does the same, and takes ten times as
+ * long in this runtime. A crash is reported as it would be there.
+ */
+export function runSoon(run, id) {
+  Promise.resolve(id).then(run).catch(reportError);
+}
