@@ -17,7 +17,7 @@ import { BINDGEN_SOURCES } from "./setup/bindgen.mjs";
 import { withLock } from "./lock.mjs";
 
 const SOURCES = [
-  ["src", "console", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
+  ["src", "console", "client/src", "generated", "build.rs", "Cargo.toml", "Cargo.lock", "package-lock.json"],
   ["scripts/build.mjs", "scripts/build", ...BINDGEN_SOURCES],
 ].flat();
 const STAMP = join(BUILD, "sources.sha256");
@@ -37,7 +37,7 @@ export async function build() {
     console.error("Building the Worker …");
     rmSync(STAMP, { force: true });
     await buildWorker();
-    buildSite();
+    await buildSite();
     writeFileSync(STAMP, digest);
   });
 }

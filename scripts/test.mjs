@@ -1,11 +1,12 @@
-// `npm test`: the native tests, then those in workerd, then one line that sums
-// both up.
+// `npm test`: the native tests, then those of the set-up, in workerd and in a browser,
+// then one line that sums all up.
 //
 //   npm test                                    everything
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
 //   npm test -- workerd [tests/workerd/x.test.mjs …]
 //   npm test -- client [tests/client/x.test.mjs …]   the client under others' frameworks
 //   npm test -- scripts                         the set-up's own tests
+//   npm test -- console [tests/console/x.test.mjs …]
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,13 +25,14 @@ import { NODE } from "./wrangler.mjs";
 const TEST_TIMEOUT_MS = 900_000;
 
 /** What the parts need besides what building does. */
-const PACKAGES = { workerd: [testPackages], client: [testPackages, clientTestPackages] };
+const PACKAGES = { workerd: [testPackages], client: [testPackages, clientTestPackages], console: [testPackages] };
 
 const PARTS = {
   native,
   scripts: (files) => inNode(files, "tests/scripts"),
   workerd: (files) => inWorkerd(files, "tests/workerd"),
   client: (files) => inWorkerd(files, "tests/client"),
+  console: (files) => inWorkerd(files, "tests/console"),
 };
 
 export async function main([part, ...rest]) {

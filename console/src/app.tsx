@@ -1,0 +1,135 @@
+// The frame around every view: which view the address names, what stands beside it, and
+// what is told meanwhile.
+
+import { useEffect } from "preact/hooks";
+import { Button, Name } from "./ui/basics.tsx";
+import { Icon, type IconName } from "./ui/icons.tsx";
+import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
+import { Home } from "./home.tsx";
+import { Memory } from "./memory/memory.tsx";
+import { MemoryPage } from "./memory/page.tsx";
+import { dismiss, notices } from "./notices.ts";
+import { requests } from "./requests.ts";
+import { hashOf, route, type Route } from "./route.ts";
+import { remember } from "./seen.ts";
+import { deleteNow, deleting, undo } from "./sessions/deleting.ts";
+import { SessionList } from "./sessions/list.tsx";
+import { SessionPage } from "./sessions/session.tsx";
+import { SessionsHome } from "./sessions/sessions_home.tsx";
+import { Settings } from "./settings.tsx";
+import { SignIn } from "./sign_in.tsx";
+import { tellError } from "./notices.ts";
+import { count, shownName } from "./text.ts";
+import { Activity } from "./understand/activity.tsx";
+
+export function App() {
+  const at = route.value;
+  useEffect(() => {
+    document.title = titleOf(at);
+    if (at.view !== "home") remember(at.agent);
+  }, [at]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={skip}>Skip to the content</a>
+      {isLost.value && <p class="lost" role="alert">The connection is lost. The console looks for it, and goes on where it was.</p>}
+      {isSignInNeeded.value ? <SignIn /> : at.view === "home" ? <Home /> : <Agent at={at} key={at.agent} />}
+      <Deletions />
+      <Notices />
+    </>
+  );
+}
+
+function skip(event: MouseEvent): void {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+function titleOf(at: Route): string {
+  return at.view === "home" ? "Session Agent" : `${shownName(at.agent)} · Session Agent`;
+}
+
+type AgentRoute = Exclude<Route, { view: "home" }>;
+
+function Agent({ at }: { at: AgentRoute }) {
+  const isList = at.view === "sessions";
+  return (
+    <div class={`frame ${isList ? "on-list" : ""}`}>
+      <aside class="side">
+        <header class="brand">
+          <a href="#/" aria-label="All agents"><img src="/icon.svg" alt="" width="28" height="28" /></a>
+          <p><span class="note">Agent</span><b><Name text={at.agent} /></b></p>
+          {credential.value !== null && <Button kind="quiet" icon="key" label="Forget the credential" onClick={signOut} />}
+        </header>
+        <nav class="main-links" aria-label="Agent">
+          <ViewLink at={at} to={{ view: "sessions", agent: at.agent }} icon="chat" text="Sessions" />
+          <ViewLink at={at} to={{ view: "memory", agent: at.agent }} icon="book" text="Memory" />
+          <ViewLink at={at} to={{ view: "activity", agent: at.agent }} icon="chart" text="Activity" />
+          <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
+        </nav>
+        <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />
+        <LastRequest agent={at.agent} />
+      </aside>
+      <main id="main" tabIndex={-1}><View at={at} /></main>
+    </div>
+  );
+}
+
+function ViewLink({ at, to, icon, text }: { at: AgentRoute; to: AgentRoute; icon: IconName; text: string }) {
+  const isHere = at.view === to.view || (at.view === "session" && to.view === "sessions");
+  return <a href={hashOf(to)} aria-current={isHere ? "true" : undefined}><Icon name={icon} /> {text}</a>;
+}
+
+function View({ at }: { at: AgentRoute }) {
+  if (at.view === "session") return <SessionPage key={`${at.agent}/${at.session}`} agent={at.agent} id={at.session} tab={at.tab} at={at.at} />;
+  if (at.view === "memory") return <MemoryPage><Memory agent={at.agent} session={undefined} label={at.label} /></MemoryPage>;
+  if (at.view === "activity") return <Activity agent={at.agent} />;
+  if (at.view === "settings") return <Settings agent={at.agent} />;
+  return <SessionsHome agent={at.agent} />;
+}
+
+/** What the last action cost, always in sight. */
+function LastRequest({ agent }: { agent: string }) {
+  const last = requests.value[0];
+  return (
+    <a class="last-request" href={hashOf({ view: "activity", agent })} aria-label="The last request: see all">
+      {last === undefined ? "No request yet" : (
+        <>
+          <b>{last.operation}</b>
+          <span>{last.ms === null ? "…" : `${Math.round(last.ms)} ms`}</span>
+          {last.rowsRead !== null && <span>{count(last.rowsRead)} read</span>}
+          {last.rowsWritten !== null && <span>{count(last.rowsWritten)} written</span>}
+          {last.error !== null && <span class="state output-error">failed</span>}
+        </>
+      )}
+    </a>
+  );
+}
+
+function Deletions() {
+  if (deleting.value.length === 0) return null;
+  return (
+    <section class="deletions" aria-label="Sessions to be deleted">
+      {deleting.value.map((session) => (
+        <div key={`${session.agent}/${session.id}`} role="status">
+          <p>“<Name text={session.name} />” goes when you leave this page.</p>
+          <Button onClick={() => undo(session)}>Undo</Button>
+          <Button kind="quiet" onClick={() => void deleteNow(session).catch(tellError)}>Delete now</Button>
+        </div>
+      ))}
+    </section>
+  );
+}
+
+function Notices() {
+  return (
+    <div class="notices" role="log" aria-label="Messages of the console">
+      {notices.value.map(({ id, text, kind }) => (
+        <div key={id} class={`notice ${kind}`}>
+          <Icon name={kind === "done" ? "check" : "warning"} />
+          <p>{text}</p>
+          <Button kind="quiet" icon="close" label="Close" onClick={() => dismiss(id)} />
+        </div>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,109 @@
+// The way to the Worker: the credential, which lives as long as the tab, the fetch that
+// measures each request, and whether the connection stands.
+
+import { signal } from "@preact/signals";
+import { type AgentClient, sessionAgent } from "session-agent";
+import { begin, keep, type SentRequest } from "./requests.ts";
+
+const CREDENTIAL = "session-agent.credential";
+const LOOK_AGAIN_MS = 1500;
+
+/** The secret or a token. `null`: none, which `AUTH=local` is content with. */
+export const credential = signal<string | null>(sessionStorage.getItem(CREDENTIAL));
+
+/** A request was refused for want of a credential. */
+export const isSignInNeeded = signal(false);
+
+export const isLost = signal(false);
+
+/** Counts how often the connection came back. What failed meanwhile loads again. */
+export const reconnections = signal(0);
+
+export function signIn(text: string): void {
+  credential.value = text;
+  sessionStorage.setItem(CREDENTIAL, text);
+  isSignInNeeded.value = false;
+}
+
+export function signOut(): void {
+  credential.value = null;
+  sessionStorage.removeItem(CREDENTIAL);
+  isSignInNeeded.value = true;
+}
+
+const agents = new Map<string, AgentClient>();
+
+/** `isQuiet`: for what the page asks by itself again and again. It is not in the list of requests. */
+export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
+  const key = `${isQuiet}/${name}`;
+  let agent = agents.get(key);
+  if (agent === undefined) {
+    const send = (url: string, init?: RequestInit) => measured(url, init, isQuiet);
+    agent = sessionAgent(location.origin, name, { token: () => credential.peek() ?? undefined, fetch: send });
+    agents.set(key, agent);
+  }
+  return agent;
+}
+
+/** Sent while the page goes away, when nobody can wait for the answer. */
+export function sendLast(agent: string, operation: string, input: object): void {
+  const token = credential.peek();
+  const headers = { "content-type": "application/json", ...(token && { authorization: `Bearer ${token}` }) };
+  const url = `/agents/session-agent/${encodeURIComponent(agent)}/rpc/${operation}`;
+  void fetch(url, { method: "POST", keepalive: true, headers, body: JSON.stringify(input) }).catch(() => {});
+}
+
+async function measured(url: string, init: RequestInit = {}, isQuiet = false): Promise<Response> {
+  const request = begin(url);
+  const started = performance.now();
+  let response: Response;
+  try {
+    response = await fetch(url, init);
+  } catch (error) {
+    if (!init.signal?.aborted) {
+      keep({ ...request, ms: performance.now() - started, error: "The connection failed." });
+      lose();
+    }
+    throw error;
+  }
+  if (!isQuiet) keep(await answered({ ...request, ms: performance.now() - started }, response));
+  if (response.status === 401) isSignInNeeded.value = true;
+  return response;
+}
+
+async function answered(request: SentRequest, response: Response): Promise<SentRequest> {
+  return {
+    ...request,
+    status: response.status,
+    rowsRead: counted(response, "x-rows-read"),
+    rowsWritten: counted(response, "x-rows-written"),
+    error: response.ok ? null : await reason(response.clone()),
+  };
+}
+
+function counted(response: Response, header: string): number | null {
+  const text = response.headers.get(header);
+  return text === null ? null : Number(text);
+}
+
+async function reason(response: Response): Promise<string> {
+  try {
+    const { error } = await response.json();
+    return `${error.code}: ${error.message}`;
+  } catch {
+    return `Status ${response.status}`;
+  }
+}
+
+/** Says that the connection is gone, and looks until it is back. */
+function lose(): void {
+  if (isLost.peek()) return;
+  isLost.value = true;
+  const look = async () => {
+    const answer = await fetch("/health", { cache: "no-store" }).catch(() => null);
+    if (answer === null) return void setTimeout(look, LOOK_AGAIN_MS);
+    isLost.value = false;
+    reconnections.value += 1;
+  };
+  setTimeout(look, LOOK_AGAIN_MS);
+}

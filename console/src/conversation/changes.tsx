@@ -1,0 +1,70 @@
+// The change feed as it comes: what a client that keeps a copy is told.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Change } from "session-agent";
+import { Virtual } from "../ui/virtual.tsx";
+import { Empty, Heading, Problem } from "../ui/basics.tsx";
+import { openAgent, reconnections } from "../connection.ts";
+import { count, shownName } from "../text.ts";
+import type { Conversation } from "./conversation.ts";
+
+const PAGE = 1000;
+const PAUSE_MS = 1000;
+/** The newest changes that the page keeps. */
+const KEPT = 5000;
+
+export function Changes({ conversation }: { conversation: Conversation }) {
+  const [changes, setChanges] = useState<readonly Change[]>([]);
+  const [seen, setSeen] = useState(0);
+  const [error, setError] = useState<unknown>(undefined);
+  const [turn, setTurn] = useState(0);
+  const back = reconnections.value;
+
+  useEffect(() => {
+    const stopping = new AbortController();
+    const session = openAgent(conversation.agentName, { isQuiet: true }).session(conversation.id);
+    setChanges([]);
+    setSeen(0);
+    setError(undefined);
+    const follow = async () => {
+      for (let cursor = 0; !stopping.signal.aborted; ) {
+        const page = await session.getChanges({ since: cursor, limit: PAGE }, { signal: stopping.signal });
+        cursor = page.cursor;
+        if (page.changes.length > 0) {
+          setChanges((before) => [...page.changes.toReversed(), ...before].slice(0, KEPT));
+          setSeen((before) => before + page.changes.length);
+        }
+        if (page.changes.length < PAGE) await pause(PAUSE_MS, stopping.signal);
+      }
+    };
+    follow().catch((error) => !stopping.signal.aborted && setError(error));
+    return () => stopping.abort();
+  }, [conversation, turn, back]);
+
+  return (
+    <section class="tab-page">
+      <Heading title="Change feed" note="Live: a change appears within a second. The newest is on top.">
+        <span class="pulse">{count(seen)} so far</span>
+      </Heading>
+      {error !== undefined && <Problem error={error} retry={() => setTurn(turn + 1)} />}
+      {changes.length === 0 && error === undefined && <Empty title="Nothing has changed yet" icon="bolt"><p>Each append, update and delete shows up here while you look.</p></Empty>}
+      {changes.length > 0 && <Virtual label="Changes" items={changes} keyOf={({ cursor }) => String(cursor)} estimate={() => 40} render={(change) => <Row change={change} />} />}
+    </section>
+  );
+}
+
+function Row({ change: { cursor, type, id } }: { change: Change }) {
+  return (
+    <p class="change">
+      <span class={`badge ${type}`}>{type}</span>
+      <bdi class="name">{id === null ? "the whole session" : shownName(id)}</bdi>
+      <span class="note">{cursor}</span>
+    </p>
+  );
+}
+
+/** Waits, and as long as nobody looks at the page. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  do await new Promise((resolve) => setTimeout(resolve, ms));
+  while (document.visibilityState === "hidden" && !signal.aborted);
+}

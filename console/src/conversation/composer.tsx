@@ -1,0 +1,64 @@
+// Where the next message is written, sent and stopped.
+
+import { signal } from "@preact/signals";
+import { useRef, useState } from "preact/hooks";
+import { Button, Field } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import type { Conversation } from "./conversation.ts";
+
+/** The model of the next turns of this page. Empty: the agent's own. */
+const model = signal("");
+
+const MODELS = ["demo", "anthropic:", "openai:", "workers-ai:"];
+
+export function Composer({ conversation }: { conversation: Conversation }) {
+  const [text, setText] = useState("");
+  const area = useRef<HTMLTextAreaElement>(null);
+  const state = conversation.state.value;
+  const isAnswering = state === "answering" || state === "stopping";
+  const send = async () => {
+    if (text.trim() === "" || state !== "idle") return;
+    setText("");
+    const chosen = model.peek().trim();
+    const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
+    // What was not taken is not lost.
+    if (!isTaken) setText((newer) => (newer === "" ? text : newer));
+    area.current?.focus();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+    event.preventDefault();
+    void send();
+  };
+  return (
+    <form
+      class="composer"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void send();
+      }}
+    >
+      <textarea
+        ref={area}
+        aria-label="Message"
+        placeholder="Write a message"
+        rows={Math.min(8, Math.max(1, text.split("\n").length))}
+        value={text}
+        onInput={(event) => setText(event.currentTarget.value)}
+        onKeyDown={onKeyDown}
+      />
+      <div class="composer-line">
+        <details class="fold model">
+          <summary><Icon name="settings" /> {model.value.trim() || "The agent's model"}</summary>
+          <Field label="Model of this page's turns" value={model.value} onInput={(text) => (model.value = text)} list={MODELS} placeholder="The agent's model" hint="As in MODEL: demo, or a provider's name and a colon before the model's." />
+        </details>
+        <span class="hint">Enter sends, Shift and Enter make a new line.</span>
+        {isAnswering ? (
+          <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>{state === "stopping" ? "Stopping" : "Stop"}</Button>
+        ) : (
+          <Button type="submit" kind="main" icon="send" disabled={text.trim() === "" || state !== "idle"}>Send</Button>
+        )}
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,329 @@
+// One conversation as this page has it: the messages that were loaded, the answer that is
+// being said, and what the reader does. The agent has the last word: after each turn the
+// newest messages are read again.
+
+import { computed, signal } from "@preact/signals";
+import { type AgentClient, type ChatChunk, type ChatInput, NetworkError, type SessionClient, type UiMessage } from "session-agent";
+import { isLost, openAgent } from "../connection.ts";
+import { Answer } from "./answer.ts";
+import { EventTree } from "./tree.ts";
+
+const PAGE = 100;
+const NEWEST = 30;
+/** How often a broken answer looks for the connection. */
+const BACK_MS = 300;
+/** So many pages are read to find a message that the address names. */
+const PAGES_TO_FIND = 40;
+
+export type State = "loading" | "idle" | "answering" | "stopping";
+
+export class Conversation {
+  readonly agent: AgentClient;
+  readonly session: SessionClient;
+  readonly tree: EventTree;
+  readonly loaded = signal<readonly UiMessage[]>([]);
+  readonly live = signal<UiMessage | null>(null);
+  readonly state = signal<State>("loading");
+  readonly problem = signal<unknown>(null);
+  readonly isUnknown = signal(false);
+  /** The message that is being edited. */
+  readonly edited = signal<string | null>(null);
+  #above = signal<string | null>(null);
+  #isLoadingAbove = false;
+  #closing = new AbortController();
+  #updatedAt = 0;
+
+  constructor(
+    readonly agentName: string,
+    readonly id: string,
+  ) {
+    this.agent = openAgent(agentName);
+    this.session = this.agent.session(id);
+    this.tree = new EventTree(this.session);
+  }
+
+  /** All messages in order, the one that is being said included. */
+  readonly messages = computed<readonly UiMessage[]>(() => {
+    const live = this.live.value;
+    if (live === null) return this.loaded.value;
+    const index = this.loaded.value.findLastIndex(({ id }) => id === live.id);
+    return index < 0 ? [...this.loaded.value, live] : this.loaded.value.with(index, live);
+  });
+
+  readonly hasMore = computed(() => this.#above.value !== null);
+
+  close(): void {
+    this.#closing.abort();
+  }
+
+  get #signal(): AbortSignal {
+    return this.#closing.signal;
+  }
+
+  async open(): Promise<void> {
+    await this.#guarded(async () => {
+      await this.#readAgain();
+      this.state.value = "idle";
+      void this.resume();
+    });
+    if (this.state.peek() === "loading") this.state.value = "idle";
+  }
+
+  async #readAgain(): Promise<void> {
+    const session = await this.session.getSession({}, { signal: this.#signal });
+    this.isUnknown.value = session === null;
+    this.#updatedAt = session?.updatedAt ?? 0;
+    if (session === null) return;
+    const page = await this.session.getHistory({ limit: PAGE }, { signal: this.#signal });
+    this.loaded.value = page.messages;
+    this.#above.value = page.cursor;
+    this.problem.value = null;
+  }
+
+  /** Everything anew: after a change that may have moved any message. */
+  async reload(): Promise<void> {
+    await this.#guarded(async () => {
+      await this.#readAgain();
+      await this.tree.catchUp(true);
+    });
+  }
+
+  async loadAbove(limit = PAGE): Promise<boolean> {
+    const before = this.#above.peek();
+    if (before === null || this.#isLoadingAbove) return false;
+    this.#isLoadingAbove = true;
+    try {
+      const page = await this.session.getHistory({ before, limit }, { signal: this.#signal });
+      if (this.#above.peek() !== before) return false;
+      this.loaded.value = [...page.messages, ...this.loaded.peek()];
+      this.#above.value = page.cursor;
+      return true;
+    } catch (error) {
+      this.#fail(error);
+      return false;
+    } finally {
+      this.#isLoadingAbove = false;
+    }
+  }
+
+  /** The message that is, or that holds, this event. It is loaded, wherever it stands on the branch. */
+  async find(eventId: string): Promise<string | null> {
+    // A run of events is shown as one message under its first event's id.
+    await this.#guarded(() => this.tree.readIfShort());
+    for (let pages = 0; pages < PAGES_TO_FIND; pages += 1) {
+      const ids = new Set(this.loaded.peek().map(({ id }) => id));
+      if (ids.has(eventId)) return eventId;
+      if (this.tree.pathTo(this.tree.leafId.peek()).has(eventId)) {
+        for (const id of this.tree.pathTo(eventId)) if (ids.has(id)) return id;
+      }
+      if (!(await this.loadAbove(1000))) return null;
+    }
+    return null;
+  }
+
+  /** Looks whether others have written. */
+  async look(): Promise<void> {
+    if (this.state.peek() !== "idle") return;
+    try {
+      const quiet = openAgent(this.agentName, { isQuiet: true }).session(this.id);
+      const session = await quiet.getSession({}, { signal: this.#signal, retry: false });
+      const isSame = (session?.updatedAt ?? 0) === this.#updatedAt;
+      if (isSame || this.state.peek() !== "idle") return;
+      if (session === null || this.isUnknown.peek()) return void (await this.reload());
+      await this.#refresh();
+      void this.resume();
+    } catch {
+      // The next look tells.
+    }
+  }
+
+  /** Reads the newest messages again, and leaves what is unchanged as it is. */
+  async #refresh(): Promise<void> {
+    const session = await this.session.getSession({}, { signal: this.#signal });
+    this.isUnknown.value = session === null;
+    const { messages, cursor } = await this.session.getHistory({ limit: NEWEST }, { signal: this.#signal });
+    this.#updatedAt = session?.updatedAt ?? 0;
+    const before = this.loaded.peek();
+    const from = messages[0] === undefined ? -1 : before.findLastIndex(({ id }) => id === messages[0]!.id);
+    if (from < 0) {
+      this.loaded.value = messages;
+      this.#above.value = cursor;
+    } else {
+      const known = new Map(before.slice(from).map((message) => [message.id, message]));
+      const kept = messages.map((message) => {
+        const old = known.get(message.id);
+        return old !== undefined && JSON.stringify(old) === JSON.stringify(message) ? old : message;
+      });
+      this.loaded.value = [...before.slice(0, from), ...kept];
+    }
+    await this.tree.catchUp();
+  }
+
+  /** Sends a text. `false`: the agent did not take it. */
+  async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
+    const message = userMessage(text);
+    this.loaded.value = [...this.loaded.peek(), { ...message, createdAt: Date.now() }];
+    const isTaken = await this.#turn({ ...more, message });
+    if (!isTaken) this.loaded.value = this.loaded.peek().filter(({ id }) => id !== message.id);
+    return isTaken;
+  }
+
+  /** Says another text in a message's place. The old text stays, on its own branch. */
+  async resend(id: string, text: string): Promise<boolean> {
+    const index = this.loaded.peek().findIndex((message) => message.id === id);
+    const previous = this.loaded.peek()[index - 1];
+    const message = userMessage(text);
+    const before = this.loaded.peek();
+    this.loaded.value = [...before.slice(0, Math.max(0, index)), { ...message, createdAt: Date.now() }];
+    const isTaken = await this.#guarded(async () => {
+      if (previous !== undefined) return await this.#turn({ messages: [{ id: previous.id, role: previous.role, parts: previous.parts }, message] });
+      await this.session.appendMessage({ message, parentId: null }, { signal: this.#signal });
+      return await this.#turn({ messages: [message] });
+    });
+    if (!isTaken) this.loaded.value = before;
+    return isTaken === true;
+  }
+
+  async regenerate(id: string): Promise<void> {
+    const before = this.loaded.peek();
+    const index = before.findIndex((message) => message.id === id);
+    if (index >= 0) this.loaded.value = before.slice(0, index);
+    const isTaken = await this.#turn({ trigger: "regenerate-message", messageId: id, messages: [] });
+    if (!isTaken) this.loaded.value = before;
+  }
+
+  /** Answers one request for approval. When nothing is open any more, the turn goes on. */
+  async approve(messageId: string, approvalId: string, approved: boolean): Promise<void> {
+    const message = this.loaded.peek().find(({ id }) => id === messageId);
+    if (message === undefined) return;
+    const parts = message.parts.map((part) =>
+      part.approval?.id === approvalId ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } } : part,
+    );
+    const answered = { ...message, parts };
+    this.loaded.value = this.loaded.peek().map((other) => (other === message ? answered : other));
+    const { createdAt: _, ...sent } = answered;
+    const isTaken = await this.#turn({ message: sent });
+    if (!isTaken) await this.#guarded(() => this.#refresh());
+  }
+
+  async stop(): Promise<void> {
+    if (this.state.peek() !== "answering") return;
+    this.state.value = "stopping";
+    await this.#guarded(() => this.session.cancelTurn({}, { signal: this.#signal }));
+  }
+
+  /** Listens to a turn that runs already. */
+  async resume(): Promise<void> {
+    if (this.state.peek() !== "idle") return;
+    await this.#follow(this.session.resumeChat({ signal: this.#signal }), false);
+  }
+
+  async switchTo(eventId: string): Promise<void> {
+    await this.#guarded(async () => {
+      const leaf = this.tree.newestLeafBelow(eventId) ?? eventId;
+      await this.session.setLeaf({ id: leaf }, { signal: this.#signal });
+      await this.#readAgain();
+      await this.tree.catchUp();
+    });
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#guarded(async () => {
+      await this.session.deleteMessages({ messageIds: [id] }, { signal: this.#signal });
+      this.loaded.value = this.loaded.peek().filter((message) => message.id !== id);
+      await this.tree.catchUp(true);
+    });
+  }
+
+  async #turn(input: ChatInput): Promise<boolean> {
+    if (this.state.peek() !== "idle") return false;
+    this.problem.value = null;
+    return await this.#follow(this.session.chat(input, { signal: this.#signal }), true);
+  }
+
+  /** Takes an answer as it comes. `false`: the turn did not begin. */
+  async #follow(chunks: AsyncIterable<ChatChunk>, isOurs: boolean): Promise<boolean> {
+    const answer = new Answer((id) => this.loaded.peek().findLast((message) => message.id === id));
+    if (isOurs) this.state.value = "answering";
+    let hasBegun = false;
+    let frame = 0;
+    const show = () => {
+      frame = 0;
+      this.live.value = answer.message;
+    };
+    try {
+      for await (const chunk of chunks) {
+        if (!hasBegun) {
+          hasBegun = true;
+          this.state.value = "answering";
+        }
+        answer.take(chunk);
+        // A screen shows no more than a frame's worth.
+        frame ||= requestAnimationFrame(show);
+      }
+      if (answer.error !== null) this.problem.value = new Error(answer.error);
+    } catch (error) {
+      if (this.#signal.aborted) return hasBegun;
+      if (hasBegun && error instanceof NetworkError) {
+        cancelAnimationFrame(frame);
+        return await this.#followAgain();
+      }
+      if (isOurs) this.problem.value = error;
+      return this.#settled(hasBegun, isOurs);
+    } finally {
+      cancelAnimationFrame(frame);
+    }
+    return await this.#settled(hasBegun, isOurs);
+  }
+
+  async #settled(hasBegun: boolean, isOurs: boolean): Promise<boolean> {
+    if (hasBegun) await this.#guarded(() => this.#refresh());
+    this.live.value = null;
+    if (hasBegun || isOurs) this.state.value = "idle";
+    return hasBegun;
+  }
+
+  /** The connection broke in the middle of an answer. The turn goes on, so listen again. */
+  async #followAgain(): Promise<boolean> {
+    await untilBack(this.#signal);
+    if (this.#signal.aborted) return true;
+    this.live.value = null;
+    this.state.value = "idle";
+    await this.#guarded(() => this.#refresh());
+    await this.resume();
+    return true;
+  }
+
+  async #guarded<T>(work: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await work();
+    } catch (error) {
+      this.#fail(error);
+      return undefined;
+    }
+  }
+
+  #fail(error: unknown): void {
+    if (!this.#signal.aborted) this.problem.value = error;
+  }
+}
+
+function userMessage(text: string): { id: string; role: "user"; parts: { type: "text"; text: string }[] } {
+  return { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+}
+
+/** Waits a moment, and as long as the connection is gone. */
+function untilBack(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (signal.aborted || !isLost.peek()) resolve();
+      else setTimeout(look, BACK_MS);
+    };
+    setTimeout(look, BACK_MS);
+  });
+}
+
+/** What of a message is text. */
+export function textOf(message: UiMessage): string {
+  return message.parts.filter(({ type }) => type === "text").map(({ text }) => String(text)).join("\n\n");
+}

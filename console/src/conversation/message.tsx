@@ -1,0 +1,109 @@
+// One message of a conversation, and what can be done with it.
+
+import { useState } from "preact/hooks";
+import type { UiMessage } from "session-agent";
+import { Button } from "../ui/basics.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { tell } from "../notices.ts";
+import { shownTime } from "../text.ts";
+import { type Conversation, textOf } from "./conversation.ts";
+import { Overlay } from "./overlay.tsx";
+import { Part } from "./parts.tsx";
+
+const ROLES: Record<string, string> = { user: "User", assistant: "Agent", system: "System" };
+
+export function isOverlay(message: UiMessage): boolean {
+  return message.id.startsWith("compaction_");
+}
+
+interface Props {
+  conversation: Conversation;
+  message: UiMessage;
+  fork: (atId: string) => void;
+}
+
+export function Message({ conversation, message, fork }: Props) {
+  if (isOverlay(message)) return <Overlay conversation={conversation} message={message} />;
+  const isEdited = conversation.edited.value === message.id;
+  const approve = (approvalId: string, approved: boolean) => void conversation.approve(message.id, approvalId, approved);
+  const role = ROLES[message.role] ?? message.role;
+  return (
+    <article class={`message ${message.role}`} aria-label={`${role}, ${shownTime(message.createdAt)}`}>
+      <header>
+        <b>{role}</b>
+        <time>{shownTime(message.createdAt)}</time>
+        <Siblings conversation={conversation} message={message} />
+        {!isEdited && <Actions conversation={conversation} message={message} fork={fork} />}
+      </header>
+      {isEdited ? <Editor conversation={conversation} message={message} /> : message.parts.map((part, n) => <Part key={n} part={part} approve={approve} />)}
+    </article>
+  );
+}
+
+function Actions({ conversation, message, fork }: Props) {
+  const isBusy = conversation.state.value !== "idle";
+  const copy = () => navigator.clipboard.writeText(textOf(message)).then(() => tell("Copied."), () => tell("The browser does not let this page copy.", "failed"));
+  return (
+    <div class="message-actions">
+      {message.role === "assistant" && <Button kind="quiet" icon="redo" label="Answer again" disabled={isBusy} onClick={() => void conversation.regenerate(message.id)} />}
+      {message.role === "user" && <Button kind="quiet" icon="edit" label="Edit and resend" disabled={isBusy} onClick={() => (conversation.edited.value = message.id)} />}
+      <Menu
+        label="More for this message"
+        items={[
+          { text: "Copy text", icon: "download", run: () => void copy() },
+          { text: "Fork from here", icon: "fork", run: () => fork(message.id) },
+          { text: "Delete message", icon: "trash", isDanger: true, run: () => void conversation.remove(message.id) },
+        ]}
+      />
+    </div>
+  );
+}
+
+/** Which of several messages in this place is shown, and the way to the others. */
+function Siblings({ conversation, message }: { conversation: Conversation; message: UiMessage }) {
+  if (conversation.tree.nodes.value === null) return null;
+  const siblings = conversation.tree.siblingsOf(message.id);
+  if (siblings.length < 2) return null;
+  const index = siblings.findIndex(({ id }) => id === message.id);
+  const isBusy = conversation.state.value !== "idle";
+  const to = (step: number) => void conversation.switchTo(siblings[index + step]!.id);
+  return (
+    <span class="siblings">
+      <Button kind="quiet" icon="left" label="Branch before" disabled={isBusy || index === 0} onClick={() => to(-1)} />
+      <span aria-label={`Branch ${index + 1} of ${siblings.length}`} role="img">{index + 1} / {siblings.length}</span>
+      <Button kind="quiet" icon="right" label="Branch after" disabled={isBusy || index === siblings.length - 1} onClick={() => to(1)} />
+    </span>
+  );
+}
+
+function Editor({ conversation, message }: { conversation: Conversation; message: UiMessage }) {
+  const [text, setText] = useState(textOf(message));
+  const close = () => (conversation.edited.value = null);
+  const resend = () => {
+    close();
+    void conversation.resend(message.id, text);
+  };
+  return (
+    <form
+      class="editor"
+      onSubmit={(event) => {
+        event.preventDefault();
+        resend();
+      }}
+    >
+      <textarea aria-label="The message's new text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onInput={(event) => setText(event.currentTarget.value)} ref={focus} />
+      <div class="actions">
+        <Button onClick={close}>Cancel</Button>
+        <Button type="submit" kind="main" disabled={text.trim() === ""}>Resend</Button>
+      </div>
+      <p class="hint">The old message stays, on a branch of its own.</p>
+    </form>
+  );
+}
+
+function focus(element: HTMLTextAreaElement | null): void {
+  if (element && document.activeElement !== element && !element.dataset.met) {
+    element.dataset.met = "yes";
+    element.focus();
+  }
+}

@@ -1,0 +1,145 @@
+// The parts of a message. All of it is somebody's text: it is shown as text, whatever it
+// looks like, and nothing in it is ever asked from another server.
+
+import { Button, Long } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { cut, shownJson, shownName, shownText } from "../text.ts";
+
+interface Props {
+  part: any;
+  approve: (approvalId: string, approved: boolean) => void;
+}
+
+export function Part({ part, approve }: Props) {
+  if (part === null || typeof part !== "object") return <Raw value={part} />;
+  const type = String(part.type);
+  if (type === "text" && typeof part.text === "string") return <Prose text={part.text} />;
+  if (type === "reasoning" && typeof part.text === "string") return <Reasoning text={part.text} />;
+  if (type === "step-start") return null;
+  if (type === "file") return <File part={part} />;
+  if (type === "source-url") return <Link url={part.url} text={part.title ?? part.url} />;
+  if (type.startsWith("tool-") || type === "dynamic-tool") return <Call part={part} approve={approve} />;
+  return <Raw value={part} />;
+}
+
+const FENCE = /^```([^\n`]*)\n([\s\S]*?)(?:^```[ \t]*$|$(?![\s\S]))/gm;
+
+/** A text, and the code in it that stands between fences. */
+export function Prose({ text }: { text: string }) {
+  const pieces = [];
+  let at = 0;
+  // A text that is cut for its length is no longer looked through for code.
+  if (text.length < 200_000) {
+    for (const found of text.matchAll(FENCE)) {
+      pieces.push(<Paragraphs key={at} text={text.slice(at, found.index)} />);
+      pieces.push(<Code key={`c${at}`} text={found[2] ?? ""} />);
+      at = found.index + found[0].length;
+    }
+  }
+  return <>{[...pieces, <Paragraphs key="end" text={text.slice(at)} />]}</>;
+}
+
+function Paragraphs({ text }: { text: string }) {
+  const trimmed = text.replace(/^\n+|\n+$/g, "");
+  return trimmed === "" ? null : <p class="prose" dir="auto"><Long text={shownText(trimmed)} /></p>;
+}
+
+export function Code({ text }: { text: string }) {
+  return <pre class="code" tabIndex={0}><Long text={shownText(text)} /></pre>;
+}
+
+function Reasoning({ text }: { text: string }) {
+  return (
+    <details class="fold">
+      <summary><Icon name="spark" /> Reasoning</summary>
+      <Prose text={text} />
+    </details>
+  );
+}
+
+const STATES: Record<string, string> = {
+  "input-streaming": "being called",
+  "input-available": "running",
+  "approval-requested": "waits for you",
+  "approval-responded": "answered",
+  "output-available": "done",
+  "output-error": "failed",
+  "output-denied": "declined",
+};
+
+function Call({ part, approve }: Props) {
+  const name = part.type === "dynamic-tool" ? String(part.toolName) : String(part.type).slice("tool-".length);
+  const state = String(part.state);
+  const isOpen = state === "approval-requested";
+  return (
+    <details class={`fold call ${state}`} open={isOpen}>
+      <summary>
+        <Icon name="tool" /> <bdi class="name">{shownName(name)}</bdi>
+        <span class="glance">{glance(part.input)}</span>
+        <span class={`state ${state}`}>{STATES[state] ?? shownName(state)}</span>
+      </summary>
+      <h4>Input</h4>
+      <Code text={shownJson(part.input)} />
+      {part.output !== undefined && <h4>Output</h4>}
+      {part.output !== undefined && <Code text={shownJson(part.output)} />}
+      {typeof part.errorText === "string" && <h4>Error</h4>}
+      {typeof part.errorText === "string" && <Code text={part.errorText} />}
+      {isOpen && (
+        <div class="actions approval">
+          <Button kind="main" icon="check" onClick={() => approve(part.approval?.id, true)}>Approve</Button>
+          <Button kind="danger" icon="close" onClick={() => approve(part.approval?.id, false)}>Decline</Button>
+        </div>
+      )}
+    </details>
+  );
+}
+
+/** The beginning of a call's input, on the line of its name. */
+function glance(input: unknown): string {
+  if (input === undefined || input === null) return "";
+  const text = typeof input === "string" ? input : JSON.stringify(input);
+  return shownName(cut(text, 80));
+}
+
+function File({ part }: { part: any }) {
+  const name = shownName(String(part.filename ?? part.mediaType ?? "file"));
+  const url = String(part.url ?? "");
+  if (!url.startsWith("data:")) return <Link url={url} text={name} />;
+  const type = url.slice("data:".length).split(/[;,]/, 1)[0] ?? "";
+  if (type.startsWith("image/")) {
+    return (
+      <figure class="media">
+        <img src={url} alt={name} loading="lazy" decoding="async" />
+        <figcaption>{name}</figcaption>
+      </figure>
+    );
+  }
+  if (type.startsWith("audio/")) return <audio class="media" controls src={url} aria-label={name} />;
+  if (type.startsWith("video/")) return <video class="media" controls src={url} aria-label={name} />;
+  return <a class="button" href={url} download={name}><Icon name="download" /> {name}</a>;
+}
+
+/** An address that somebody stored: to be followed on purpose, and only to the web. */
+function Link({ url, text }: { url: unknown; text: unknown }) {
+  const shown = shownName(String(text));
+  const isWeb = typeof url === "string" && /^https?:\/\//i.test(url);
+  if (!isWeb) return <p class="prose">{shown}</p>;
+  return <p class="prose"><a href={url} target="_blank" rel="noopener noreferrer nofollow">{shown}</a> <span class="note">{shownName(hostOf(url))}</span></p>;
+}
+
+function hostOf(url: string): string {
+  try {
+    return new URL(url).host;
+  } catch {
+    return url;
+  }
+}
+
+function Raw({ value }: { value: any }) {
+  return (
+    <details class="fold">
+      <summary><Icon name="more" /> {shownName(String(value?.type ?? "part"))}</summary>
+      <Code text={shownJson(value)} />
+    </details>
+  );
+}

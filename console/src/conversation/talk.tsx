@@ -1,0 +1,106 @@
+// The conversation itself: its messages, and the place to write the next one.
+
+import { useEffect, useState } from "preact/hooks";
+import type { UiMessage } from "session-agent";
+import { Virtual } from "../ui/virtual.tsx";
+import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { Composer } from "./composer.tsx";
+import type { Conversation } from "./conversation.ts";
+import { Message } from "./message.tsx";
+
+interface Props {
+  conversation: Conversation;
+  /** The message or event to show. */
+  at: string | undefined;
+  fork: (atId: string) => void;
+}
+
+export function Talk({ conversation, at, fork }: Props) {
+  const messages = conversation.messages.value;
+  const state = conversation.state.value;
+  const found = useFound(conversation, at);
+  useEffect(() => {
+    if (state === "idle") void conversation.tree.readIfShort().catch(() => {});
+  }, [conversation, state]);
+  return (
+    <section class="talk">
+      {found === "looking" && <Loading what="the message" />}
+      {found === "missing" && <p class="hint banner">The message that was found is not on the branch that is shown here. The tabs Branches and Events have all of the session.</p>}
+      {messages.length === 0 ? (
+        <Beginning conversation={conversation} />
+      ) : (
+        <Virtual
+          label="Messages"
+          items={messages}
+          keyOf={({ id }) => id}
+          estimate={estimate}
+          follows
+          show={typeof found === "object" ? found?.id : undefined}
+          onTop={conversation.hasMore.value ? () => void conversation.loadAbove() : undefined}
+          render={(message) => <Message conversation={conversation} message={message} fork={fork} />}
+        />
+      )}
+      <Answering conversation={conversation} />
+      <Composer conversation={conversation} />
+    </section>
+  );
+}
+
+function Beginning({ conversation }: { conversation: Conversation }) {
+  if (conversation.state.value === "loading") return <div class="filling"><Loading what="messages" /></div>;
+  if (conversation.state.value !== "idle") return <div class="filling" />;
+  return (
+    <div class="filling">
+      <Empty title="Say something" icon="chat">
+        <p>The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say, and shows how everything works.</p>
+        <div class="actions suggestions">
+          {["What can you do?", "Remember that I like window seats.", "What do you remember?"].map((text) => (
+            <Button key={text} onClick={() => void conversation.send(text)}>{text}</Button>
+          ))}
+        </div>
+      </Empty>
+    </div>
+  );
+}
+
+/** What happens now, also for those who don't see it. */
+function Answering({ conversation }: { conversation: Conversation }) {
+  const problem = conversation.problem.value;
+  const state = conversation.state.value;
+  return (
+    <div class="answering">
+      <p class="hidden" role="status">{state === "answering" ? "The agent answers." : ""}</p>
+      {problem !== null && (
+        <div class="answering-problem">
+          <Problem error={problem} />
+          <Button kind="quiet" icon="close" label="Close this message" onClick={() => (conversation.problem.value = null)} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+/** Where the message stands that the address names. */
+function useFound(conversation: Conversation, at: string | undefined): "looking" | "missing" | { id: string } | null {
+  const [found, setFound] = useState<"looking" | "missing" | { id: string } | null>(null);
+  const isLoaded = conversation.state.value !== "loading";
+  useEffect(() => {
+    setFound(at === undefined ? null : "looking");
+    if (at === undefined || !isLoaded) return;
+    let isStale = false;
+    void conversation.find(at).then((id) => !isStale && setFound(id === null ? "missing" : { id }));
+    return () => void (isStale = true);
+  }, [conversation, at, isLoaded]);
+  return found;
+}
+
+/** About how high a message is, before it was on the screen. */
+function estimate(message: UiMessage): number {
+  let height = 72;
+  for (const part of message.parts) {
+    if (typeof part?.text === "string") height += 24 * Math.ceil(Math.min(part.text.length, 20_000) / 90);
+    else if (part?.type === "file") height += 240;
+    else if (part?.type !== "step-start") height += 48;
+  }
+  return height;
+}

@@ -1,0 +1,161 @@
+// The tree of a session's events: who follows whom. It is read event by event, so it is
+// read by itself only where a session is short, and elsewhere when somebody asks for it.
+
+import { signal } from "@preact/signals";
+import { PayloadTooLargeError, type SessionClient, type SessionEvent } from "session-agent";
+import { cut } from "../text.ts";
+
+/** A session with at most so many events shows its branches without being asked. */
+const SHORT = 2000;
+const PAGE = 500;
+const TEXT = 90;
+
+export interface TreeNode {
+  id: string;
+  parentId: string | null;
+  seq: number;
+  action: SessionEvent["action"];
+  text: string;
+}
+
+export class EventTree {
+  /** All events, oldest first. `null`: not read yet. */
+  readonly nodes = signal<readonly TreeNode[] | null>(null);
+  readonly leafId = signal<string | null>(null);
+  readonly isReading = signal(false);
+  #byId = new Map<string, TreeNode>();
+  #children = new Map<string | null, TreeNode[]>();
+
+  constructor(readonly session: SessionClient) {}
+
+  async readIfShort(): Promise<void> {
+    if (this.nodes.peek() !== null || this.isReading.peek()) return;
+    const [newest] = await this.session.loadEvents({ tail: true, limit: 1 });
+    if ((newest?.seq ?? 0) <= SHORT) await this.read();
+  }
+
+  async read(): Promise<void> {
+    if (this.isReading.peek()) return;
+    this.isReading.value = true;
+    try {
+      this.#byId.clear();
+      this.#children.clear();
+      await this.#readAfter(0);
+    } finally {
+      this.isReading.value = false;
+    }
+  }
+
+  /** Reads what is new, if the tree was read before. `isAnew`: events may be gone. */
+  async catchUp(isAnew = false): Promise<void> {
+    const nodes = this.nodes.peek();
+    if (nodes === null) return;
+    if (isAnew) return await this.read();
+    await this.#readAfter(nodes.at(-1)?.seq ?? 0);
+  }
+
+  async #readAfter(seq: number): Promise<void> {
+    const { leafId } = await this.session.buildWorkingContext({ limit: 1 });
+    for (let [after, limit] = [seq, PAGE]; ; ) {
+      const page = await this.session.loadEvents({ afterSeq: after, limit }).catch((error) => {
+        if (!(error instanceof PayloadTooLargeError) || limit === 1) throw error;
+        return null;
+      });
+      if (page === null) {
+        limit = Math.max(1, limit >> 2);
+        continue;
+      }
+      for (const event of page) this.#add(event);
+      const last = page.at(-1);
+      if (last === undefined) break;
+      after = last.seq;
+    }
+    this.leafId.value = leafId;
+    this.nodes.value = [...this.#byId.values()];
+  }
+
+  #add({ id, parentId, seq, action, content, toolCalls }: SessionEvent): void {
+    if (this.#byId.has(id)) return;
+    const text = content || (toolCalls?.map(({ name }) => name).join(", ") ?? "");
+    const node = { id, parentId, seq, action, text: cut(text, TEXT) };
+    this.#byId.set(id, node);
+    const siblings = this.#children.get(parentId);
+    if (siblings) siblings.push(node);
+    else this.#children.set(parentId, [node]);
+  }
+
+  find(id: string): TreeNode | undefined {
+    return this.#byId.get(id);
+  }
+
+  childrenOf(id: string | null): readonly TreeNode[] {
+    return this.#children.get(id) ?? [];
+  }
+
+  /** The event and those beside it, oldest first. */
+  siblingsOf(id: string): readonly TreeNode[] {
+    const node = this.#byId.get(id);
+    return node === undefined ? [] : this.childrenOf(node.parentId);
+  }
+
+  newestLeafBelow(id: string): string | undefined {
+    let newest: TreeNode | undefined;
+    for (const open = [id]; open.length > 0; ) {
+      const next = open.pop()!;
+      const children = this.childrenOf(next);
+      const node = this.#byId.get(next);
+      if (children.length === 0 && node !== undefined && node.seq > (newest?.seq ?? 0)) newest = node;
+      open.push(...children.map((child) => child.id));
+    }
+    return newest?.id;
+  }
+
+  /** The ids from an event up to its root. */
+  pathTo(id: string | null): Set<string> {
+    const path = new Set<string>();
+    for (let at = id; at !== null && !path.has(at); at = this.#byId.get(at)?.parentId ?? null) path.add(at);
+    return path;
+  }
+}
+
+/** A stretch of events without a branch, drawn as one knot. */
+export interface Stretch {
+  first: TreeNode;
+  last: TreeNode;
+  events: number;
+  /** The column: 0 is the left one. */
+  lane: number;
+  /** The row of the stretch that this one goes on. `null`: it begins with a root. */
+  above: number | null;
+  isOnPath: boolean;
+  /** Nothing follows. */
+  isEnd: boolean;
+}
+
+/**
+ * The stretches from the top to the bottom. Branches stand right of what they branch from;
+ * the newest branch goes on in its parent's column, below the others.
+ */
+export function stretchesOf(tree: EventTree): Stretch[] {
+  const path = tree.pathTo(tree.leafId.peek());
+  const rows: Stretch[] = [];
+  const open = branchesOf(tree.childrenOf(null), 0, null);
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    let last = next.node;
+    let events = 1;
+    let children = tree.childrenOf(last.id);
+    while (children.length === 1) {
+      last = children[0]!;
+      events += 1;
+      children = tree.childrenOf(last.id);
+    }
+    rows.push({ first: next.node, last, events, lane: next.lane, above: next.above, isOnPath: path.has(next.node.id), isEnd: children.length === 0 });
+    open.push(...branchesOf(children, next.lane, rows.length - 1));
+  }
+  return rows;
+}
+
+/** As a stack takes them: what comes first is at the end. */
+function branchesOf(nodes: readonly TreeNode[], lane: number, above: number | null) {
+  return nodes.map((node, index) => ({ node, lane: index === nodes.length - 1 ? lane : lane + 1, above })).reverse();
+}

@@ -1,0 +1,44 @@
+// What a view shows of the agent's answers: loading, loaded, or failed and why.
+
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { reconnections } from "./connection.ts";
+
+export interface Loaded<T> {
+  data: T | undefined;
+  error: unknown;
+  isLoading: boolean;
+  reload(): void;
+}
+
+/** Loads once for each `key`, and again after `reload` or when a lost connection is back. */
+export function useLoad<T>(key: string, load: (signal: AbortSignal) => Promise<T>): Loaded<T> {
+  const [state, setState] = useState<{ key: string; data?: T; error?: unknown; isLoading: boolean }>({ key, isLoading: true });
+  const [turn, setTurn] = useState(0);
+  const latest = useRef(load);
+  latest.current = load;
+  const back = reconnections.value;
+  useEffect(() => {
+    const aborting = new AbortController();
+    // What is shown stays until the new answer is there, unless it is of something else.
+    setState((before) => ({ key, isLoading: true, ...(before.key === key && before.data !== undefined && { data: before.data }) }));
+    latest.current(aborting.signal).then(
+      (data) => !aborting.signal.aborted && setState({ key, data, isLoading: false }),
+      (error) => !aborting.signal.aborted && setState((before) => ({ ...before, key, error, isLoading: false })),
+    );
+    return () => aborting.abort();
+  }, [key, turn, back]);
+  const reload = useCallback(() => setTurn((turn) => turn + 1), []);
+  const isOfKey = state.key === key;
+  return { data: isOfKey ? state.data : undefined, error: isOfKey ? state.error : undefined, isLoading: !isOfKey || state.isLoading, reload };
+}
+
+/** Runs `work` now and then, while the page is looked at. */
+export function useEvery(ms: number, work: () => void, isOn = true): void {
+  const latest = useRef(work);
+  latest.current = work;
+  useEffect(() => {
+    if (!isOn) return;
+    const timer = setInterval(() => document.visibilityState === "visible" && latest.current(), ms);
+    return () => clearInterval(timer);
+  }, [ms, isOn]);
+}

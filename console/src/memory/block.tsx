@@ -1,0 +1,106 @@
+// One block: its text and its versions, or its entries, or its documents.
+
+import { useState } from "preact/hooks";
+import { type Block, VersionConflictError } from "session-agent";
+import { Meter } from "../ui/bar.tsx";
+import { Button, Field, Name, Stored } from "../ui/basics.tsx";
+import { openAgent } from "../connection.ts";
+import { tell, tellError } from "../notices.ts";
+import { count, shownJson, shownText, shownTime } from "../text.ts";
+import { Entries } from "./entries.tsx";
+import { Skills } from "./skills.tsx";
+import { BlockVersions } from "./versions.tsx";
+
+interface Props {
+  agent: string;
+  session: string | undefined;
+  block: Block;
+  onChange: () => void;
+  onClose: () => void;
+}
+
+export function BlockView({ agent, session, block, onChange, onClose }: Props) {
+  const { label, kind, description, tokens, maxTokens, source, modelWrites, whenChanged, updatedAt, unavailable } = block;
+  const of = { label, ...(session !== undefined && { sessionId: session }) };
+  const remove = async () => {
+    try {
+      await openAgent(agent).removeBlock(of);
+      tell(`Removed ${label}. Its text is kept for a block of the same label.`);
+      onChange();
+      onClose();
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  return (
+    <article class="block-view">
+      <div class="actions spread">
+        <Button icon="back" onClick={onClose}>All blocks</Button>
+        <Button kind="danger" icon="trash" onClick={() => void remove()}>Remove</Button>
+      </div>
+      <h3><Name text={label} /> <span class={`badge ${kind}`}>{kind}</span></h3>
+      {description && <p class="note"><Name text={description} /></p>}
+      {unavailable && <p class="problem" role="alert">{unavailable}</p>}
+      {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}
+      <dl class="facts">
+        <dt>Size</dt>
+        <dd>{count(tokens)}{maxTokens !== null && ` of ${count(maxTokens)}`} tokens</dd>
+        <dt>The model</dt>
+        <dd>{modelWrites ? "reads and writes it" : "only reads it"}</dd>
+        <dt>Lives</dt>
+        <dd>{source === null ? "in this agent" : <Name text={shownJson(source)} />}</dd>
+        <dt>When changed</dt>
+        <dd>{whenChanged === "remind" ? "the model is reminded in the next turn" : "the model reads it when the prompt is refreshed"}</dd>
+        {updatedAt !== null && <dt>Changed</dt>}
+        {updatedAt !== null && <dd>{shownTime(updatedAt)}</dd>}
+      </dl>
+      {kind === "searchable" && <Entries agent={agent} of={of} />}
+      {kind === "loadable" && <Skills agent={agent} of={of} />}
+      {kind === "writable" && <Editor key={block.version} agent={agent} of={of} block={block} onChange={onChange} />}
+      {kind === "readonly" && <Stored text={shownText(block.content)} label={`Text of ${label}`} />}
+      {(kind === "writable" || kind === "readonly") && source === null && <BlockVersions agent={agent} of={of} block={block} onChange={onChange} />}
+    </article>
+  );
+}
+
+export interface BlockOf {
+  label: string;
+  sessionId?: string;
+}
+
+function Editor({ agent, of, block, onChange }: { agent: string; of: BlockOf; block: Block; onChange: () => void }) {
+  const [text, setText] = useState(block.content);
+  const [reason, setReason] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const save = async () => {
+    setBusy(true);
+    try {
+      await openAgent(agent).setBlock({ ...of, content: text, ...(block.source === null && { expectedVersion: block.version }), ...(reason.trim() && { reason: reason.trim() }) });
+      tell("Saved as a new version.");
+      onChange();
+    } catch (error) {
+      // Somebody was faster. What was typed stays, and nothing is written over.
+      tellError(error instanceof VersionConflictError ? new Error("Somebody has changed the block meanwhile. Copy your text, reload, and write it again.") : error);
+    }
+    setBusy(false);
+  };
+  const isChanged = text !== block.content;
+  return (
+    <form
+      class="card"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void save();
+      }}
+    >
+      <Field label="Text" rows={Math.min(18, Math.max(4, text.split("\n").length + 1))} value={text} onInput={setText} />
+      {isChanged && <Field label="Reason" value={reason} onInput={setReason} placeholder="kept with the version" />}
+      {isChanged && (
+        <div class="actions">
+          <Button onClick={() => setText(block.content)}>Undo</Button>
+          <Button type="submit" kind="main" disabled={isBusy}>Save</Button>
+        </div>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,114 @@
+// The documents of a loadable block.
+
+import { useState } from "preact/hooks";
+import type { Skill } from "session-agent";
+import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Dialog, Form } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Code } from "../conversation/parts.tsx";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import { tellError } from "../notices.ts";
+import { bytes, count, shownTime } from "../text.ts";
+import type { BlockOf } from "./block.tsx";
+
+/** A list in a page holds so many documents. */
+const MOST = 1000;
+
+export function Skills({ agent, of }: { agent: string; of: BlockOf }) {
+  const client = openAgent(agent);
+  const [query, setQuery] = useState("");
+  const [isAdding, setAdding] = useState(false);
+  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}`, async (signal) => {
+    const skills: Skill[] = [];
+    for await (const skill of client.skills(of, { signal })) if (skills.push(skill) >= MOST) break;
+    return skills;
+  });
+  const words = query.toLowerCase().split(/\s+/).filter((word) => word !== "");
+  const shown = data?.filter(({ key, description }) => words.every((word) => `${key} ${description ?? ""}`.toLowerCase().includes(word)));
+  return (
+    <section class="entries" aria-label="Documents">
+      <div class="actions spread">
+        <Field label="Search the documents" isLabelHidden type="search" placeholder="Search keys and descriptions" value={query} onInput={setQuery} />
+        <Button icon="add" onClick={() => setAdding(true)}>Add a document</Button>
+      </div>
+      {error !== undefined && <Problem error={error} retry={reload} />}
+      {data === undefined && error === undefined && <Loading what="documents" />}
+      {data?.length === 0 && <Empty title="No documents yet" icon="book"><p>The model sees one line for each document, and loads the one that it needs.</p></Empty>}
+      {shown?.map((skill) => <Document key={skill.key} agent={agent} of={of} skill={skill} onChange={reload} />)}
+      {isAdding && <Add agent={agent} of={of} onClose={() => setAdding(false)} onDone={reload} />}
+    </section>
+  );
+}
+
+function Document({ agent, of, skill, onChange }: { agent: string; of: BlockOf; skill: Skill; onChange: () => void }) {
+  const [isOpen, setOpen] = useState(false);
+  const remove = async () => {
+    try {
+      await openAgent(agent).deleteSkill({ ...of, key: skill.key });
+      onChange();
+    } catch (error) {
+      tellError(error);
+    }
+  };
+  return (
+    <details class="card fold document" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary>
+        <Icon name="book" /> <b><Name text={skill.key} /></b>
+        {skill.description && <span class="note"><Name text={skill.description} /></span>}
+        <span class="note">{skill.bytes !== null && bytes(skill.bytes)}{skill.updatedAt !== null && ` · ${shownTime(skill.updatedAt)}`}</span>
+      </summary>
+      {isOpen && <Text agent={agent} of={of} id={skill.key} />}
+      <Button kind="danger" icon="trash" onClick={() => void remove()}>Delete the document</Button>
+    </details>
+  );
+}
+
+/**
+ * The document itself. Without a session it is only shown, and loaded into no context. A
+ * session's own document can only be read by loading it, so that is left to the reader.
+ */
+function Text({ agent, of, id }: { agent: string; of: BlockOf; id: string }) {
+  const [isWanted, setWanted] = useState(of.sessionId === undefined);
+  if (isWanted) return <Read agent={agent} of={of} id={id} />;
+  return <Button icon="down" onClick={() => setWanted(true)}>Load it into the session's context and show it</Button>;
+}
+
+function Read({ agent, of, id }: { agent: string; of: BlockOf; id: string }) {
+  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${id}`, (signal) => openAgent(agent).loadSkill({ ...of, key: id }, { signal }));
+  if (error !== undefined) return <Problem error={error} retry={reload} />;
+  if (data === undefined) return <Loading what="the document" />;
+  return (
+    <>
+      <p class="note">{count(data.tokens)} tokens</p>
+      <Code text={data.content} />
+    </>
+  );
+}
+
+function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClose: () => void; onDone: () => void }) {
+  const [key, setKey] = useState("");
+  const [description, setDescription] = useState("");
+  const [content, setContent] = useState("");
+  const [isBusy, setBusy] = useState(false);
+  const save = async () => {
+    setBusy(true);
+    try {
+      await openAgent(agent).putSkill({ ...of, key, content, ...(description.trim() && { description: description.trim() }) });
+      onDone();
+      onClose();
+    } catch (error) {
+      tellError(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Add a document" onClose={onClose}>
+      <Form submit="Save" onSubmit={() => void save()} onClose={onClose} isBusy={isBusy}>
+        <Field label="Key" value={key} onInput={setKey} required autofocus hint="A document with the same key is replaced." />
+        <Field label="Description" value={description} onInput={setDescription} hint="The line that the model sees." />
+        <Field label="Text" rows={10} value={content} onInput={setContent} required />
+      </Form>
+    </Dialog>
+  );
+}

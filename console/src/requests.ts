@@ -1,0 +1,54 @@
+// Every request of this page: what was asked, how long the answer took, and how many rows
+// it read and wrote. The newest are kept while the page is open, and nowhere else.
+
+import { signal } from "@preact/signals";
+
+const KEPT = 500;
+
+export interface SentRequest {
+  id: number;
+  agent: string;
+  operation: string;
+  at: number;
+  /** Until the answer's head. `null`: no answer yet. */
+  ms: number | null;
+  /** `null`: no answer. */
+  status: number | null;
+  rowsRead: number | null;
+  rowsWritten: number | null;
+  /** Why it failed, in the agent's own words. */
+  error: string | null;
+}
+
+/** The newest first. */
+export const requests = signal<readonly SentRequest[]>([]);
+
+let last = 0;
+
+export function begin(url: string): SentRequest {
+  last += 1;
+  return { id: last, ...named(url), at: Date.now(), ms: null, status: null, rowsRead: null, rowsWritten: null, error: null };
+}
+
+export function keep(request: SentRequest): void {
+  requests.value = [request, ...requests.peek().slice(0, KEPT - 1)];
+}
+
+/** What a request's address asks for, in the words of the API. */
+export function named(url: string): { agent: string; operation: string } {
+  const { pathname } = new URL(url, location.origin);
+  const [, , , agent = "", kind = "", ...rest] = pathname.split("/");
+  const name = safelyDecoded(agent);
+  if (kind === "rpc") return { agent: name, operation: rest[0] ?? "" };
+  if (kind === "chat") return { agent: name, operation: rest.length > 0 ? "resumeChat" : "chat" };
+  if (kind === "sessions") return { agent: name, operation: rest[1] === "import" ? "importSession" : "exportSession" };
+  return { agent: name, operation: kind || pathname };
+}
+
+function safelyDecoded(piece: string): string {
+  try {
+    return decodeURIComponent(piece);
+  } catch {
+    return piece;
+  }
+}

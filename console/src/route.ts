@@ -1,0 +1,57 @@
+// Which view the address names. The address is the part after `#`, so that every view is
+// the same static file. Each piece of the address is encoded by itself: names may hold any
+// character.
+
+import { signal } from "@preact/signals";
+
+export const SESSION_TABS = ["conversation", "branches", "events", "changes", "context", "memory"] as const;
+export type SessionTab = (typeof SESSION_TABS)[number];
+
+export type Route =
+  | { view: "home" }
+  | { view: "sessions"; agent: string }
+  | { view: "session"; agent: string; session: string; tab: SessionTab; at?: string }
+  | { view: "memory"; agent: string; label?: string }
+  | { view: "activity"; agent: string }
+  | { view: "settings"; agent: string };
+
+export function parseRoute(hash: string): Route {
+  const [path = "", query = ""] = hash.replace(/^#\/?/, "").split("?");
+  const [agent, view, name, detail] = path.split("/").map(decoded);
+  if (!agent) return { view: "home" };
+  if (view === "memory") return { view, agent, ...(name && { label: name }) };
+  if (view === "activity" || view === "settings") return { view, agent };
+  if (view !== "sessions" || !name) return { view: "sessions", agent };
+  const tab = SESSION_TABS.find((tab) => tab === detail) ?? "conversation";
+  const at = new URLSearchParams(query).get("at");
+  return { view: "session", agent, session: name, tab, ...(at && { at }) };
+}
+
+export function hashOf(route: Route): string {
+  if (route.view === "home") return "#/";
+  const pieces = [route.agent, route.view === "session" ? "sessions" : route.view];
+  if (route.view === "session") pieces.push(route.session, route.tab);
+  if (route.view === "memory" && route.label !== undefined) pieces.push(route.label);
+  const at = route.view === "session" && route.at !== undefined ? `?at=${encoded(route.at)}` : "";
+  return `#/${pieces.map(encoded).join("/")}${at}`;
+}
+
+/** A text with half a character is no text that an address can hold. */
+function encoded(piece: string): string {
+  return encodeURIComponent(piece.isWellFormed?.() === false ? piece.toWellFormed() : piece);
+}
+
+function decoded(piece: string): string {
+  try {
+    return decodeURIComponent(piece);
+  } catch {
+    return piece;
+  }
+}
+
+export const route = signal<Route>(parseRoute(location.hash));
+addEventListener("hashchange", () => (route.value = parseRoute(location.hash)));
+
+export function go(to: Route): void {
+  location.hash = hashOf(to);
+}

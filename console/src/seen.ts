@@ -1,0 +1,43 @@
+// The agents that were opened on this machine. Nobody can list a Worker's objects, so the
+// names are kept here, in this browser.
+
+import { signal } from "@preact/signals";
+
+const KEY = "session-agent.agents";
+const KEPT = 100;
+
+export interface SeenAgent {
+  name: string;
+  at: number;
+}
+
+/** The last opened first. */
+export const seen = signal<readonly SeenAgent[]>(read());
+
+export function remember(name: string): void {
+  if (seen.peek()[0]?.name === name) return;
+  store([{ name, at: Date.now() }, ...seen.peek().filter((agent) => agent.name !== name)].slice(0, KEPT));
+}
+
+export function forget(name: string): void {
+  store(seen.peek().filter((agent) => agent.name !== name));
+}
+
+function store(agents: readonly SeenAgent[]): void {
+  seen.value = agents;
+  try {
+    localStorage.setItem(KEY, JSON.stringify(agents));
+  } catch {
+    // A browser that keeps nothing still shows the list until the page is left.
+  }
+}
+
+function read(): SeenAgent[] {
+  try {
+    const agents: unknown = JSON.parse(localStorage.getItem(KEY) ?? "[]");
+    if (!Array.isArray(agents)) return [];
+    return agents.filter(({ name, at }) => typeof name === "string" && name !== "" && typeof at === "number");
+  } catch {
+    return [];
+  }
+}

@@ -1,0 +1,82 @@
+// Shortens what a model reads of a conversation. First a dry run says what would be
+// hidden; nothing is written before the reader agrees.
+
+import { useState } from "preact/hooks";
+import type { CompactOutput } from "session-agent";
+import { Button, Loading, Problem } from "../ui/basics.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import type { Conversation } from "../conversation/conversation.ts";
+import { useLoad } from "../load.ts";
+import { sentence, tell } from "../notices.ts";
+import { count, counted, shownName } from "../text.ts";
+
+const REASONS: Record<CompactOutput["reason"], string> = {
+  compacted: "The summary is written.",
+  would_compact: "A summary would stand for these messages. They stay in the log, and search finds them.",
+  nothing_to_compact: "There is nothing to compact: the conversation has only its protected beginning and end.",
+  already_running: "Another compaction of this session is running.",
+  changed_meanwhile: "The messages were changed meanwhile, so nothing was written.",
+  summariser_failed: "The model failed, so nothing was written.",
+};
+
+export function Compact({ conversation, onClose }: { conversation: Conversation; onClose: () => void }) {
+  const [isBusy, setBusy] = useState(false);
+  const [done, setDone] = useState<CompactOutput | null>(null);
+  const [error, setError] = useState<string | null>(null);
+  const plan = useLoad(`${conversation.id}/${done?.tokensAfter ?? ""}`, (signal) => conversation.session.compact({ dryRun: true }, { signal }));
+  const run = async () => {
+    setBusy(true);
+    setError(null);
+    try {
+      const outcome = await conversation.session.compact();
+      if (outcome.reason === "compacted") {
+        await conversation.reload();
+        if (!outcome.hasMore) {
+          tell(`Compacted: ${count(outcome.tokensBefore)} tokens became ${count(outcome.tokensAfter)}.`);
+          return onClose();
+        }
+        setDone(outcome);
+      } else {
+        setError(`${REASONS[outcome.reason]}${outcome.error ? ` ${outcome.error.message}` : ""}`);
+      }
+    } catch (error) {
+      setError(sentence(error));
+    }
+    setBusy(false);
+  };
+  return (
+    <Dialog title="Compact the conversation" onClose={onClose}>
+      <div class="dialog-body">
+        {plan.error !== undefined && <Problem error={plan.error} retry={plan.reload} />}
+        {plan.data === undefined && plan.error === undefined && <Loading what="the dry run" />}
+        {plan.data && <Plan plan={plan.data} />}
+        {done && <p class="note">One part is compacted. More can follow.</p>}
+        {error !== null && <p class="problem" role="alert">{error}</p>}
+      </div>
+      <footer>
+        <Button onClick={onClose}>Cancel</Button>
+        {plan.data?.reason === "would_compact" && <Button kind="main" icon="compact" disabled={isBusy} onClick={() => void run()}>{isBusy ? "Compacting" : "Compact now"}</Button>}
+      </footer>
+    </Dialog>
+  );
+}
+
+function Plan({ plan: { reason, tokensBefore, tokensAfter, covers, hasMore } }: { plan: CompactOutput }) {
+  return (
+    <>
+      <p>{REASONS[reason]}</p>
+      {reason === "would_compact" && (
+        <dl class="facts">
+          <dt>Hidden</dt>
+          <dd>{covers ? counted(covers.messages, "message") : "some messages"}{hasMore && ", and more in a second step"}</dd>
+          {covers && <dt>From</dt>}
+          {covers && <dd><bdi class="name">{shownName(covers.fromId)}</bdi></dd>}
+          {covers && <dt>To</dt>}
+          {covers && <dd><bdi class="name">{shownName(covers.toId)}</bdi></dd>}
+          <dt>Context</dt>
+          <dd>{count(tokensBefore)} tokens now, about {count(tokensAfter)} afterwards</dd>
+        </dl>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,42 @@
+// Copies one branch into a session of its own.
+
+import { useState } from "preact/hooks";
+import { Field } from "../ui/basics.tsx";
+import { Dialog, Form } from "../ui/dialog.tsx";
+import type { Conversation } from "../conversation/conversation.ts";
+import { tellError } from "../notices.ts";
+import { go } from "../route.ts";
+import { sessionsOf } from "./sessions.ts";
+
+interface Props {
+  conversation: Conversation;
+  /** The last message of the copy. Left out: the newest. */
+  atId: string | undefined;
+  name: string | null;
+  onClose: () => void;
+}
+
+export function Fork({ conversation, atId, name: original, onClose }: Props) {
+  const [name, setName] = useState(original === null ? "" : `${original} (fork)`);
+  const [isBusy, setBusy] = useState(false);
+  const fork = async () => {
+    setBusy(true);
+    try {
+      const session = await conversation.session.forkSession({ ...(atId !== undefined && { atId }), ...(name.trim() && { name: name.trim() }) });
+      sessionsOf(conversation.agentName).put(session);
+      onClose();
+      go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
+    } catch (error) {
+      tellError(error);
+      setBusy(false);
+    }
+  };
+  return (
+    <Dialog title="Fork the session" onClose={onClose}>
+      <Form submit="Fork" onSubmit={() => void fork()} onClose={onClose} isBusy={isBusy}>
+        <p class="hint">The new session holds a copy of this branch{atId === undefined ? "" : ", up to the message that you chose"}. This session stays as it is.</p>
+        <Field label="Name of the new session" value={name} onInput={setName} autofocus />
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,135 @@
+// The sessions of an agent beside what is open: found by scrolling or by searching.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Hit, Results, Session } from "session-agent";
+import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Marked } from "../ui/marked.tsx";
+import { Virtual } from "../ui/virtual.tsx";
+import { openAgent, reconnections } from "../connection.ts";
+import { useEvery } from "../load.ts";
+import { hashOf } from "../route.ts";
+import { ago, counted, sessionName, shownName } from "../text.ts";
+import { Import } from "./import.tsx";
+import { NewSession } from "./new_session.tsx";
+import { sessionsOf } from "./sessions.ts";
+
+const LOOK_MS = 10_000;
+const HITS = 50;
+
+export function SessionList({ agent, chosen }: { agent: string; chosen: string | undefined }) {
+  const sessions = sessionsOf(agent);
+  const [dialog, setDialog] = useState<"new" | "import" | null>(null);
+  const [query, setQuery] = useState("");
+  const [found, setFound] = useState<{ of: string; results?: Results; error?: unknown } | null>(null);
+  const back = reconnections.value;
+  useEffect(() => void sessions.reload(), [agent, back]);
+  useEffect(() => {
+    setFound(null);
+    setQuery("");
+  }, [agent]);
+  useEvery(LOOK_MS, () => void sessions.look());
+
+  const search = async () => {
+    const of = query.trim();
+    if (of === "") return setFound(null);
+    setFound({ of });
+    const outcome = await openAgent(agent).search({ query: of, limit: HITS }).then((results) => ({ results }), (error) => ({ error }));
+    setFound((now) => (now?.of === of ? { of, ...outcome } : now));
+  };
+  const clear = () => {
+    setQuery("");
+    setFound(null);
+  };
+  return (
+    <div class="sessions">
+      <form
+        class="search"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void search();
+        }}
+      >
+        <Icon name="search" />
+        <input type="search" aria-label="Search all sessions" placeholder="Search all sessions" value={query} onInput={(event) => (event.currentTarget.value === "" ? clear() : setQuery(event.currentTarget.value))} onKeyDown={(event) => event.key === "Escape" && clear()} />
+      </form>
+      <div class="sessions-actions">
+        <Button kind="main" icon="add" onClick={() => setDialog("new")}>New session</Button>
+        <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />
+      </div>
+      {found === null ? <All agent={agent} chosen={chosen} /> : <Found agent={agent} {...found} retry={() => void search()} clear={clear} />}
+      {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
+      {dialog === "import" && <Import agent={agent} onClose={() => setDialog(null)} />}
+    </div>
+  );
+}
+
+function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
+  const sessions = sessionsOf(agent);
+  const list = sessions.list.value;
+  const error = sessions.problem.value;
+  if (error !== undefined && list.length === 0) return <Problem error={error} retry={() => void sessions.reload()} />;
+  if (sessions.isEmpty.value) {
+    return (
+      <Empty title="No sessions yet" icon="chat">
+        <p>A session is one conversation. Begin one here, or let your own agent write one.</p>
+      </Empty>
+    );
+  }
+  if (list.length === 0) return <Loading what="sessions" />;
+  return (
+    <nav class="session-links" aria-label="Sessions">
+      <Virtual label="All sessions" items={list} keyOf={({ id }) => id} estimate={() => 58} render={(session) => <Entry agent={agent} session={session} chosen={chosen} />} onEnd={() => void sessions.loadMore()} />
+    </nav>
+  );
+}
+
+function Entry({ agent, session, chosen }: { agent: string; session: Session; chosen: string | undefined }) {
+  const { inputTokens, outputTokens } = session.usage;
+  const used = inputTokens + outputTokens;
+  return (
+    <a class="session-link" href={hashOf({ view: "session", agent, session: session.id, tab: "conversation" })} aria-current={session.id === chosen ? "page" : undefined}>
+      <bdi class="name">{sessionName(session)}</bdi>
+      <span class="note">
+        {session.lastCompactionError && <span class="state output-error">compaction failed</span>}
+        {used > 0 && <span>{counted(used, "token")}</span>}
+        <time>{ago(session.updatedAt)}</time>
+      </span>
+    </a>
+  );
+}
+
+interface FoundProps {
+  agent: string;
+  of: string;
+  results?: Results;
+  error?: unknown;
+  retry: () => void;
+  clear: () => void;
+}
+
+function Found({ agent, of, results, error, retry, clear }: FoundProps) {
+  if (error !== undefined) return <Problem error={error} retry={retry} />;
+  if (results === undefined) return <Loading what="what was found" />;
+  return (
+    <div class="found" role="region" aria-label="Search results" tabIndex={0}>
+      <p class="found-head" role="status">
+        {counted(results.results.length, "hit")} for “{shownName(of)}”
+        <Button kind="quiet" icon="close" label="End the search" onClick={clear} />
+      </p>
+      {results.pending && <p class="hint">The index is still being built. Older messages are found later.</p>}
+      {results.results.map((hit) => <HitLink key={`${hit.sessionId}/${hit.id}`} agent={agent} hit={hit} />)}
+    </div>
+  );
+}
+
+function HitLink({ agent, hit }: { agent: string; hit: Hit }) {
+  return (
+    <a class="session-link hit" href={hashOf({ view: "session", agent, session: hit.sessionId, tab: "conversation", at: hit.id })}>
+      <bdi class="name">{sessionName({ id: hit.sessionId, name: hit.sessionName })}</bdi>
+      <span class="snippet" dir="auto"><Marked text={hit.snippet} highlights={hit.highlights} /></span>
+      <span class="note"><span>{hit.role}</span> <time>{ago(hit.createdAt)}</time></span>
+    </a>
+  );
+}

@@ -1,0 +1,133 @@
+// One session: its name, what can be done with all of it, and its tabs.
+
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Session } from "session-agent";
+import { Button, Empty, Heading, Name, Problem } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { Menu } from "../ui/menu.tsx";
+import { Branches } from "../conversation/branches.tsx";
+import { Changes } from "../conversation/changes.tsx";
+import { Conversation } from "../conversation/conversation.ts";
+import { Events } from "../conversation/events.tsx";
+import { Talk } from "../conversation/talk.tsx";
+import { Context } from "../memory/context.tsx";
+import { Memory } from "../memory/memory.tsx";
+import { reconnections } from "../connection.ts";
+import { useEvery, useLoad } from "../load.ts";
+import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
+import { cost, counted, sessionName } from "../text.ts";
+import { Compact } from "./compact.tsx";
+import { deleteLater } from "./deleting.ts";
+import { Export } from "./export.tsx";
+import { Fork } from "./fork.tsx";
+import { Rename } from "./rename.tsx";
+import { sessionsOf } from "./sessions.ts";
+
+const LOOK_MS = 3000;
+
+const TABS: Record<SessionTab, string> = {
+  conversation: "Conversation",
+  branches: "Branches",
+  events: "Events",
+  changes: "Changes",
+  context: "Context",
+  memory: "Memory",
+};
+
+type Doing = { what: "rename" | "compact" | "export" } | { what: "fork"; atId?: string };
+
+export function SessionPage({ agent, id, tab, at }: { agent: string; id: string; tab: SessionTab; at: string | undefined }) {
+  const conversation = useMemo(() => new Conversation(agent, id), [agent, id]);
+  const [doing, setDoing] = useState<Doing | null>(null);
+  const shown = useLoad(`${agent}/${id}`, (signal) => conversation.session.getSession({}, { signal }));
+  const back = reconnections.value;
+  useEffect(() => {
+    void conversation.open();
+    return () => conversation.close();
+  }, [conversation]);
+  useEffect(() => {
+    if (back > 0) void conversation.look();
+  }, [back]);
+  useEvery(LOOK_MS, () => void conversation.look());
+  // A turn changes the usage and, in a new session, everything.
+  const state = conversation.state.value;
+  useEffect(() => {
+    if (state === "idle") shown.reload();
+  }, [state]);
+
+  const session = shown.data ?? undefined;
+  const close = () => setDoing(null);
+  const remove = () => {
+    deleteLater({ agent, id, name: sessionName(session ?? { id }) });
+    go({ view: "sessions", agent });
+  };
+  const changed = (session: Session) => {
+    sessionsOf(agent).put(session);
+    shown.reload();
+  };
+  if (shown.error !== undefined && session === undefined) return <Problem error={shown.error} retry={shown.reload} />;
+  return (
+    <section class="session">
+      <header class="session-head">
+        <a class="button quiet bare to-list" href={hashOf({ view: "sessions", agent })} aria-label="All sessions"><Icon name="back" /></a>
+        <div class="session-title">
+          <h1><Name text={sessionName(session ?? { id })} /></h1>
+          {session && <Usage session={session} />}
+        </div>
+        <div class="actions">
+          <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>Fork</Button>
+          <Menu
+            label="More for this session"
+            items={[
+              { text: "Rename", icon: "edit", run: () => setDoing({ what: "rename" }) },
+              { text: "Compact", icon: "compact", run: () => setDoing({ what: "compact" }) },
+              { text: "Export", icon: "download", run: () => setDoing({ what: "export" }) },
+              { text: "Delete", icon: "trash", isDanger: true, run: remove },
+            ]}
+          />
+        </div>
+      </header>
+      <nav class="tabs" aria-label="Views of this session">
+        {SESSION_TABS.map((name) => (
+          <a key={name} href={hashOf({ view: "session", agent, session: id, tab: name })} aria-current={name === tab ? "page" : undefined}>{TABS[name]}</a>
+        ))}
+      </nav>
+      {conversation.isUnknown.value && tab !== "conversation" ? (
+        <Empty title="This session is not there yet" icon="chat"><p>It begins with its first message.</p></Empty>
+      ) : (
+        <Tab conversation={conversation} tab={tab} at={at} fork={(atId) => setDoing({ what: "fork", atId })} />
+      )}
+      {doing?.what === "rename" && session && <Rename conversation={conversation} session={session} onClose={close} onDone={changed} />}
+      {doing?.what === "compact" && <Compact conversation={conversation} onClose={close} />}
+      {doing?.what === "export" && <Export conversation={conversation} name={sessionName(session ?? { id })} onClose={close} />}
+      {doing?.what === "fork" && <Fork conversation={conversation} atId={doing.atId} name={session?.name ?? null} onClose={close} />}
+    </section>
+  );
+}
+
+function Tab({ conversation, tab, at, fork }: { conversation: Conversation; tab: SessionTab; at: string | undefined; fork: (atId: string) => void }) {
+  if (tab === "branches") return <Branches conversation={conversation} />;
+  if (tab === "events") return <Events conversation={conversation} />;
+  if (tab === "changes") return <Changes conversation={conversation} />;
+  if (tab === "context") return <Context conversation={conversation} />;
+  if (tab === "memory") {
+    return (
+      <section class="tab-page scrolls">
+        <Heading title="This session's own memory" note="What only this conversation remembers. The agent's own memory stands beside it in every prompt." />
+        <Memory agent={conversation.agentName} session={conversation.id} label={undefined} />
+      </section>
+    );
+  }
+  return <Talk conversation={conversation} at={at} fork={fork} />;
+}
+
+function Usage({ session }: { session: Session }) {
+  const { inputTokens, outputTokens, cachedInputTokens, cost: amount } = session.usage;
+  if (inputTokens + outputTokens === 0) return null;
+  return (
+    <p class="note">
+      {counted(inputTokens, "token")} in{cachedInputTokens ? `, ${counted(cachedInputTokens, "of them", "of them")} cached` : ""} · {counted(outputTokens, "token")} out{amount > 0 && ` · cost ${cost(amount)}`}
+      {session.lastCompactionError && <span class="state output-error"> compaction failed: {session.lastCompactionError.code}</span>}
+    </p>
+  );
+}

@@ -1,0 +1,88 @@
+// How values are written for people. Stored text is anybody's: here it becomes harmless
+// to look at, and stays text.
+
+const LONGEST_NAME = 120;
+
+/** Characters that can't be seen, or that turn the reading direction of what follows. */
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+/** The same, but for line breaks and tabs, and for what right-to-left scripts need. */
+const UNSEEN_IN_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
+
+/** A name on one line, with every unseen character shown as what it is. */
+export function shownName(name: string): string {
+  const short = name.length > LONGEST_NAME ? `${cut(name, LONGEST_NAME)}…` : name;
+  return short.replace(UNSEEN, shownCharacter);
+}
+
+export function shownText(text: string): string {
+  return text.replace(UNSEEN_IN_TEXT, shownCharacter);
+}
+
+function shownCharacter(character: string): string {
+  const code = character.charCodeAt(0);
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  if (code === 0x7f) return "\u2421";
+  return `⟨U+${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
+/** The first `length` UTF-16 units, without half a character at the end. */
+export function cut(text: string, length: number): string {
+  const last = text.charCodeAt(length - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? length - 1 : length);
+}
+
+export function sessionName(session: { id: string; name?: string | null }): string {
+  const name = session.name?.trim();
+  return shownName(name ? name : `Untitled ${session.id}`);
+}
+
+const plain = new Intl.NumberFormat("en");
+const dateTime = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
+
+export const count = (n: number): string => plain.format(n);
+
+export function counted(n: number, one: string, many = `${one}s`): string {
+  return `${count(n)} ${n === 1 ? one : many}`;
+}
+
+export function bytes(n: number): string {
+  if (n < 1024) return `${n} B`;
+  if (n < 1024 ** 2) return `${(n / 1024).toFixed(1)} KB`;
+  if (n < 1024 ** 3) return `${(n / 1024 ** 2).toFixed(1)} MB`;
+  return `${(n / 1024 ** 3).toFixed(1)} GB`;
+}
+
+/** `createdAt` may be what anybody stored, so a value that is no time gives an empty text. */
+export function shownTime(at: unknown): string {
+  return isTime(at) ? dateTime.format(at) : "";
+}
+
+export function shownDay(at: number): string {
+  return isTime(at) ? day.format(at) : "";
+}
+
+/** "5 min" since, or the day. */
+export function ago(at: number, now = Date.now()): string {
+  const seconds = Math.max(0, (now - at) / 1000);
+  if (seconds < 60) return "now";
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)} h`;
+  if (seconds < 7 * 86_400) return `${Math.floor(seconds / 86_400)} d`;
+  return shownDay(at);
+}
+
+export function cost(amount: number): string {
+  if (amount === 0) return "0";
+  return amount < 0.01 ? amount.toPrecision(2) : amount.toFixed(2);
+}
+
+function isTime(at: unknown): at is number {
+  return typeof at === "number" && Math.abs(at) <= 8.64e15;
+}
+
+/** Any value as JSON that people read. */
+export function shownJson(value: unknown): string {
+  return typeof value === "string" ? value : (JSON.stringify(value, null, 2) ?? "");
+}

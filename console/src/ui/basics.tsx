@@ -1,0 +1,174 @@
+// Small pieces that every view uses.
+
+import type { ComponentChildren, TargetedEvent } from "preact";
+import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { sentence } from "../notices.ts";
+import { shownName } from "../text.ts";
+import { Icon, type IconName } from "./icons.tsx";
+
+interface ButtonProps {
+  children?: ComponentChildren;
+  onClick?: (event: MouseEvent) => void;
+  icon?: IconName;
+  /** What the button does, where its face does not say so. */
+  label?: string;
+  kind?: "plain" | "main" | "quiet" | "danger";
+  type?: "button" | "submit";
+  disabled?: boolean;
+  pressed?: boolean;
+}
+
+export function Button({ children, onClick, icon, label, kind = "plain", type = "button", disabled, pressed }: ButtonProps) {
+  const isBare = children === undefined;
+  return (
+    <button type={type} class={`button ${kind} ${isBare ? "bare" : ""}`} onClick={onClick} disabled={disabled} aria-label={label} title={isBare ? label : undefined} aria-pressed={pressed}>
+      {icon && <Icon name={icon} />}
+      {children}
+    </button>
+  );
+}
+
+/** A name that somebody chose: on one line, and in its own reading direction. */
+export function Name({ text }: { text: string }) {
+  return <bdi class="name">{shownName(text)}</bdi>;
+}
+
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  return (
+    <div class="problem" role="alert">
+      <Icon name="warning" />
+      <p>{sentence(error)}</p>
+      {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+export function Loading({ what }: { what: string }) {
+  return (
+    <p class="loading" role="status">
+      <span class="spinner" aria-hidden="true" /> Loading {what} …
+    </p>
+  );
+}
+
+export function Empty({ title, children, icon = "spark" }: { title: string; children?: ComponentChildren; icon?: IconName }) {
+  return (
+    <div class="empty">
+      <span class="empty-icon"><Icon name={icon} /></span>
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+interface FieldProps {
+  label: string;
+  value: string;
+  onInput: (text: string) => void;
+  hint?: string;
+  type?: "text" | "search" | "number" | "password";
+  rows?: number;
+  placeholder?: string;
+  list?: readonly string[];
+  required?: boolean;
+  autofocus?: boolean;
+  isLabelHidden?: boolean;
+}
+
+export function Field({ label, value, onInput, hint, type = "text", rows, placeholder, list, required, autofocus, isLabelHidden }: FieldProps) {
+  const id = useId();
+  const input = useRef<any>(null);
+  useEffect(() => {
+    if (autofocus) input.current?.focus();
+  }, []);
+  const shared = {
+    id,
+    ref: input,
+    value,
+    placeholder,
+    required,
+    "aria-describedby": hint ? `${id}-hint` : undefined,
+    onInput: (event: TargetedEvent<HTMLInputElement | HTMLTextAreaElement>) => onInput(event.currentTarget.value),
+  };
+  return (
+    <div class="field">
+      <label for={id} class={isLabelHidden ? "hidden" : undefined}>{label}</label>
+      {rows === undefined ? <input {...shared} type={type as "text"} list={list && `${id}-list`} autocomplete="off" spellcheck={false} /> : <textarea {...shared} rows={rows} />}
+      {list && (
+        <datalist id={`${id}-list`}>
+          {list.map((option) => <option key={option} value={option} />)}
+        </datalist>
+      )}
+      {hint && <p id={`${id}-hint`} class="hint">{hint}</p>}
+    </div>
+  );
+}
+
+interface SelectProps<T extends string> {
+  label: string;
+  value: T;
+  options: ReadonlyArray<readonly [T, string]>;
+  onChange: (value: T) => void;
+}
+
+export function Select<T extends string>({ label, value, options, onChange }: SelectProps<T>) {
+  const id = useId();
+  return (
+    <div class="field">
+      <label for={id}>{label}</label>
+      <select id={id} value={value} onChange={(event) => onChange(event.currentTarget.value as T)}>
+        {options.map(([option, text]) => <option key={option} value={option}>{text}</option>)}
+      </select>
+    </div>
+  );
+}
+
+export function Check({ label, isOn, onChange }: { label: string; isOn: boolean; onChange: (isOn: boolean) => void }) {
+  return (
+    <label class="check">
+      <input type="checkbox" checked={isOn} onChange={(event) => onChange(event.currentTarget.checked)} />
+      {label}
+    </label>
+  );
+}
+
+/** A tab's or a page's own heading and what can be done there. */
+export function Heading({ title, children, note }: { title: ComponentChildren; children?: ComponentChildren; note?: ComponentChildren }) {
+  return (
+    <header class="heading">
+      <div>
+        <h2>{title}</h2>
+        {note && <p class="note">{note}</p>}
+      </div>
+      {children && <div class="actions">{children}</div>}
+    </header>
+  );
+}
+
+/** What is stored, as text that scrolls by itself. Long texts are shown piece by piece. */
+export function Stored({ text, label }: { text: string; label: string }) {
+  return (
+    <div class="stored" tabIndex={0} role="region" aria-label={label}>
+      <Long text={text} />
+    </div>
+  );
+}
+
+const FIRST = 20_000;
+const MORE = 100_000;
+
+/** A text of any length: a browser that lays out a megabyte at once stands still. */
+export function Long({ text }: { text: string }) {
+  const [shown, setShown] = useState(FIRST);
+  if (text.length <= shown) return <>{text}</>;
+  return (
+    <>
+      {text.slice(0, shown)}
+      <span class="more">
+        <Button kind="quiet" onClick={() => setShown(shown + MORE)}>
+          Show more: {(text.length - shown).toLocaleString("en")} characters are left
+        </Button>
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,58 @@
+// A dialog of the browser's own: it keeps the focus inside, and closes on Escape.
+
+import type { ComponentChildren } from "preact";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { Button } from "./basics.tsx";
+
+interface Props {
+  title: string;
+  children: ComponentChildren;
+  onClose: () => void;
+  isWide?: boolean;
+}
+
+export function Dialog({ title, children, onClose, isWide = false }: Props) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const id = useId();
+  useEffect(() => {
+    // Where the focus was, it returns to: the browser does so when a modal dialog closes.
+    dialog.current?.showModal();
+    return () => dialog.current?.close();
+  }, []);
+  return (
+    <dialog ref={dialog} class={isWide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={onClose}>
+      <header>
+        <h2 id={id}>{title}</h2>
+        <Button kind="quiet" icon="close" label="Close" onClick={onClose} />
+      </header>
+      {children}
+    </dialog>
+  );
+}
+
+interface FormProps {
+  onSubmit: () => void;
+  submit: string;
+  onClose?: () => void;
+  isBusy?: boolean;
+  kind?: "main" | "danger";
+  children: ComponentChildren;
+}
+
+/** Fields, and the buttons below them. */
+export function Form({ onSubmit, submit, onClose, isBusy, kind = "main", children }: FormProps) {
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isBusy) onSubmit();
+      }}
+    >
+      {children}
+      <footer>
+        {onClose && <Button onClick={onClose}>Cancel</Button>}
+        <Button type="submit" kind={kind} disabled={isBusy}>{submit}</Button>
+      </footer>
+    </form>
+  );
+}

@@ -1,0 +1,59 @@
+// Actions that have no room side by side. `details` opens and closes with the keyboard.
+
+import { useEffect, useRef } from "preact/hooks";
+import { Icon, type IconName } from "./icons.tsx";
+
+export interface MenuItem {
+  text: string;
+  icon: IconName;
+  run: () => void;
+  isDanger?: boolean;
+}
+
+export function Menu({ label, items, face }: { label: string; items: readonly MenuItem[]; face?: string }) {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const close = () => menu.current && (menu.current.open = false);
+  useEffect(() => {
+    const closeOutside = (event: Event) => {
+      if (menu.current?.open && !menu.current.contains(event.target as Node)) close();
+    };
+    document.addEventListener("pointerdown", closeOutside);
+    document.addEventListener("focusin", closeOutside);
+    return () => {
+      document.removeEventListener("pointerdown", closeOutside);
+      document.removeEventListener("focusin", closeOutside);
+    };
+  }, []);
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== "Escape" || !menu.current?.open) return;
+    close();
+    menu.current.querySelector("summary")?.focus();
+    event.stopPropagation();
+  };
+  return (
+    <details class="menu" ref={menu} onKeyDown={onKeyDown}>
+      <summary class="button" aria-label={label} title={label}>
+        <Icon name="more" />
+        {face}
+      </summary>
+      <ul>
+        {items.map(({ text, icon, run, isDanger }) => (
+          <li key={text}>
+            <button
+              type="button"
+              class={isDanger ? "danger" : ""}
+              onClick={() => {
+                close();
+                // Dialogs give the focus back to where it was.
+                menu.current?.querySelector("summary")?.focus();
+                run();
+              }}
+            >
+              <Icon name={icon} /> {text}
+            </button>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}

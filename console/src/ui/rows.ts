@@ -1,0 +1,56 @@
+// Where the rows of a long list stand. Rows that were on the screen have the height that
+// was measured there; the others have an estimate.
+
+export class Rows {
+  #measured = new Map<string, number>();
+  #keys: string[] = [];
+  #index = new Map<string, number>();
+  /** Where each row begins, and at last where the list ends. */
+  #offsets = new Float64Array(1);
+
+  place<T>(items: readonly T[], keyOf: (item: T) => string, estimate: (item: T) => number): void {
+    this.#keys = items.map(keyOf);
+    this.#index = new Map(this.#keys.map((key, index) => [key, index]));
+    this.#offsets = new Float64Array(items.length + 1);
+    let top = 0;
+    for (const [index, key] of this.#keys.entries()) {
+      this.#offsets[index] = top;
+      top += this.#measured.get(key) ?? estimate(items[index] as T);
+    }
+    this.#offsets[items.length] = top;
+  }
+
+  get height(): number {
+    return this.#offsets[this.#keys.length] ?? 0;
+  }
+
+  /** Whether the height is news. */
+  measure(key: string, height: number): boolean {
+    if (this.#measured.get(key) === height) return false;
+    this.#measured.set(key, height);
+    return true;
+  }
+
+  keyAt(index: number): string | undefined {
+    return this.#keys[index];
+  }
+
+  topOf(index: number): number {
+    return this.#offsets[index] ?? 0;
+  }
+
+  indexOf(key: string): number | undefined {
+    return this.#index.get(key);
+  }
+
+  /** The row that covers `y`: the first row above the list, the last row below it. */
+  indexAt(y: number): number {
+    let [low, high] = [0, this.#keys.length - 1];
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.topOf(middle) <= y) low = middle;
+      else high = middle - 1;
+    }
+    return Math.max(0, low);
+  }
+}

@@ -1,0 +1,152 @@
+// A list of any length, of which only the rows on the screen and near it exist. What the
+// reader looks at stays where it is, whatever is added above or measured anew. A list that
+// follows its end stays there while the end grows.
+
+import { Component, type ComponentChildren } from "preact";
+import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
+import { Rows } from "./rows.ts";
+
+/** Pixels above and below the screen whose rows exist, too. */
+const NEAR = 700;
+
+/** So close to the end, a reader is at the end. */
+const AT_END = 24;
+
+interface Props<T> {
+  items: readonly T[];
+  keyOf: (item: T) => string;
+  /** Pixels of a row that was never on the screen. */
+  estimate: (item: T) => number;
+  /** Runs again when the item or its index is another, and by the signals that it reads. */
+  render: (item: T, index: number) => ComponentChildren;
+  label: string;
+  /** Begins at the end, and stays there. */
+  follows?: boolean;
+  /** The reader is near the beginning, or near the end. */
+  onTop?: (() => void) | undefined;
+  onEnd?: (() => void) | undefined;
+  /** A row that the list shows first. */
+  show?: string | undefined;
+}
+
+export function Virtual<T>({ items, keyOf, estimate, render, label, follows = false, onTop, onEnd, show }: Props<T>) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [, redraw] = useReducer((turn: number) => turn + 1, 0);
+  const { current: list } = useRef({
+    rows: new Rows(),
+    height: 800,
+    /** The row at the top of the screen, and how much of it is above. */
+    anchor: null as { key: string; above: number } | null,
+    isAtEnd: follows,
+  });
+  const { rows } = list;
+  rows.place(items, keyOf, estimate);
+
+  const shown = useRef<string | undefined>(undefined);
+  if (show !== undefined && shown.current !== show && rows.indexOf(show) !== undefined) {
+    shown.current = show;
+    list.isAtEnd = false;
+    list.anchor = { key: show, above: -16 };
+  }
+
+  const wanted = topOf(list);
+  const first = rows.indexAt(wanted - NEAR);
+  const last = items.length === 0 ? -1 : rows.indexAt(wanted + list.height + NEAR);
+
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element && Math.abs(element.scrollTop - wanted) > 0.5) element.scrollTop = wanted;
+  });
+
+  useEffect(() => {
+    const element = scroller.current!;
+    const resized = new ResizeObserver(() => {
+      list.height = element.clientHeight;
+      redraw(0);
+    });
+    resized.observe(element);
+    return () => resized.disconnect();
+  }, []);
+
+  const measuring = useRef<ResizeObserver | null>(null);
+  measuring.current ??= new ResizeObserver((entries) => {
+    let isNews = false;
+    for (const { target, borderBoxSize } of entries) {
+      const key = (target as HTMLElement).dataset.key;
+      const height = borderBoxSize[0]?.blockSize ?? 0;
+      if (key !== undefined && target.isConnected && rows.measure(key, height)) isNews = true;
+    }
+    if (isNews) redraw(0);
+  });
+  useEffect(() => () => measuring.current?.disconnect(), []);
+
+  const onScroll = () => {
+    const { scrollTop, clientHeight, scrollHeight } = scroller.current!;
+    list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
+    const index = rows.indexAt(scrollTop);
+    const key = rows.keyAt(index);
+    list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
+    redraw(0);
+  };
+
+  const isNearTop = wanted < NEAR;
+  const isNearEnd = wanted + list.height > rows.height - NEAR;
+  useEffect(() => {
+    if (isNearTop) onTop?.();
+    if (isNearEnd) onEnd?.();
+  });
+
+  return (
+    <div class="virtual" ref={scroller} onScroll={onScroll} tabIndex={0} role="region" aria-label={label}>
+      <div class="virtual-all" role="list" style={{ height: `${rows.height}px` }}>
+        {items.slice(first, last + 1).map((item, n) => (
+          <Row key={keyOf(item)} id={keyOf(item)} top={rows.topOf(first + n)} index={first + n} item={item} render={render as any} measuring={measuring.current!} />
+        ))}
+      </div>
+    </div>
+  );
+}
+
+/** How far the list is scrolled down, by what the reader looks at. */
+function topOf({ rows, height, anchor, isAtEnd }: { rows: Rows; height: number; anchor: { key: string; above: number } | null; isAtEnd: boolean }): number {
+  const end = Math.max(0, rows.height - height);
+  if (isAtEnd) return end;
+  const index = anchor === null ? undefined : rows.indexOf(anchor.key);
+  return index === undefined ? 0 : Math.max(0, Math.min(end, rows.topOf(index) + anchor!.above));
+}
+
+interface RowProps {
+  id: string;
+  top: number;
+  index: number;
+  item: unknown;
+  render: (item: unknown, index: number) => ComponentChildren;
+  measuring: ResizeObserver;
+}
+
+function Row({ id, top, index, item, render, measuring }: RowProps) {
+  const element = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    const row = element.current!;
+    measuring.observe(row);
+    return () => measuring.unobserve(row);
+  }, []);
+  return (
+    <div class="virtual-row" role="listitem" data-key={id} ref={element} style={{ transform: `translateY(${top}px)` }}>
+      <Content item={item} index={index} render={render} />
+    </div>
+  );
+}
+
+type ContentProps = Pick<RowProps, "item" | "index" | "render">;
+
+/** Scrolling moves rows and changes none. */
+class Content extends Component<ContentProps> {
+  override shouldComponentUpdate({ item, index }: ContentProps) {
+    return item !== this.props.item || index !== this.props.index;
+  }
+
+  override render({ item, index, render }: ContentProps) {
+    return <>{render(item, index)}</>;
+  }
+}

@@ -1,0 +1,90 @@
+// What happened and what it cost: this page's requests, the failures that are on record,
+// the usage, and the state of the object.
+
+import { Button, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import { requests } from "../requests.ts";
+import { bytes, count, shownTime } from "../text.ts";
+import { Failures } from "./failures.tsx";
+import { Usage } from "./usage_view.tsx";
+
+const SHOWN = 100;
+
+export function Activity({ agent }: { agent: string }) {
+  return (
+    <section class="page">
+      <Heading title="Activity" note="What went wrong, what was used, and what each action of this page cost." />
+      <Failures agent={agent} />
+      <Usage agent={agent} />
+      <Requests />
+      <State agent={agent} />
+    </section>
+  );
+}
+
+function Requests() {
+  const all = requests.value;
+  const sum = (of: (request: (typeof all)[number]) => number | null) => all.reduce((sum, request) => sum + (of(request) ?? 0), 0);
+  return (
+    <section aria-labelledby="requests">
+      <h3 id="requests">This page's requests <span class="note">{count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read, {count(sum(({ rowsWritten }) => rowsWritten))} written</span></h3>
+      <div class="table" tabIndex={0} role="region" aria-label="Requests">
+        <table>
+          <thead>
+            <tr><th scope="col">Operation</th><th scope="col">At</th><th scope="col" class="number">Time</th><th scope="col" class="number">Rows read</th><th scope="col" class="number">Rows written</th><th scope="col">Answer</th></tr>
+          </thead>
+          <tbody>
+            {all.slice(0, SHOWN).map(({ id, operation, at, ms, rowsRead, rowsWritten, status, error }) => (
+              <tr key={id} class={error === null ? "" : "failed"}>
+                <td>{operation}</td>
+                <td>{new Date(at).toLocaleTimeString("en-GB")}</td>
+                <td class="number">{ms === null ? "" : `${Math.round(ms)} ms`}</td>
+                <td class="number">{rowsRead === null ? "" : count(rowsRead)}</td>
+                <td class="number">{rowsWritten === null ? "" : count(rowsWritten)}</td>
+                <td>{error ?? status ?? ""}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+function State({ agent }: { agent: string }) {
+  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getStats({}, { signal }));
+  return (
+    <section aria-labelledby="state">
+      <h3 id="state">The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} /></h3>
+      {error !== undefined && <Problem error={error} retry={reload} />}
+      {data === undefined && error === undefined && <Loading what="the state" />}
+      {data && (
+        <div class="columns">
+          <dl class="facts card">
+            <dt>Database</dt>
+            <dd>{bytes(data.databaseBytes)}</dd>
+            <dt>Events</dt>
+            <dd>at most {count(data.eventsAtMost)}</dd>
+            <dt>Search index</dt>
+            <dd>{data.searchIndex}</dd>
+            <dt>Running turns</dt>
+            <dd>{count(data.turns.running)} of {count(data.limits.runningTurns)}, {bytes(data.turns.heldBytes)} held</dd>
+            <dt>Requests' memory</dt>
+            <dd>{bytes(data.requests.heldBytes)} of {bytes(data.requests.maxBytes)}</dd>
+            <dt>Wasm memory</dt>
+            <dd>{bytes(data.memory.inUseBytes)} in use, {bytes(data.memory.inUsePeakBytes)} at most so far, of {bytes(data.memory.wasmBytes)}</dd>
+            <dt>Read</dt>
+            <dd>{shownTime(Date.now())}</dd>
+          </dl>
+          <div class="table card" tabIndex={0} role="region" aria-label="Tables">
+            <table>
+              <thead><tr><th scope="col">Table</th><th scope="col" class="number">Rows</th></tr></thead>
+              <tbody>{data.tables.map(({ name, rows, isAtLeast }) => <tr key={name}><td>{name}</td><td class="number">{count(rows)}{isAtLeast && " or more"}</td></tr>)}</tbody>
+            </table>
+          </div>
+        </div>
+      )}
+    </section>
+  );
+}

@@ -1,0 +1,91 @@
+// A browser for the console's tests: the system's own Chromium, led by playwright-core.
+// Nothing is downloaded. Without Chromium the tests are skipped on a laptop, and fail
+// where `CI` is set.
+//
+//   const { page, server } = await openConsole(t);
+//   await page.goto(server.at("#/alice"));
+
+import assert from "node:assert/strict";
+import { existsSync } from "node:fs";
+import { chromium } from "playwright-core";
+import { findOnPath } from "../../scripts/places.mjs";
+import { startServer } from "../workerd/harness.mjs";
+
+const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+const MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
+
+/** A view that is not there after so long is missing. The machine may be busy. */
+const PATIENCE_MS = 20_000;
+
+const executablePath = process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
+
+/** What `test` takes as `skip`: why the console can't be tried here, or `false`. */
+export const skip = executablePath === undefined && !process.env.CI ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM" : false;
+
+/** The Worker and a browser. `options` are those of `startServer`. */
+export async function startConsole(options = {}) {
+  assert.ok(executablePath !== undefined, "The console's tests need Chromium: `apt install chromium`, or name one in CHROMIUM.");
+  const server = await startServer({ vars: { AUTH: "open", MODEL: "demo" }, ...options, site: true });
+  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-color-profile=srgb"] });
+  return new Console(server, browser);
+}
+
+class Console {
+  constructor(server, browser) {
+    this.server = server;
+    this.browser = browser;
+  }
+
+  /** The address of a view. */
+  at(hash) {
+    return new URL(`/${hash}`, this.server.url).href;
+  }
+
+  /**
+   * A page of its own. The test fails if the page asks another origin, breaks its own
+   * policy, or throws.
+   */
+  async open(t, hash, options = {}) {
+    const context = await this.browser.newContext({ viewport: { width: 1280, height: 800 }, reducedMotion: "reduce", ...options });
+    context.setDefaultTimeout(PATIENCE_MS);
+    const page = await context.newPage();
+    const wrong = [];
+    page.on("pageerror", (error) => wrong.push(`thrown: ${error.stack}`));
+    page.on("console", (message) => {
+      if (message.type() === "error" && /Content Security Policy|Refused to|TrustedHTML/i.test(message.text())) wrong.push(message.text());
+    });
+    page.on("request", (request) => {
+      const { protocol, origin } = new URL(request.url());
+      if (protocol.startsWith("http") && origin !== new URL(this.server.url).origin) wrong.push(`asked ${request.url()}`);
+    });
+    t.after(async () => {
+      await context.close();
+      assert.deepEqual(wrong, []);
+    });
+    await page.goto(this.at(hash));
+    return page;
+  }
+
+  /** An operation, asked of the Worker itself: what the page did is verified without the page. */
+  async ask(agent, operation, input = {}) {
+    const { status, body } = await this.server.call(agent, operation, input);
+    assert.equal(status, 200, `${operation}: ${JSON.stringify(body)}`);
+    return body;
+  }
+
+  async stop() {
+    await this.browser.close();
+    await this.server.stop();
+  }
+}
+
+/** Asks until the answer is as the test wants it. */
+export async function until(ask, isRight) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    const answer = await ask();
+    if (isRight(answer)) return answer;
+    if (Date.now() > end) assert.fail(`still ${JSON.stringify(answer)?.slice(0, 500)}`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+  }
+}

@@ -1,0 +1,144 @@
+// What the console decides without a page.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { load } from "./modules.mjs";
+
+const { shownName, shownText, cut, bytes, ago } = await load("text.ts");
+const { diff } = await load("memory/diff.ts");
+const { Rows } = await load("ui/rows.ts");
+const { Answer } = await load("conversation/answer.ts");
+const { EventTree, stretchesOf } = await load("conversation/tree.ts");
+const { usedBy } = await load("understand/usage.ts");
+
+test("a_name_shows_its_unseen_characters_on_one_line", () => {
+  assert.equal(shownName("a\u0000b\nc\u202ed"), "a␀b␊c⟨U+202E⟩d");
+  assert.equal(shownName("\u200f\u2066"), "⟨U+200F⟩⟨U+2066⟩");
+  assert.equal(shownName("שלום 🌧"), "שלום 🌧");
+  assert.equal(shownName("x".repeat(121)), `${"x".repeat(120)}…`);
+});
+
+test("a_text_keeps_its_lines_and_shows_what_would_turn_it", () => {
+  assert.equal(shownText("a\tb\nc\u0007\u202e"), "a\tb\nc␇⟨U+202E⟩");
+});
+
+test("a_cut_never_leaves_half_a_character", () => {
+  assert.equal(cut("a🌧b", 2), "a");
+  assert.equal(cut("a🌧b", 3), "a🌧");
+});
+
+test("sizes_and_times_are_short", () => {
+  assert.deepEqual([bytes(12), bytes(1536), bytes(3 * 1024 ** 2)], ["12 B", "1.5 KB", "3.0 MB"]);
+  assert.deepEqual([ago(0, 59_000), ago(0, 120_000), ago(0, 7_300_000)], ["now", "2 min", "2 h"]);
+});
+
+test("a_diff_says_which_lines_went_and_which_came", () => {
+  assert.deepEqual(diff("a\nb\nc", "a\nB\nc\nd"), [
+    { kind: "same", before: "a", after: "a" },
+    { kind: "changed", before: "b", after: "B" },
+    { kind: "same", before: "c", after: "c" },
+    { kind: "changed", before: null, after: "d" },
+  ]);
+  assert.deepEqual(diff("same", "same"), [{ kind: "same", before: "same", after: "same" }]);
+});
+
+test("a_diff_loses_no_line_whatever_the_texts", () => {
+  let seed = 7;
+  const random = (n) => (seed = (seed * 48271) % 2147483647) % n;
+  for (let game = 0; game < 300; game += 1) {
+    const text = () => Array.from({ length: random(9) }, () => "abc"[random(3)]).join("\n");
+    const [before, after] = [text(), text()];
+    const rows = diff(before, after);
+    const lines = (side) => rows.map((row) => row[side]).filter((line) => line !== null).join("\n");
+    assert.deepEqual([lines("before"), lines("after")], [before, after]);
+  }
+});
+
+test("a_diff_of_two_long_texts_is_quick", () => {
+  const text = (word) => Array.from({ length: 20_000 }, (_, n) => `${word} ${n}`).join("\n");
+  assert.equal(diff(text("a"), text("b")).length, 20_000);
+});
+
+test("rows_know_where_they_stand_by_measure_and_by_estimate", () => {
+  const rows = new Rows();
+  const place = (...items) => rows.place(items, String, () => 10);
+  place("a", "b", "c");
+  assert.deepEqual([rows.height, rows.topOf(2), rows.indexAt(15), rows.indexAt(-5), rows.indexAt(99)], [30, 20, 1, 0, 2]);
+  assert.equal(rows.measure("b", 50), true);
+  assert.equal(rows.measure("b", 50), false);
+  place("z", "a", "b", "c");
+  assert.deepEqual([rows.height, rows.topOf(3), rows.indexAt(69), rows.indexOf("b")], [80, 70, 2, 2]);
+});
+
+test("an_answer_is_put_together_from_its_chunks", () => {
+  const answer = new Answer(() => undefined);
+  for (const chunk of [
+    { type: "start", messageId: "m" },
+    { type: "start-step" },
+    { type: "text-start", id: "t" },
+    { type: "text-delta", id: "t", delta: "Let me " },
+    { type: "text-delta", id: "t", delta: "look." },
+    { type: "text-end", id: "t" },
+    { type: "tool-input-start", toolCallId: "c", toolName: "pay" },
+    { type: "tool-input-delta", toolCallId: "c", inputTextDelta: '{"n"' },
+    { type: "tool-input-available", toolCallId: "c", toolName: "pay", input: { n: 1 } },
+    { type: "tool-approval-request", toolCallId: "c", approvalId: "p" },
+    { type: "finish-step" },
+    { type: "finish" },
+  ]) answer.take(chunk);
+  assert.equal(answer.message.id, "m");
+  assert.deepEqual(answer.message.parts, [
+    { type: "step-start" },
+    { type: "text", text: "Let me look." },
+    { type: "tool-pay", toolCallId: "c", state: "approval-requested", input: { n: 1 }, approval: { id: "p" } },
+  ]);
+});
+
+test("an_answer_that_goes_on_keeps_what_the_message_has", () => {
+  const asked = { id: "m", role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded", input: {} }] };
+  const answer = new Answer((id) => (id === "m" ? asked : undefined));
+  answer.take({ type: "start", messageId: "m" });
+  answer.take({ type: "tool-output-available", toolCallId: "c", output: 5 });
+  answer.take({ type: "error", errorText: "It broke." });
+  assert.deepEqual(answer.message.parts, [{ type: "tool-pay", toolCallId: "c", state: "output-available", input: {}, output: 5 }]);
+  assert.equal(answer.error, "It broke.");
+  assert.equal(asked.parts[0].state, "approval-responded");
+});
+
+async function treeOf(parents, leafId) {
+  const events = Object.entries(parents).map(([id, parentId], n) => ({ id, parentId, seq: n + 1, action: "user_message", content: id }));
+  const tree = new EventTree({
+    buildWorkingContext: async () => ({ leafId }),
+    loadEvents: async ({ afterSeq = 0, limit }) => events.filter(({ seq }) => seq > afterSeq).slice(0, limit),
+  });
+  await tree.read();
+  return tree;
+}
+
+test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
+  const tree = await treeOf({ a: null, b: "a", c: "b", d: "b", e: "d", f: "a" }, "c");
+  const drawn = stretchesOf(tree).map(({ first, last, lane, above, isOnPath, isEnd }) => [first.id, last.id, lane, above, isOnPath, isEnd]);
+  assert.deepEqual(drawn, [
+    ["a", "a", 0, null, true, false],
+    ["b", "b", 1, 0, true, false],
+    ["c", "c", 2, 1, true, true],
+    ["d", "e", 1, 1, false, true],
+    ["f", "f", 0, 0, false, true],
+  ]);
+  assert.equal(tree.newestLeafBelow("b"), "e");
+  assert.deepEqual(tree.siblingsOf("d").map(({ id }) => id), ["c", "d"]);
+});
+
+test("a_tree_that_goes_in_a_circle_ends", async () => {
+  const tree = await treeOf({ a: "b", b: "a" }, "a");
+  assert.deepEqual([...tree.pathTo("a")], ["a", "b"]);
+  assert.deepEqual(stretchesOf(tree), []);
+});
+
+test("usage_counts_on_the_day_of_a_session_s_last_change", () => {
+  const now = new Date(2026, 5, 15, 12).getTime();
+  const session = (updatedAt, inputTokens, cost) => ({ updatedAt, usage: { inputTokens, outputTokens: 0, cost } });
+  const used = usedBy([session(now, 10, 1), session(now - 86_400_000, 5, 2), session(now - 400 * 86_400_000, 7, 4)], now);
+  assert.deepEqual(used.tokens.slice(-2).map(({ value }) => value), [5, 10]);
+  assert.deepEqual([used.inputTokens, used.allCost], [22, 7]);
+});

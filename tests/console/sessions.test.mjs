@@ -1,0 +1,179 @@
+// Sessions in the console: seen, made, renamed, forked, deleted, carried away and brought
+// back. What a page did is asked of the Worker afterwards.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { after, describe, test } from "node:test";
+import { skip, startConsole, until } from "./browser.mjs";
+
+describe("sessions", { skip }, async () => {
+  const site = skip ? null : await startConsole();
+  after(() => site?.stop());
+  const ask = (...given) => site.ask(...given);
+
+  /** A session with a few messages. */
+  async function seeded(agent, id = "s", name = "A session") {
+    await ask(agent, "createSession", { id, name });
+    await ask(agent, "appendEvents", {
+      sessionId: id,
+      events: [
+        { id: `${id}-1`, action: "user_message", content: "Where is the umbrella?" },
+        { id: `${id}-2`, action: "agent_message", content: "Behind the door." },
+        { id: `${id}-3`, action: "user_message", content: "And the keys?" },
+        { id: `${id}-4`, action: "agent_message", content: "In the bowl." },
+      ],
+    });
+  }
+
+  test("an_agent_is_opened_by_its_name_and_remembered_on_this_machine", async (t) => {
+    await seeded("opened");
+    const page = await site.open(t, "");
+    await page.getByLabel("Agent", { exact: true }).fill("opened");
+    await page.keyboard.press("Enter");
+    await page.getByRole("link", { name: /A session/ }).waitFor();
+    await page.getByRole("link", { name: "All agents" }).click();
+    await page.getByRole("link", { name: /^opened/ }).click();
+    await page.getByRole("link", { name: /A session/ }).click();
+    await page.getByText("In the bowl.").waitFor();
+  });
+
+  test("the_example_is_made_once", async (t) => {
+    const page = await site.open(t, "");
+    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByText("Walk on the roof").waitFor();
+    const { sessions } = await ask("example", "listSessions");
+    assert.deepEqual(sessions.map(({ name }) => name), ["A trip to Oslo"]);
+    assert.equal((await ask("example", "getBlocks")).length, 4);
+    await page.goto(site.at(""));
+    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByText("Walk on the roof").waitFor();
+    assert.equal((await ask("example", "loadEvents", { sessionId: "trip" })).length, 7);
+  });
+
+  test("a_session_is_created_renamed_and_forked", async (t) => {
+    const page = await site.open(t, "#/made");
+    await page.getByRole("button", { name: "New session" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Plans");
+    await page.getByRole("dialog").getByLabel("Id").fill("plans");
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "Plans" }).waitFor();
+    assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Plans");
+
+    await page.getByLabel("More for this session").click();
+    await page.getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("dialog").getByLabel("Name").fill("Better plans");
+    await page.getByRole("dialog").getByRole("button", { name: "Rename" }).click();
+    await page.getByRole("heading", { name: "Better plans" }).waitFor();
+    assert.equal((await ask("made", "getSession", { sessionId: "plans" })).name, "Better plans");
+
+    await ask("made", "appendMessage", { sessionId: "plans", message: { id: "m", role: "user", parts: [{ type: "text", text: "One." }] } });
+    await page.getByText("One.").waitFor();
+    await page.getByRole("button", { name: "Fork" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+    await page.getByRole("heading", { name: "Better plans (fork)" }).waitFor();
+    const { sessions } = await ask("made", "listSessions");
+    const fork = sessions.find(({ name }) => name === "Better plans (fork)");
+    assert.equal(fork.parentSessionId, "plans");
+    assert.deepEqual((await ask("made", "loadEvents", { sessionId: fork.id })).map(({ id }) => id), ["m"]);
+  });
+
+  test("a_deleted_session_comes_back_until_the_page_is_left", async (t) => {
+    await seeded("deleted");
+    const page = await site.open(t, "#/deleted/sessions/s");
+    const remove = async () => {
+      await page.getByLabel("More for this session").click();
+      await page.getByRole("button", { name: "Delete", exact: true }).click();
+      await page.getByText("goes when you leave this page").waitFor();
+    };
+    await remove();
+    await page.getByText("This agent has no sessions").waitFor();
+    assert.notEqual(await ask("deleted", "getSession", { sessionId: "s" }), null);
+    await page.getByRole("button", { name: "Undo" }).click();
+    await page.getByRole("link", { name: /A session/ }).click();
+    await page.getByText("In the bowl.").waitFor();
+
+    await remove();
+    await page.goto("about:blank");
+    await until(() => ask("deleted", "getSession", { sessionId: "s" }), (session) => session === null);
+  });
+
+  test("a_session_is_deleted_at_once_where_somebody_says_so", async (t) => {
+    await seeded("at-once");
+    const page = await site.open(t, "#/at-once/sessions/s");
+    await page.getByLabel("More for this session").click();
+    await page.getByRole("button", { name: "Delete", exact: true }).click();
+    await page.getByRole("button", { name: "Delete now" }).click();
+    await until(() => ask("at-once", "getSession", { sessionId: "s" }), (session) => session === null);
+  });
+
+  test("a_session_goes_out_as_a_file_and_comes_in_again", async (t) => {
+    await seeded("carried", "out", "Carried");
+    const page = await site.open(t, "#/carried/sessions/out");
+    await page.getByLabel("More for this session").click();
+    await page.getByRole("button", { name: "Export" }).click();
+    await page.getByText("The file is whole").waitFor();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Save the file" }).click()]);
+    assert.equal(download.suggestedFilename(), "Carried.ndjson");
+    const file = await readFile(await download.path());
+    assert.match(file.toString().trimEnd().split("\n").at(-1), /"type":"end"/);
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).last().click();
+
+    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByLabel("File").setInputFiles({ name: "carried.ndjson", mimeType: "application/x-ndjson", buffer: file });
+    await page.getByLabel("Id of the new session").fill("in");
+    await page.getByRole("button", { name: "Import", exact: true }).click();
+    await page.getByText("Imported 4 events.").waitFor();
+    await page.getByText("In the bowl.").waitFor();
+    const [out, come] = await Promise.all(["out", "in"].map((sessionId) => ask("carried", "loadEvents", { sessionId })));
+    assert.deepEqual(come.map(({ sessionId: _, ...event }) => event), out.map(({ sessionId: _, ...event }) => event));
+  });
+
+  test("a_broken_file_is_refused_with_the_worker_s_own_words", async (t) => {
+    const page = await site.open(t, "#/broken");
+    await page.getByRole("button", { name: "Import a session" }).click();
+    await page.getByLabel("File").setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from("not a line\n") });
+    await page.getByLabel("Id of the new session").fill("x");
+    await page.getByRole("button", { name: "Import", exact: true }).click();
+    await page.getByRole("dialog").getByRole("alert").filter({ hasText: /[Ll]ine 1/ }).waitFor();
+    assert.equal(await ask("broken", "getSession", { sessionId: "x" }), null);
+  });
+
+  test("a_search_finds_across_sessions_and_leads_to_the_message", async (t) => {
+    await seeded("searched", "one", "First");
+    await seeded("searched", "two", "Second");
+    const page = await site.open(t, "#/searched");
+    await page.getByLabel("Search all sessions").fill("umbrellas");
+    await page.keyboard.press("Enter");
+    await page.getByText("2 hits for").waitFor();
+    assert.deepEqual(await page.locator(".found mark").allTextContents(), ["umbrella", "umbrella"]);
+    await page.getByRole("link", { name: /^Second/ }).click();
+    await page.getByRole("heading", { name: "Second" }).waitFor();
+    await page.getByText("Where is the umbrella?").first().waitFor();
+    await page.getByRole("button", { name: "End the search" }).click();
+    await page.getByRole("link", { name: /^First/ }).waitFor();
+  });
+
+  test("thousands_of_sessions_are_listed_as_the_reader_comes_to_them", async (t) => {
+    for (let n = 0; n < 1500; n += 50) {
+      await Promise.all(Array.from({ length: 50 }, (_, k) => ask("many", "createSession", { id: `s${n + k}`, name: `Number ${n + k}` })));
+    }
+    const page = await site.open(t, "#/many");
+    const list = page.getByRole("region", { name: "All sessions" });
+    await list.getByRole("link").first().waitFor();
+    await list.focus();
+    await until(async () => {
+      await page.keyboard.press("End");
+      return await list.locator(".virtual-all").evaluate((all) => all.getBoundingClientRect().height);
+    }, (height) => height > 1500 * 40);
+    assert.ok((await list.getByRole("link").count()) < 100, "only what is near the screen exists");
+    await until(async () => (await page.keyboard.press("End"), await list.getByRole("link", { name: /Number (0|1|2|3|4|5|6|7|8|9) / }).count()), (count) => count > 0);
+  });
+
+  test("what_is_written_elsewhere_shows_up_by_itself", async (t) => {
+    await seeded("live");
+    const page = await site.open(t, "#/live/sessions/s");
+    await page.getByText("In the bowl.").waitFor();
+    await ask("live", "appendMessage", { sessionId: "s", message: { id: "later", role: "user", parts: [{ type: "text", text: "Written by another tab." }] } });
+    await page.getByText("Written by another tab.").waitFor();
+  });
+});

@@ -1,0 +1,82 @@
+// The console as files: how large they are, what they may do, and whether their types are
+// right.
+
+import assert from "node:assert/strict";
+import { execFile } from "node:child_process";
+import { readdir, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { promisify } from "node:util";
+import { gzipSync } from "node:zlib";
+import { ROOT } from "../../scripts/places.mjs";
+import { SITE } from "../../scripts/build/site.mjs";
+import { NODE } from "../../scripts/wrangler.mjs";
+import { startServer } from "../workerd/harness.mjs";
+
+const MOST_BYTES = 150 * 1000;
+const MOST_LINES = 400;
+
+const server = await startServer({ site: true });
+after(() => server.stop());
+
+async function sizes() {
+  const files = (await readdir(SITE)).filter((name) => name !== "openapi.json" && name !== "_headers");
+  return await Promise.all(files.map(async (name) => [name, gzipSync(await readFile(join(SITE, name)), { level: 9 }).length]));
+}
+
+test("the_console_is_small", async (t) => {
+  const each = await sizes();
+  const all = each.reduce((sum, [, bytes]) => sum + bytes, 0);
+  t.diagnostic(`${all} bytes gzipped: ${each.map(([name, bytes]) => `${name} ${bytes}`).join(", ")}`);
+  assert.ok(all < MOST_BYTES, `${all} bytes, at most ${MOST_BYTES}`);
+});
+
+test("the_policy_allows_this_origin_alone_and_no_code_in_the_page", async () => {
+  for (const path of ["/", "/console.js", "/console.css"]) {
+    const response = await server.fetch(path);
+    await response.text();
+    assert.equal(response.status, 200, path);
+    const policy = response.headers.get("content-security-policy");
+    const rules = Object.fromEntries(policy.split("; ").map((rule) => [rule.split(" ")[0], rule.split(" ").slice(1).join(" ")]));
+    assert.deepEqual(
+      [rules["default-src"], rules["script-src"], rules["style-src"], rules["connect-src"], rules["frame-ancestors"], rules["base-uri"], rules["form-action"]],
+      ["'none'", "'self'", "'self'", "'self'", "'none'", "'none'", "'none'"],
+    );
+    assert.equal(rules["require-trusted-types-for"], "'script'");
+    assert.doesNotMatch(policy, /unsafe|\*|https?:/);
+    assert.equal(response.headers.get("x-content-type-options"), "nosniff");
+    assert.equal(response.headers.get("referrer-policy"), "no-referrer");
+  }
+});
+
+test("no_file_names_another_origin", async () => {
+  for (const name of ["index.html", "console.js", "console.css", "icon.svg"]) {
+    const text = await readFile(join(SITE, name), "utf8");
+    const named = (text.match(/https?:\/\/[\w.-]+/g) ?? []).filter((url) => !/^http:\/\/www\.w3\.org/.test(url) && url !== "https://session-agent");
+    assert.deepEqual(named, [], name);
+  }
+});
+
+test("a_page_without_scripts_says_what_this_is", async () => {
+  const response = await server.fetch("/");
+  assert.match(await response.text(), /<h1>Session Agent<\/h1>/);
+});
+
+test("the_types_are_right", async () => {
+  const compiler = join(ROOT, "tests/node_modules/typescript/bin/tsc");
+  const failed = await promisify(execFile)(NODE, [compiler, "--project", join(ROOT, "console/tsconfig.json"), "--pretty", "false"]).then(
+    () => "",
+    ({ stdout, message }) => stdout || message,
+  );
+  assert.equal(failed, "");
+});
+
+test("the_modules_are_short_and_write_no_markup", async () => {
+  const files = (await readdir(join(ROOT, "console/src"), { recursive: true })).filter((name) => /\.tsx?$/.test(name));
+  assert.ok(files.length > 20);
+  for (const name of files) {
+    const text = await readFile(join(ROOT, "console/src", name), "utf8");
+    assert.ok(text.split("\n").length <= MOST_LINES, `${name} has more than ${MOST_LINES} lines`);
+    assert.doesNotMatch(text, /innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function/, name);
+  }
+});
