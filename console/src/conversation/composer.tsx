@@ -17,7 +17,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
   const state = conversation.state.value;
   const isAnswering = state === "answering" || state === "stopping";
   const send = async () => {
-    if (text.trim() === "" || state !== "idle") return;
+    if (text.trim() === "" || isAnswering) return;
     setText("");
     const chosen = model.peek().trim();
     const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
@@ -56,7 +56,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
         {isAnswering ? (
           <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>{state === "stopping" ? "Stopping" : "Stop"}</Button>
         ) : (
-          <Button type="submit" kind="main" icon="send" disabled={text.trim() === "" || state !== "idle"}>Send</Button>
+          <Button type="submit" kind="main" icon="send" disabled={text.trim() === ""}>Send</Button>
         )}
       </div>
     </form>

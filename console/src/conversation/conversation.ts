@@ -32,6 +32,7 @@ export class Conversation {
   #isLoadingAbove = false;
   #closing = new AbortController();
   #updatedAt = 0;
+  #opening: Promise<unknown> = Promise.resolve();
 
   constructor(
     readonly agentName: string,
@@ -61,12 +62,10 @@ export class Conversation {
   }
 
   async open(): Promise<void> {
-    await this.#guarded(async () => {
-      await this.#readAgain();
-      this.state.value = "idle";
-      void this.resume();
-    });
-    if (this.state.peek() === "loading") this.state.value = "idle";
+    this.#opening = this.#guarded(() => this.#readAgain());
+    await this.#opening;
+    this.state.value = "idle";
+    void this.resume();
   }
 
   async #readAgain(): Promise<void> {
@@ -161,6 +160,8 @@ export class Conversation {
 
   /** Sends a text. `false`: the agent did not take it. */
   async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
+    // A reader may be faster than the first answer.
+    await this.#opening;
     const message = userMessage(text);
     this.loaded.value = [...this.loaded.peek(), { ...message, createdAt: Date.now() }];
     const isTaken = await this.#turn({ ...more, message });
@@ -278,8 +279,10 @@ export class Conversation {
 
   async #settled(hasBegun: boolean, isOurs: boolean): Promise<boolean> {
     if (hasBegun) await this.#guarded(() => this.#refresh());
-    this.live.value = null;
-    if (hasBegun || isOurs) this.state.value = "idle";
+    if (hasBegun || isOurs) {
+      this.live.value = null;
+      this.state.value = "idle";
+    }
     return hasBegun;
   }
 

@@ -1,0 +1,220 @@
+// Talking in the console: streaming and stopping, other answers, other questions,
+// approvals, branches, compaction. A scripted model answers.
+
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { callTool, gate, say, startModel } from "../workerd/model_server.mjs";
+import { skip, startConsole, until } from "./browser.mjs";
+
+const TOOLS = `export default {
+  async fetch(request) {
+    const { name, arguments: given } = await request.json();
+    return Response.json({ did: name, given });
+  },
+};`;
+
+describe("chat", { skip }, async () => {
+  const model = skip ? null : await startModel();
+  const site = skip ? null : await startConsole({
+    vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+    secrets: { OPENAI_API_KEY: "a key" },
+    workers: { tools: TOOLS },
+  });
+  after(async () => {
+    await site?.stop();
+    await model?.stop();
+  });
+  const ask = (...given) => site.ask(...given);
+  const history = async (agent, leafId) => {
+    const { messages } = await ask(agent, "getHistory", { sessionId: "s", ...(leafId && { leafId }) });
+    return messages.map(({ role, parts }) => [role, parts.filter(({ type }) => type === "text").map(({ text }) => text).join("")]);
+  };
+
+  async function write(page, text) {
+    await page.getByRole("textbox", { name: "Message" }).fill(text);
+    await page.keyboard.press("Enter");
+  }
+
+  test("an_answer_is_shown_while_it_is_said", async (t) => {
+    const rest = gate();
+    model.next(say("Hello ", rest, "there."));
+    const page = await site.open(t, "#/streamed/sessions/s");
+    await write(page, "Hi!");
+    await page.getByText("Hello", { exact: true }).waitFor();
+    rest.open();
+    await page.getByText("Hello there.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.deepEqual(await history("streamed"), [["user", "Hi!"], ["assistant", "Hello there."]]);
+    assert.equal(await page.getByRole("article").count(), 2);
+  });
+
+  test("an_answer_is_stopped_and_what_was_said_is_kept", async (t) => {
+    model.next(say("As far as this ", gate()));
+    const page = await site.open(t, "#/stopped/sessions/s");
+    await write(page, "Go on.");
+    await page.getByText("As far as this").waitFor();
+    await page.getByRole("button", { name: "Stop" }).click();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.deepEqual(await history("stopped"), [["user", "Go on."], ["assistant", "As far as this "]]);
+  });
+
+  test("a_page_that_is_loaded_again_hears_the_rest", async (t) => {
+    const rest = gate();
+    model.next(say("Before, ", rest, "and after."));
+    const page = await site.open(t, "#/resumed/sessions/s");
+    await write(page, "Go.");
+    await page.getByText("Before,").waitFor();
+    await page.reload();
+    await page.getByText("Before,").waitFor();
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    rest.open();
+    await page.getByText("Before, and after.").waitFor();
+    assert.equal(await page.getByRole("article").count(), 2);
+  });
+
+  test("another_answer_stands_beside_the_first_and_both_can_be_shown", async (t) => {
+    model.next(say("Four."), say("It is four."));
+    const page = await site.open(t, "#/again/sessions/s");
+    await write(page, "2 + 2?");
+    await page.getByText("Four.").waitFor();
+    await page.getByRole("button", { name: "Answer again" }).click();
+    await page.getByText("It is four.").waitFor();
+    assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "It is four."]]);
+    await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
+    await page.getByRole("button", { name: "Branch before" }).click();
+    await page.getByText("Four.", { exact: true }).waitFor();
+    assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "Four."]]);
+
+    await page.getByRole("link", { name: "Branches" }).click();
+    await page.getByText("3 events, 2 branches").waitFor();
+    await page.getByRole("button", { name: "Switch here" }).click();
+    await until(() => history("again"), ([, [, text]]) => text === "It is four.");
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByText("It is four.").waitFor();
+  });
+
+  test("an_edited_question_is_answered_anew_and_the_old_one_stays", async (t) => {
+    model.next(say("Four."), say("Six."), say("Nine."), say("Ten."));
+    const page = await site.open(t, "#/edited/sessions/s");
+    await write(page, "2 + 2?");
+    await page.getByText("Four.").waitFor();
+    await write(page, "3 + 3?");
+    await page.getByText("Six.").waitFor();
+    // In the middle, and then the very first.
+    for (const [from, to, answer, rest] of [["3 + 3?", "4 + 5?", "Nine.", "Four."], ["2 + 2?", "5 + 5?", "Ten.", null]]) {
+      await page.getByRole("article").filter({ hasText: from }).getByRole("button", { name: "Edit and resend" }).click();
+      await page.getByLabel("The message's new text").fill(to);
+      await page.getByRole("button", { name: "Resend", exact: true }).click();
+      await page.getByText(answer).waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+      assert.deepEqual((await history("edited")).slice(-2), [["user", to], ["assistant", answer]]);
+      assert.equal(await page.getByText(rest ?? "Six.").count(), rest === null ? 0 : 1);
+    }
+    const texts = (await ask("edited", "loadEvents", { sessionId: "s" })).map(({ content }) => content);
+    assert.deepEqual(texts, ["2 + 2?", "Four.", "3 + 3?", "Six.", "4 + 5?", "Nine.", "5 + 5?", "Ten."]);
+    await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
+  });
+
+  for (const isApproved of [true, false]) {
+    test(`a_call_that_needs_approval_is_${isApproved ? "approved" : "declined"}`, async (t) => {
+      const agent = isApproved ? "approved" : "declined";
+      await ask(agent, "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
+      model.next(callTool("pay", { amount: 5 }, "c1"), say(isApproved ? "Paid." : "Not paid."));
+      const page = await site.open(t, `#/${agent}/sessions/s`);
+      await write(page, "Pay 5.");
+      await page.getByText("waits for you").waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+      await page.getByRole("button", { name: isApproved ? "Approve" : "Decline" }).click();
+      await page.getByText(isApproved ? "Paid." : "Not paid.").waitFor();
+      await page.locator(".state").getByText(isApproved ? "done" : "declined", { exact: true }).waitFor();
+      const { messages } = await ask(agent, "getHistory", { sessionId: "s" });
+      assert.equal(messages.length, 2);
+      const call = messages[1].parts.find(({ type }) => type === "tool-pay");
+      assert.equal(call.state, isApproved ? "output-available" : "output-denied");
+      if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
+    });
+  }
+
+  test("a_turn_that_fails_says_so_and_what_was_written_stays", async (t) => {
+    const page = await site.open(t, "#/failed/sessions/s");
+    await write(page, "Anyone?");
+    await page.getByRole("alert").waitFor();
+    assert.deepEqual((await history("failed")).map(([role]) => role)[0], "user");
+    model.next(say("Here."));
+    await page.getByRole("button", { name: "Close this message" }).click();
+    await write(page, "Again?");
+    await page.getByText("Here.").waitFor();
+  });
+
+  test("a_model_is_chosen_for_the_page_and_for_the_agent", async (t) => {
+    const page = await site.open(t, "#/chosen/sessions/s");
+    await page.getByText("The agent's model").click();
+    await page.getByLabel("Model of this page's turns").fill("demo");
+    await write(page, "Who are you?");
+    await page.getByText("built-in demo model").waitFor();
+    await page.getByRole("link", { name: "Settings" }).click();
+    await page.getByRole("combobox", { name: "Model" }).fill("openai:other");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    assert.equal((await ask("chosen", "getConfig")).model, "openai:other");
+  });
+
+  test("a_compaction_is_tried_then_made_and_unfolds_to_the_originals", async (t) => {
+    await ask("compacted", "createSession", { id: "s" });
+    await ask("compacted", "configureCompaction", { sessionId: "s", protectHead: 1, tailTokenBudget: 10, minTailMessages: 1 });
+    await ask("compacted", "appendEvents", {
+      sessionId: "s",
+      events: Array.from({ length: 12 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `Said as number ${n}, and some more words to weigh something.` })),
+    });
+    const page = await site.open(t, "#/compacted/sessions/s");
+    await page.getByText("Said as number 11").waitFor();
+    await page.getByLabel("More for this session").click();
+    await page.getByRole("button", { name: "Compact" }).click();
+    await page.getByText("A summary would stand for these messages").waitFor();
+    assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
+
+    model.next(say("They counted."));
+    await page.getByRole("button", { name: "Compact now" }).click();
+    await page.getByText("Summary of earlier messages").waitFor();
+    assert.equal((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions.length, 1);
+    assert.equal(await page.getByText("Said as number 5,").count(), 0);
+
+    await page.getByText("Summary of earlier messages").click();
+    await page.getByText("They counted.").waitFor();
+    await page.getByRole("button", { name: "Show the originals" }).click();
+    await page.getByText("Said as number 5,").waitFor();
+    await page.getByRole("button", { name: "Remove the summary" }).click();
+    await page.getByText("Said as number 5,").waitFor();
+    assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
+  });
+
+  test("a_message_is_deleted_and_forked_from", async (t) => {
+    await ask("cut", "createSession", { id: "s", name: "Cut" });
+    await ask("cut", "appendEvents", { sessionId: "s", events: [1, 2, 3].map((n) => ({ id: `m${n}`, action: "user_message", content: `Number ${n}` })) });
+    const page = await site.open(t, "#/cut/sessions/s");
+    const more = (text) => page.getByRole("article").filter({ hasText: text }).getByLabel("More for this message");
+    await more("Number 2").click();
+    await page.getByRole("button", { name: "Delete message" }).click();
+    await until(() => history("cut"), (messages) => messages.length === 2);
+    await more("Number 1").click();
+    await page.getByRole("button", { name: "Fork from here" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Fork" }).click();
+    await page.getByRole("heading", { name: "Cut (fork)" }).waitFor();
+    const { sessions } = await ask("cut", "listSessions");
+    const fork = sessions.find(({ name }) => name === "Cut (fork)");
+    assert.deepEqual((await ask("cut", "loadEvents", { sessionId: fork.id })).map(({ id }) => id), ["m1"]);
+  });
+
+  test("the_log_and_the_feed_show_each_write", async (t) => {
+    await ask("logged", "createSession", { id: "s" });
+    await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "first", action: "user_message", content: "One" }] });
+    const page = await site.open(t, "#/logged/sessions/s/events");
+    await page.getByRole("article", { name: "Event 1" }).waitFor();
+    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByText("1 so far").waitFor();
+    await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "second", action: "agent_message", content: "Two" }] });
+    await page.getByText("2 so far").waitFor();
+    await ask("logged", "deleteEvents", { sessionId: "s", eventIds: ["first"] });
+    await page.locator(".badge.delete").waitFor();
+  });
+});
