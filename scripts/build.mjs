@@ -8,6 +8,7 @@
 import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { buildDefaults } from "./build/defaults.mjs";
 import { buildSite, SITE } from "./build/site.mjs";
 import { buildWorker } from "./build/worker.mjs";
 import { BUILD, LOCAL, ROOT } from "./places.mjs";
@@ -29,6 +30,7 @@ export async function main() {
 }
 
 export async function build() {
+  await buildDefaults();
   if (isCurrent(sourcesDigest())) return;
   await withLock(join(LOCAL, "build.lock"), tellOfAnother, async () => {
     // Taken before compiling: what is edited meanwhile is built next time.

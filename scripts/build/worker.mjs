@@ -5,7 +5,8 @@
 //   wasm-opt   makes the module smaller and faster, and moves the names of its
 //              functions to build/functions.txt: a crash's stack trace has numbers,
 //              and `wasm-function[123]` is the line that begins with `123:`
-//   esbuild    puts shim.mjs in front and makes one file of all the JavaScript
+//   esbuild    puts shim.mjs in front and makes one file of all the JavaScript but
+//              agent-defaults.js, which defaults.mjs writes
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -82,7 +83,7 @@ async function optimise() {
 
 async function bundle() {
   const bundled = join(STAGE, "bundled.js");
-  const outside = ["--external:*.wasm", "--external:cloudflare:*"];
+  const outside = ["--external:*.wasm", "--external:*/agent-defaults.js", "--external:cloudflare:*"];
   const options = ["--bundle", "--minify", "--format=esm", ...outside, "--log-level=warning"];
   await step(join(BIN, "esbuild"), [SHIM, ...options, `--outfile=${bundled}`]);
   return bundled;

@@ -1,57 +1,169 @@
-//! Reads what was deployed for every agent: the variable `AGENT_DEFAULTS`, a JSON object
-//! with the fields of `configureAgent`.
+//! Reads what was deployed for every agent: the file `agent-defaults.json`, which the build
+//! puts beside the module, and the variable `AGENT_DEFAULTS`. Each is a JSON object with
+//! the fields of `configureAgent`, and `blocks`, `tools` and `compaction`. The variable
+//! `MEMORY_BLOCKS` is an older name of `blocks`.
 //!
-//! What is written wrong is left out, field by field, and `getConfig` names it. The rest
-//! holds, and no conversation fails because of it.
+//! A field of the variable goes before the same field of the file. What is written wrong is
+//! left out, and `getConfig` names it. The rest holds, and no conversation fails.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use serde_json::value::RawValue;
 
 use crate::api::operations::agent::check_change;
-use crate::base::deployed::{Deployed, DeployedProblem};
+use crate::api::operations::chat_tools::DefineTool;
+use crate::api::operations::compaction::ConfigureCompaction;
+use crate::base::deployed::{Deployed, DeployedProblem, PartReader};
 use crate::base::error::{Error, Result};
 use crate::base::json;
+use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
+use crate::chat::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
+use crate::context::compaction::settings::OwnSettings;
+use crate::memory::deployed::read_blocks;
 use crate::store::config::{ConfigLayer, ConfigureAgent};
 
-/// `find` reads a setting of the Worker.
-pub fn read(find: &dyn Fn(Setting) -> Option<String>) -> Deployed {
-    let mut config = ConfigLayer::default();
-    let mut problems = Vec::new();
-    if let Some(text) = find(Setting::AgentDefaults) {
-        let source = Setting::AgentDefaults.name();
+/// The file's name beside wrangler.toml.
+const FILE: &str = "agent-defaults.json";
+
+const BLOCKS: &str = "blocks";
+const TOOLS: &str = "tools";
+const COMPACTION: &str = "compaction";
+
+/// A field of the defaults, and the variable or the file that holds it.
+struct DefaultsField {
+    source: &'static str,
+    value: Box<RawValue>,
+}
+
+#[derive(Default)]
+struct Defaults {
+    fields: BTreeMap<String, DefaultsField>,
+    problems: Vec<DeployedProblem>,
+}
+
+/// `file` is the text of the bundled file.
+pub fn read(outbound: &dyn Outbound, file: Option<&str>) -> Deployed {
+    let mut defaults = Defaults::default();
+    if let Some(text) = file {
+        defaults.take_object(FILE, text);
+    }
+    if let Some(text) = outbound.find_setting(Setting::MemoryBlocks) {
+        defaults.take_field(Setting::MemoryBlocks.name(), BLOCKS, &text);
+    }
+    if let Some(text) = outbound.find_setting(Setting::AgentDefaults) {
+        defaults.take_object(Setting::AgentDefaults.name(), &text);
+    }
+    defaults.read(outbound)
+}
+
+impl Defaults {
+    /// Takes the fields of an object. They replace those that were taken before.
+    fn take_object(&mut self, source: &'static str, text: &str) {
         match json::parse::<BTreeMap<String, Box<RawValue>>>(text.as_bytes()) {
-            Err(error) => problems.push(problem(source, "", error)),
             Ok(fields) => {
-                for (name, value) in fields {
-                    match read_setting(&name, &value) {
-                        Ok(change) => config = change.apply(config),
-                        Err(error) => problems.push(problem(source, &name, error)),
-                    }
-                }
+                let fields = fields.into_iter();
+                self.fields
+                    .extend(fields.map(|(name, value)| (name, DefaultsField { source, value })));
             }
+            Err(error) => self.reader(source, "").note("", error),
         }
     }
-    Deployed::new(problems).with(config)
+
+    /// Takes one field, whose value is a text by itself.
+    fn take_field(&mut self, source: &'static str, name: &str, text: &str) {
+        let object = format!("{{\"{name}\":{text}}}");
+        self.take_object(source, &object);
+    }
+
+    fn reader<'a>(&'a mut self, source: &'a str, field: &'a str) -> PartReader<'a> {
+        PartReader {
+            source,
+            field,
+            problems: &mut self.problems,
+        }
+    }
+
+    fn read(mut self, outbound: &dyn Outbound) -> Deployed {
+        let mut config = ConfigLayer::default();
+        let mut blocks = None;
+        let mut tools = Vec::new();
+        let mut compaction = OwnSettings::default();
+        for (name, DefaultsField { source, value }) in std::mem::take(&mut self.fields) {
+            if value.get() == "null" {
+                continue;
+            }
+            let mut reader = self.reader(source, &name);
+            match name.as_str() {
+                BLOCKS => blocks = Some(read_blocks(&mut reader, &value)),
+                TOOLS => tools = read_tools(&mut reader, &value, outbound),
+                COMPACTION => compaction = read_compaction(&mut reader, &value),
+                _ => match read_setting(&name, &value) {
+                    Ok(change) => config = change.apply(config),
+                    Err(error) => reader.note("", error),
+                },
+            }
+        }
+        Deployed::new(self.problems)
+            .with(config)
+            .with(compaction)
+            .with(DeployedTools(tools))
+            .with(blocks.unwrap_or_default())
+    }
+}
+
+/// A field alone, as an object that an operation takes.
+fn object_of(name: &str, value: &RawValue) -> String {
+    let name = serde_json::Value::from(name);
+    format!("{{{name}:{}}}", value.get())
 }
 
 fn read_setting(name: &str, value: &RawValue) -> Result<ConfigureAgent> {
-    let name = serde_json::Value::from(name);
-    let change = json::parse(format!("{{{name}:{}}}", value.get()).as_bytes())?;
+    let parsed = json::parse(object_of(name, value).as_bytes());
+    let near = json::find_nearest(name, [BLOCKS, TOOLS, COMPACTION].into_iter());
+    let change = match (parsed, near) {
+        (Err(_), Some(near)) => {
+            let message = format!("`{name}` is not a field here. Did you mean `{near}`?");
+            return Err(Error::invalid(name, message));
+        }
+        (parsed, _) => parsed?,
+    };
     check_change(&change)?;
     Ok(change)
 }
 
-fn problem(source: &str, field: &str, error: Error) -> DeployedProblem {
-    let named = error.details.get("field").and_then(|field| field.as_str());
-    let field = match named {
-        None | Some("body") => field,
-        Some(named) => named,
+fn read_tools(
+    reader: &mut PartReader<'_>,
+    list: &RawValue,
+    outbound: &dyn Outbound,
+) -> Vec<RegisteredTool> {
+    let mut names = HashSet::new();
+    reader.items(list, MAX_TOOLS, |item| {
+        let tool = json::parse::<DefineTool>(item.get().as_bytes())?.into_tool(outbound)?;
+        if !names.insert(tool.definition.name.clone()) {
+            let message = "Another tool has this `name` already.";
+            return Err(Error::invalid("name", message));
+        }
+        Ok(tool)
+    })
+}
+
+/// Reads each setting by itself, so that one that is wrong costs no other.
+fn read_compaction(reader: &mut PartReader<'_>, value: &RawValue) -> OwnSettings {
+    let mut settings = OwnSettings::default();
+    let fields = match json::parse::<BTreeMap<String, Box<RawValue>>>(value.get().as_bytes()) {
+        Ok(fields) => fields,
+        Err(error) => {
+            reader.note(COMPACTION, error);
+            return settings;
+        }
     };
-    DeployedProblem {
-        source: source.to_owned(),
-        field: field.to_owned(),
-        message: error.message.replace("The body", "The text"),
+    for (name, value) in fields {
+        let read = json::parse::<ConfigureCompaction>(object_of(&name, &value).as_bytes());
+        match read.and_then(ConfigureCompaction::into_agents_settings) {
+            Ok(newer) => settings = settings.with(newer),
+            Err(error) => reader.note(COMPACTION, error),
+        }
     }
+    settings
 }

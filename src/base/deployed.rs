@@ -5,6 +5,10 @@
 use std::any::Any;
 
 use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::error::{Error, Result};
+use super::json;
 
 /// The parts, each of a type of its own, and what is written wrong.
 pub struct Deployed {
@@ -38,5 +42,60 @@ impl Deployed {
 
     pub fn find<T: 'static>(&self) -> Option<&T> {
         self.parts.iter().find_map(|part| part.downcast_ref())
+    }
+}
+
+/// Reads one field of the deployed defaults, and notes what is wrong in it.
+pub struct PartReader<'a> {
+    /// The variable or the file that holds the field.
+    pub source: &'a str,
+    pub field: &'a str,
+    pub problems: &'a mut Vec<DeployedProblem>,
+}
+
+impl PartReader<'_> {
+    /// Notes what is wrong. The error may name a field inside of `at`.
+    pub fn note(&mut self, at: &str, error: Error) {
+        let inner = error.details.get("field").and_then(|field| field.as_str());
+        let field = match inner {
+            None | Some("body") => at.to_owned(),
+            Some(inner) if at.is_empty() => inner.to_owned(),
+            Some(inner) => format!("{at}.{inner}"),
+        };
+        let whole = if at.is_empty() { self.source } else { at };
+        self.problems.push(DeployedProblem {
+            source: self.source.to_owned(),
+            field,
+            message: error.message.replace("The body", &format!("`{whole}`")),
+        });
+    }
+
+    /// Reads the items of a list. An item that is wrong is noted and left out.
+    pub fn items<T>(
+        &mut self,
+        list: &RawValue,
+        most: i64,
+        mut read: impl FnMut(&RawValue) -> Result<T>,
+    ) -> Vec<T> {
+        let field = self.field;
+        let Ok(items) = json::decode::<Vec<&RawValue>>(list.get()) else {
+            let message = format!("`{field}` must be an array.");
+            self.note(field, Error::invalid("body", message));
+            return Vec::new();
+        };
+        let mut taken = Vec::new();
+        for (index, item) in items.into_iter().enumerate() {
+            let at = format!("{field}[{index}]");
+            if taken.len() as i64 >= most {
+                let message = format!("`{field}` may hold {most} items: the rest is left out.");
+                self.note(&at, Error::invalid("body", message));
+                break;
+            }
+            match read(item) {
+                Ok(item) => taken.push(item),
+                Err(error) => self.note(&at, error),
+            }
+        }
+        taken
     }
 }

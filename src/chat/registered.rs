@@ -10,8 +10,9 @@ use sha2::{Digest, Sha256};
 use super::origin::origin_of;
 use super::tool_headers::{ResolvedHeaders, ToolHeaders};
 use super::turn::CallState;
-use crate::base::columns::{FromRow, find_value, load};
+use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, atomically};
+use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -21,6 +22,7 @@ use crate::base::outbound::{
 };
 use crate::base::settings::Setting;
 use crate::models::ToolDefinition;
+use crate::store::stored::{find_stored, write_stored};
 
 /// The most tools per agent: each model call sends all of them.
 pub const MAX_TOOLS: i64 = 128;
@@ -319,22 +321,65 @@ impl FromRow<'_> for RegisteredTool {
     }
 }
 
-pub fn load_tools(db: &dyn Database) -> Result<Vec<RegisteredTool>> {
+/// The tools that are deployed for every agent.
+#[derive(Default)]
+pub struct DeployedTools(pub Vec<RegisteredTool>);
+
+/// The key of the deployed tools that the agent removed: a JSON list of names.
+const REMOVED: &str = "removedTools";
+
+/// The agent's tools, by name: its own, and the deployed ones that it neither defined anew
+/// nor removed.
+pub fn load_tools(db: &dyn Database, deployed: &Deployed) -> Result<Vec<RegisteredTool>> {
     let columns = RegisteredTool::COLUMNS;
     let sql = format!("SELECT {columns} FROM cf_agents_tools ORDER BY name LIMIT {MAX_TOOLS}");
-    load(db, &sql, &[])
+    let mut tools: Vec<RegisteredTool> = load(db, &sql, &[])?;
+    let deployed = deployed_tools(deployed);
+    if deployed.is_empty() {
+        return Ok(tools);
+    }
+    let removed = load_removed(db)?;
+    for tool in deployed {
+        let name = &tool.definition.name;
+        let is_own = tools.iter().any(|own| own.definition.name == *name);
+        if !is_own && !removed.contains(name) && (tools.len() as i64) < MAX_TOOLS {
+            tools.push(tool.clone());
+        }
+    }
+    tools.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+    Ok(tools)
+}
+
+fn deployed_tools(deployed: &Deployed) -> &[RegisteredTool] {
+    deployed
+        .find::<DeployedTools>()
+        .map_or(&[], |tools| &tools.0)
+}
+
+fn load_removed(db: &dyn Database) -> Result<Vec<String>> {
+    match find_stored(db, REMOVED)? {
+        Some(json) => json::decode(&json).map_err(|_| Error::corrupt_row(REMOVED, "configuration")),
+        None => Ok(Vec::new()),
+    }
 }
 
 /// Defines a tool, or replaces its definition.
-pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) -> Result<()> {
+pub fn define_tool(
+    db: &dyn Database,
+    host: &dyn Host,
+    deployed: &Deployed,
+    tool: &RegisteredTool,
+) -> Result<()> {
     let (service, url) = match &tool.at {
         ToolAddress::Service(binding) => (Some(binding.as_str()), None),
         ToolAddress::Url(url) => (None, Some(url.as_str())),
     };
     atomically(db, || {
-        let sql = "SELECT count(*) FROM cf_agents_tools WHERE name <> ?1";
-        let others = find_value(db, sql, &[tool.definition.name.as_str().into()])?;
-        if others.unwrap_or(0) >= MAX_TOOLS {
+        let others = load_tools(db, deployed)?;
+        let others = others
+            .iter()
+            .filter(|other| other.definition.name != tool.definition.name);
+        if others.count() as i64 >= MAX_TOOLS {
             return Err(Error::invalid(
                 "name",
                 format!("An agent has at most {MAX_TOOLS} tools. `removeTool` removes one."),
@@ -369,12 +414,28 @@ pub fn define_tool(db: &dyn Database, host: &dyn Host, tool: &RegisteredTool) ->
     })
 }
 
-pub fn remove_tool(db: &dyn Database, name: &str) -> Result<bool> {
-    let rows = db.rows(
-        "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
-        &[name.into()],
-    )?;
-    Ok(!rows.is_empty())
+/// Removes a tool; `false`: there was none. A deployed tool stays away from this agent
+/// until the agent defines a tool of this name.
+pub fn remove_tool(db: &dyn Database, deployed: &Deployed, name: &str) -> Result<bool> {
+    atomically(db, || {
+        let rows = db.rows(
+            "DELETE FROM cf_agents_tools WHERE name = ?1 RETURNING name",
+            &[name.into()],
+        )?;
+        let deployed = deployed_tools(deployed);
+        let is_deployed = |name: &str| deployed.iter().any(|tool| tool.definition.name == name);
+        if !is_deployed(name) {
+            return Ok(!rows.is_empty());
+        }
+        let mut removed = load_removed(db)?;
+        if removed.iter().any(|removed| removed == name) {
+            return Ok(!rows.is_empty());
+        }
+        removed.retain(|name| is_deployed(name));
+        removed.push(name.to_owned());
+        write_stored(db, REMOVED, &removed)?;
+        Ok(true)
+    })
 }
 
 #[cfg(test)]

@@ -29,7 +29,7 @@ pub struct TurnTools<'a> {
 impl<'a> TurnTools<'a> {
     pub fn load(toolbox: Toolbox<'a>, turn: &Turn) -> Result<Self> {
         let mut definitions = tools::load_tools(&toolbox)?;
-        let registered = load_tools(toolbox.memory.db)?;
+        let registered = load_tools(toolbox.memory.db, &toolbox.memory.outbound.deployed())?;
         for tool in &registered {
             push_new(&mut definitions, tool.definition.clone());
         }

@@ -35,6 +35,13 @@ const BUCKET: &str = Setting::SkillsBucket.name();
 const AGENTS: &str = Setting::SessionAgent.name();
 const AI: &str = Setting::Ai.name();
 
+#[wasm_bindgen(raw_module = "./agent-defaults.js")]
+extern "C" {
+    /// The text of `agent-defaults.json`, which the build put beside the module.
+    #[wasm_bindgen(js_name = agentDefaults)]
+    fn agent_defaults() -> Option<String>;
+}
+
 pub struct Bindings {
     env: JsValue,
     /// Slots for this object's calls: those that wait for the head of their answer, and
@@ -132,7 +139,7 @@ impl Outbound for Bindings {
         thread_local! {
             static DEPLOYED: OnceCell<Rc<Deployed>> = const { OnceCell::new() };
         }
-        let read = || Rc::new(defaults::read(&|setting| self.find_setting(setting)));
+        let read = || Rc::new(defaults::read(self, agent_defaults().as_deref()));
         DEPLOYED.with(|deployed| Rc::clone(deployed.get_or_init(read)))
     }
 

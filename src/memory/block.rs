@@ -8,7 +8,7 @@ use super::Memory;
 use super::content::find_newest;
 use super::definition::{Definition, WhenChanged};
 use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, find_unavailable, service, why_away};
+use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::source::{BlockHome, BlockSource};
 use super::{entries, skills};
 use crate::base::error::{Error, Result};
@@ -153,6 +153,7 @@ async fn hold(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent> {
                 ..newest_of(memory, block)?
             })
         }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Service { .. } | BlockHome::BucketPrefix { .. } => {
             let listing = skills::list(memory, block).await?;
             Ok(BlockContent::text(introduced(block, &listing.render())))

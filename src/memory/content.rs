@@ -117,7 +117,7 @@ impl FromRow<'_> for Version {
 }
 
 fn place(block: &Definition) -> [SqlValue; 2] {
-    [block.scope.as_str().into(), block.label.key().into()]
+    [block.scope.as_str().into(), block.content_key().into()]
 }
 
 /// The newest version; `None`: the block was never written.
@@ -207,7 +207,7 @@ pub fn write_version(
         reason: new.reason.map(str::to_owned),
         written_at: host.now_ms(),
     };
-    insert_version(db, &block.scope, &block.label.key(), &version)?;
+    insert_version(db, &block.scope, &block.content_key(), &version)?;
     let [scope, key] = place(block);
     db.run(
         "DELETE FROM cf_agents_block_versions

@@ -5,7 +5,7 @@ use crate::memory::kind::BlockKind;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::label::Label;
-use super::source::{BlockHome, BlockSource};
+use super::source::{BlockHome, BlockPlace, BlockSource};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::bounded;
@@ -59,7 +59,8 @@ pub struct DefineBlock {
     #[serde(default)]
     pub when_changed: WhenChanged,
     /// Whether the model may write the block with its tools. Operations always may.
-    /// Default: `true` without a `source`, `false` with one.
+    /// Default: `true` if the content lives in this agent, or in an agent that
+    /// placeholders of this agent's name name; else `false`.
     pub model_writes: Option<bool>,
 }
 
@@ -74,6 +75,8 @@ pub struct Definition {
     pub max_tokens: Option<i64>,
     pub default_content: Option<String>,
     pub source: Option<BlockSource>,
+    /// Where the source leads for this agent: see [`Definition::placed`].
+    pub place: BlockPlace,
     pub when_changed: WhenChanged,
     /// As the definition sets it. `None`: the home decides.
     pub model_writes: Option<bool>,
@@ -82,12 +85,13 @@ pub struct Definition {
 }
 
 impl DefineBlock {
-    pub fn into_definition(self, own_name: &str) -> Result<Definition> {
+    /// The definition, not placed yet.
+    pub fn into_definition(self) -> Result<Definition> {
         if let Some(description) = &self.description {
             check_description("description", description)?;
         }
         if let Some(source) = &self.source {
-            source.check(self.kind, own_name)?;
+            source.check(self.kind)?;
         }
         let max_tokens = self.max_tokens.map(|budget| budget.0);
         if let Some(content) = &self.default_content {
@@ -104,6 +108,7 @@ impl DefineBlock {
             description: self.description.filter(nothing),
             max_tokens,
             default_content: self.default_content.filter(nothing),
+            place: unplaced(),
             source: self.source,
             when_changed: self.when_changed,
             model_writes: self.model_writes,
@@ -113,20 +118,52 @@ impl DefineBlock {
 }
 
 impl Definition {
+    /// This definition as the block of the agent of this name has it.
+    pub fn placed(self, agent_name: &str) -> Self {
+        let place = match &self.source {
+            Some(source) => source.place(agent_name, self.is_sessions()),
+            None => BlockPlace::Here(None),
+        };
+        Self { place, ..self }
+    }
+
     pub fn home(&self) -> BlockHome<'_> {
-        self.source
-            .as_ref()
-            .map_or(BlockHome::Object, BlockSource::home)
+        match &self.place {
+            BlockPlace::Here(_) => BlockHome::Object,
+            BlockPlace::There(source) => source.home(),
+            BlockPlace::Nowhere(reason) => BlockHome::Nowhere { reason },
+        }
+    }
+
+    /// The key of the block that holds the content, if it lives in this agent: the block
+    /// itself, or another one that the source names.
+    pub fn content_key(&self) -> String {
+        match &self.place {
+            BlockPlace::Here(Some(label)) => label.key(),
+            BlockPlace::Here(None) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => {
+                self.label.key()
+            }
+        }
     }
 
     /// Whether the model's tools may write the block. Content outside this agent is
     /// shared: somebody who talks the model into a write in one conversation would
-    /// change what all others read. So such a definition must allow it explicitly.
+    /// change what all others read. So such a definition must allow it explicitly. A
+    /// template of this agent's name allows it: it names who shares the content.
     pub fn model_may_write(&self) -> bool {
+        let names_template = || {
+            self.source
+                .as_ref()
+                .is_some_and(BlockSource::is_agent_template)
+        };
         self.kind != BlockKind::Readonly
             && self
                 .model_writes
-                .unwrap_or_else(|| self.home().is_this_object())
+                .unwrap_or_else(|| self.home().is_this_object() || names_template())
+    }
+
+    pub fn has_template(&self) -> bool {
+        self.source.as_ref().is_some_and(BlockSource::is_template)
     }
 
     pub fn is_sessions(&self) -> bool {
@@ -136,6 +173,12 @@ impl Definition {
     pub fn default_content(&self) -> &str {
         self.default_content.as_deref().unwrap_or_default()
     }
+}
+
+/// The place of a definition that [`Definition::placed`] has not seen: no content is read
+/// or written there.
+pub fn unplaced() -> BlockPlace {
+    BlockPlace::Nowhere("its agent is not known".to_owned())
 }
 
 /// Refuses control characters: a description is part of one line in the prompt.

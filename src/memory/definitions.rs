@@ -3,11 +3,12 @@
 //! again never deletes its content.
 
 use super::block::{Block, BlockContent, hold_here, read_or_omit};
-use super::configured;
 use super::content::find_newest;
-use super::definition::{Definition, WhenChanged};
+use super::definition::{Definition, WhenChanged, unplaced};
+use super::deployed::{find_deployed, load_deployed};
+use super::homes::nowhere;
 use super::label::Label;
-use super::source::{BlockHome, BlockSource};
+use super::source::{BlockHome, BlockPlace, BlockSource};
 use super::{BlockScope, Memory};
 use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically, find_row};
@@ -33,6 +34,7 @@ struct DefinitionRow<'r> {
 impl DefinitionRow<'_> {
     const COLUMNS: &'static str = "scope, label, kind, description, max_tokens, default_content, source, when_changed, defined_at, is_removed, model_writes, number, key";
 
+    /// The definition, not placed yet.
     fn definition(&self) -> Result<Definition> {
         self.row.read()
     }
@@ -66,6 +68,7 @@ impl FromRow<'_> for Definition {
             max_tokens: row.find_integer(4),
             default_content: row.find_text(5).map(str::to_owned),
             source,
+            place: unplaced(),
             when_changed: match row.text(7)? {
                 "remind" => WhenChanged::Remind,
                 _ => WhenChanged::Wait,
@@ -77,7 +80,7 @@ impl FromRow<'_> for Definition {
 }
 
 /// Up to `limit` of a session's own definitions with numbers above this number,
-/// ordered by number, each with its number.
+/// ordered by number, each with its number. They are not placed.
 pub fn load_sessions_after(
     db: &dyn Database,
     session_id: &Id,
@@ -124,10 +127,11 @@ pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Ve
     let mut rows: Vec<DefinitionRow> = rows.iter().map(Row::read).collect::<Result<_>>()?;
     let mut blocks = Vec::new();
     if scope == BlockScope::Agent {
-        for block in configured::load(memory).blocks {
+        let deployed = memory.outbound.deployed();
+        for block in load_deployed(&deployed) {
             let key = block.label.key();
             match rows.iter().position(|row| row.key == key) {
-                None => blocks.push(block),
+                None => blocks.push(block.clone()),
                 Some(index) => {
                     let row = rows.remove(index);
                     if !row.is_removed {
@@ -140,7 +144,8 @@ pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Ve
     for row in rows.iter().filter(|row| !row.is_removed) {
         blocks.push(row.definition()?);
     }
-    Ok(blocks)
+    let blocks = blocks.into_iter();
+    Ok(blocks.map(|block| block.placed(memory.agent)).collect())
 }
 
 pub fn find_definition(
@@ -155,9 +160,9 @@ fn find_in(memory: &Memory<'_>, scope: &str, label: &Label) -> Result<Option<Def
     match find_row_of(memory.db, scope, label)? {
         Some(row) => match row.read::<DefinitionRow>()? {
             row if row.is_removed => Ok(None),
-            row => row.definition().map(Some),
+            row => Ok(Some(row.definition()?.placed(memory.agent))),
         },
-        None => Ok(find_configured(memory, scope, label)),
+        None => Ok(find_default(memory, scope, label)),
     }
 }
 
@@ -190,14 +195,13 @@ fn find_row_of(db: &dyn Database, scope: &str, label: &Label) -> Result<Option<R
     find_row(db, &sql, &[scope.into(), label.key().into()])
 }
 
-fn find_configured(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
-    let key = label.key();
-    let deployed = if scope == BlockScope::Agent.column() {
-        configured::load(memory).blocks
-    } else {
-        Vec::new()
-    };
-    deployed.into_iter().find(|block| block.label.key() == key)
+/// The deployed block of this label, which every agent has.
+fn find_default(memory: &Memory<'_>, scope: &str, label: &Label) -> Option<Definition> {
+    if scope != BlockScope::Agent.column() {
+        return None;
+    }
+    let found = find_deployed(&memory.outbound.deployed(), &label.key())?;
+    Some(found.placed(memory.agent))
 }
 
 /// Defines a block, or changes its definition. `may_reach_out`: the caller may
@@ -213,9 +217,11 @@ pub async fn define(memory: &Memory<'_>, block: Definition, may_reach_out: bool)
 /// Writes the definition. Returns the content too if the block lives in this object.
 fn write_definition(
     memory: &Memory<'_>,
-    mut block: Definition,
+    block: Definition,
     may_reach_out: bool,
 ) -> Result<(Definition, Option<BlockContent>)> {
+    let mut block = block.placed(memory.agent);
+    check_place(&block)?;
     if let Some(binding) = block.home().binding()
         && !memory.outbound.is_bound(binding)
     {
@@ -245,10 +251,20 @@ fn write_definition(
             BlockHome::Bucket { .. }
             | BlockHome::BucketPrefix { .. }
             | BlockHome::Agent { .. }
-            | BlockHome::Service { .. } => None,
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => None,
         };
         Ok((block, held))
     })
+}
+
+/// Refuses a source that leads nowhere although it is no template. A template may lead
+/// nowhere for one agent: the same definition is sent to many.
+pub fn check_place(block: &Definition) -> Result<()> {
+    match &block.place {
+        BlockPlace::Nowhere(reason) if !block.has_template() => Err(nowhere(reason)),
+        BlockPlace::Here(_) | BlockPlace::There(_) | BlockPlace::Nowhere(_) => Ok(()),
+    }
 }
 
 fn reaches_out(label: &Label) -> Error {
@@ -278,7 +294,7 @@ fn check_room(db: &dyn Database, scope: &str) -> Result<()> {
 fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
     let holds = |table: &str, column: &str| -> Result<bool> {
         let sql = format!("SELECT 1 FROM {table} WHERE scope = ?1 AND {column} = ?2 LIMIT 1");
-        let params = [block.scope.as_str().into(), block.label.key().into()];
+        let params = [block.scope.as_str().into(), block.content_key().into()];
         Ok(find_row(db, &sql, &params)?.is_some())
     };
     let lost = if !block.kind.has_content() && holds("cf_agents_block_versions", "key")? {
@@ -361,7 +377,7 @@ pub fn remove(
         if was_there.as_ref().is_some_and(has_source) && !may_reach_out {
             return Err(reaches_out(label));
         }
-        match find_configured(memory, scope.column(), label) {
+        match find_default(memory, scope.column(), label) {
             // This row hides the deployed block, which the next read would show again.
             Some(deployed) if was_there.is_some() => {
                 let defined_at = Some(memory.host.now_ms());

@@ -9,7 +9,7 @@ use super::Memory;
 use super::definition::{Definition, check_description};
 use super::entry_search::{index_entry, unindex_entry};
 use super::homes::agent::{self, RemoteBlock};
-use super::homes::service;
+use super::homes::{nowhere, service};
 use super::source::{BlockHome, check_key};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
@@ -63,7 +63,7 @@ pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> 
 /// Whether this object holds the block's entries.
 pub fn lives_here(block: &Definition) -> bool {
     match block.home() {
-        BlockHome::Agent { .. } | BlockHome::Service { .. } => false,
+        BlockHome::Agent { .. } | BlockHome::Service { .. } | BlockHome::Nowhere { .. } => false,
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
     }
 }
@@ -100,6 +100,7 @@ pub async fn set(
                 updated_at: now_ms,
             })
         }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             write(memory.db, memory.host, block, key, title, content)
         }
@@ -160,7 +161,7 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
             ),
         ));
     }
-    insert_row(db, number, &block.scope, &block.label.key(), entry)?;
+    insert_row(db, number, &block.scope, &block.content_key(), entry)?;
     Ok(number)
 }
 
@@ -209,7 +210,7 @@ pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
            FROM cf_agents_entries
           WHERE scope = ?1
             AND block = ?2",
-        &[block.scope.as_str().into(), block.label.key().into()],
+        &[block.scope.as_str().into(), block.content_key().into()],
     )?;
     Ok(count.unwrap_or(0))
 }
@@ -249,7 +250,7 @@ fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Opt
     );
     let params = [
         block.scope.as_str().into(),
-        block.label.key().into(),
+        block.content_key().into(),
         key.into(),
     ];
     let row = find(db, &sql, &params)?;
@@ -277,6 +278,7 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
             agent::delete(memory, block, home, "deleteEntry", key).await
         }
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             let db = memory.db;
             atomically(db, || {
@@ -319,6 +321,7 @@ pub async fn list(
             agent::call(memory, block, home, "listEntries", input).await
         }
         BlockHome::Service { binding } => Err(kept_by(block, binding)),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             load_page(memory.db, block, limit, cursor)
         }
@@ -343,7 +346,7 @@ fn load_page(
     );
     let params: [SqlValue; 4] = [
         block.scope.as_str().into(),
-        block.label.key().into(),
+        block.content_key().into(),
         after.unwrap_or_default().into(),
         (limit + 1).into(),
     ];

@@ -9,7 +9,7 @@ use serde_json::{Value as Json, json};
 use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
-use super::homes::service;
+use super::homes::{nowhere, service};
 use super::source::BlockHome;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
@@ -120,6 +120,7 @@ pub async fn search_elsewhere(
                 vectors: None,
             })
         }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             Ok(FoundElsewhere {
                 results: find(memory.db, block, query, &Nearest::default(), most)?,
@@ -173,7 +174,7 @@ pub fn find(
     let params: [SqlValue; 4] = [
         query.to_fts().into(),
         block.scope.as_str().into(),
-        block.label.key().into(),
+        block.content_key().into(),
         MAX_CANDIDATES.into(),
     ];
     let sql = format!(
@@ -278,7 +279,7 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
         &[
             Json::from(numbers).to_string().into(),
             block.scope.as_str().into(),
-            block.label.key().into(),
+            block.content_key().into(),
         ],
     )
 }

@@ -9,11 +9,11 @@
 
 pub mod block;
 pub mod budget;
-pub mod configured;
 pub mod content;
 pub mod copy;
 pub mod definition;
 pub mod definitions;
+pub mod deployed;
 pub mod entries;
 pub mod entry;
 pub mod entry_search;
@@ -24,6 +24,7 @@ pub mod label;
 pub mod prompt;
 pub mod skills;
 pub mod source;
+pub mod template;
 pub mod view;
 pub mod write;
 

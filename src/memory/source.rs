@@ -1,9 +1,13 @@
 //! Where a block's content lives when it is not in this object. Keys and names are
 //! checked here, so that no key can escape its prefix.
+//!
+//! A source may be a template (`memory/template.rs`), so it leads to a home only together
+//! with the name of the agent that has the block.
 
 use serde::{Deserialize, Serialize};
 
 use super::label::Label;
+use super::template::{self, expand, has_placeholder};
 use crate::base::error::{Error, Result};
 use crate::base::settings::{Setting, is_own_binding};
 use crate::memory::kind::BlockKind;
@@ -14,19 +18,23 @@ pub const MAX_KEY_BYTES: usize = 512;
 
 const MAX_BINDING_CHARS: usize = 64;
 
+const MAX_AGENT_CHARS: usize = 200;
+
 /// Where a block's content lives outside this agent: exactly one of `r2`,
 /// `r2Prefix`, `agent` and `service`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BlockSource {
-    /// The key of an object in the bucket.
+    /// The key of an object in the bucket. `{name}` stands for this agent's name, `{1}`,
+    /// `{2}` … for the name's parts between colons.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2: Option<String>,
-    /// The prefix of documents in the bucket. The rest of a key names the document.
+    /// The prefix of documents in the bucket. The rest of a key names the document. With
+    /// `{name}`, `{1}` … it ends with `/`.
     #[serde(skip_serializing_if = "Option::is_none")]
     r2_prefix: Option<String>,
-    /// The name of another agent.
+    /// The name of another agent, such as `user:42` or `user:{2}`.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<String>,
     /// With `agent`: the label of the block there. Default: this block's label.
@@ -35,6 +43,16 @@ pub struct BlockSource {
     /// The name of a service binding.
     #[serde(skip_serializing_if = "Option::is_none")]
     service: Option<String>,
+}
+
+/// Where the block's content lives, for one agent.
+#[derive(Clone, Debug, PartialEq)]
+pub enum BlockPlace {
+    /// In this agent: the block of this label, or without one the block itself.
+    Here(Option<Label>),
+    There(BlockSource),
+    /// The source leads nowhere, for this reason.
+    Nowhere(String),
 }
 
 /// A [`BlockSource`], parsed.
@@ -57,11 +75,15 @@ pub enum BlockHome<'a> {
     Service {
         binding: &'a str,
     },
+    /// The source leads nowhere for this agent.
+    Nowhere {
+        reason: &'a str,
+    },
 }
 
 impl BlockSource {
     /// Checks that exactly one home is named, and that this kind of block can have it.
-    pub fn check(&self, kind: BlockKind, own_name: &str) -> Result<()> {
+    pub fn check(&self, kind: BlockKind) -> Result<()> {
         let Self {
             r2,
             r2_prefix,
@@ -80,6 +102,20 @@ impl BlockSource {
             check_key(key)
                 .map_err(|reason| refused(&format!("`source` names a key that {reason}.")))?;
         }
+        let named = [r2, r2_prefix, agent].into_iter().flatten();
+        if named.clone().any(|text| !template::is_sound(text)) {
+            return Err(refused(
+                "`source` holds a `{` or a `}` that is no part of a placeholder. The placeholders are `{name}`, `{1}`, `{2}` and so on up to `{9}`.",
+            ));
+        }
+        if r2_prefix
+            .as_deref()
+            .is_some_and(|prefix| has_placeholder(prefix) && !prefix.ends_with('/'))
+        {
+            return Err(refused(
+                "`source` with a placeholder in `r2Prefix` must end with `/`. Otherwise the documents of `4` would be among those of `42`.",
+            ));
+        }
         match self.home() {
             BlockHome::Bucket { .. } if !kind.has_content() => Err(refused(
                 "`source` with `r2` holds one text: the block must be readonly or writable. `r2Prefix` holds many.",
@@ -87,11 +123,8 @@ impl BlockSource {
             BlockHome::BucketPrefix { .. } if kind != BlockKind::Loadable => Err(refused(
                 "`source` with `r2Prefix` holds documents: the block must be loadable. `r2` holds one text.",
             )),
-            BlockHome::Agent { name, .. } if name.is_empty() || name.chars().count() > 200 => Err(
-                refused("`source` must name an agent in 1 to 200 characters."),
-            ),
-            BlockHome::Agent { name, .. } if name == own_name => Err(refused(
-                "`source` names this agent itself. Leave `source` out: the block lives here.",
+            BlockHome::Agent { name, .. } if !is_agent_name(name) => Err(refused(
+                "`source` must name an agent in 1 to 200 characters.",
             )),
             BlockHome::Service { binding } if !is_binding(binding) => Err(refused(
                 "`source` must name a service binding: letters, digits and `_`, and none of the Worker's own.",
@@ -100,8 +133,67 @@ impl BlockSource {
             | BlockHome::Bucket { .. }
             | BlockHome::BucketPrefix { .. }
             | BlockHome::Agent { .. }
-            | BlockHome::Service { .. } => Ok(()),
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => Ok(()),
         }
+    }
+
+    /// Where the content lives for the agent of this name. `is_sessions`: the block
+    /// belongs to one of its sessions.
+    pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockPlace {
+        match self.filled_in(agent_name) {
+            Err(reason) => BlockPlace::Nowhere(reason),
+            Ok(source) if source.agent.as_deref() != Some(agent_name) => BlockPlace::There(source),
+            Ok(_) if is_sessions => BlockPlace::Nowhere(
+                "a session's block can't live in a block of its own agent".to_owned(),
+            ),
+            Ok(source) => BlockPlace::Here(source.label),
+        }
+    }
+
+    /// The source with its placeholders filled in, or the reason why not.
+    fn filled_in(&self, agent_name: &str) -> Result<Self, String> {
+        let fill = |text: &Option<String>| match text {
+            Some(text) => expand(text, agent_name).map(Some),
+            None => Ok(None),
+        };
+        let source = Self {
+            r2: fill(&self.r2)?,
+            r2_prefix: fill(&self.r2_prefix)?,
+            agent: fill(&self.agent)?,
+            label: self.label.clone(),
+            service: self.service.clone(),
+        };
+        // What is no template was checked when the block was defined.
+        if source == *self {
+            return Ok(source);
+        }
+        if let Some(key) = source.r2.as_deref().or(source.r2_prefix.as_deref()) {
+            check_key(key).map_err(|wrong| format!("with this agent's name, the key {wrong}"))?;
+        }
+        if source
+            .agent
+            .as_deref()
+            .is_some_and(|name| !is_agent_name(name))
+        {
+            return Err(
+                "with this agent's name, the other agent's has more than 200 characters".to_owned(),
+            );
+        }
+        Ok(source)
+    }
+
+    pub fn is_template(&self) -> bool {
+        let named = [&self.r2, &self.r2_prefix, &self.agent];
+        named
+            .into_iter()
+            .flatten()
+            .any(|text| has_placeholder(text))
+    }
+
+    /// Whether a template names another agent: each agent has a home of its own.
+    pub fn is_agent_template(&self) -> bool {
+        self.agent.as_deref().is_some_and(has_placeholder)
     }
 
     pub fn home(&self) -> BlockHome<'_> {
@@ -137,14 +229,15 @@ impl BlockHome<'_> {
             BlockHome::Bucket { .. }
             | BlockHome::BucketPrefix { .. }
             | BlockHome::Agent { .. }
-            | BlockHome::Service { .. } => false,
+            | BlockHome::Service { .. }
+            | BlockHome::Nowhere { .. } => false,
         }
     }
 
     /// The binding that this home needs.
     pub fn binding(&self) -> Option<&str> {
         match self {
-            BlockHome::Object | BlockHome::Agent { .. } => None,
+            BlockHome::Object | BlockHome::Agent { .. } | BlockHome::Nowhere { .. } => None,
             BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
                 Some(Setting::SkillsBucket.name())
             }
@@ -155,6 +248,10 @@ impl BlockHome<'_> {
 
 fn refused(message: &str) -> Error {
     Error::invalid("source", message)
+}
+
+fn is_agent_name(name: &str) -> bool {
+    !name.is_empty() && name.chars().count() <= MAX_AGENT_CHARS
 }
 
 fn is_binding(name: &str) -> bool {
@@ -234,7 +331,16 @@ mod tests {
                 BlockKind::Writable,
                 true,
             ),
-            (r#"{"agent":"alice"}"#, BlockKind::Writable, false),
+            (r#"{"agent":"user:{2}"}"#, BlockKind::Writable, true),
+            (r#"{"agent":"user:{0}"}"#, BlockKind::Writable, false),
+            (r#"{"agent":"user:{Name}"}"#, BlockKind::Writable, false),
+            (r#"{"agent":"user:{2"}"#, BlockKind::Writable, false),
+            (r#"{"agent":"user:2}"}"#, BlockKind::Writable, false),
+            (r#"{"r2":"notes/{name}.md"}"#, BlockKind::Writable, true),
+            (r#"{"r2":"../{name}.md"}"#, BlockKind::Writable, false),
+            (r#"{"r2Prefix":"skills/{1}/"}"#, BlockKind::Loadable, true),
+            (r#"{"r2Prefix":"skills/{1}"}"#, BlockKind::Loadable, false),
+            (r#"{"service":"{1}"}"#, BlockKind::Writable, false),
             (r#"{"agent":""}"#, BlockKind::Writable, false),
             (r#"{"service":"NOTES"}"#, BlockKind::Searchable, true),
             (r#"{"service":"AI"}"#, BlockKind::Searchable, false),
@@ -252,7 +358,7 @@ mod tests {
             (r#"{}"#, BlockKind::Writable, false),
         ];
         for (json, kind, is_good) in table {
-            assert_eq!(source(json).check(kind, "alice").is_ok(), is_good, "{json}");
+            assert_eq!(source(json).check(kind).is_ok(), is_good, "{json}");
         }
         let schema = schemars::schema_for!(BlockSource).to_value();
         for field in schema["properties"].as_object().unwrap().keys() {
@@ -261,6 +367,93 @@ mod tests {
                 .iter()
                 .any(|(json, _, is_good)| *is_good && json.contains(&named));
             assert!(is_shown, "no line shows a block with a `source` of {named}");
+        }
+    }
+
+    #[test]
+    fn a_template_leads_each_agent_to_its_own_home() {
+        let there = |json: &str| BlockPlace::There(source(json));
+        for (json, agent, expected) in [
+            (
+                r#"{"agent":"user:{2}"}"#,
+                "coder:42",
+                there(r#"{"agent":"user:42"}"#),
+            ),
+            (r#"{"agent":"user:{2}"}"#, "user:42", BlockPlace::Here(None)),
+            (r#"{"agent":"user:42"}"#, "user:42", BlockPlace::Here(None)),
+            (
+                r#"{"agent":"user:{2}","label":"profile"}"#,
+                "user:42",
+                BlockPlace::Here(Label::parse("profile").ok()),
+            ),
+            (
+                r#"{"agent":"of {name}"}"#,
+                "a:b",
+                there(r#"{"agent":"of a:b"}"#),
+            ),
+            (
+                r#"{"r2":"n/{1}/{1}.md"}"#,
+                "x:y",
+                there(r#"{"r2":"n/x/x.md"}"#),
+            ),
+            (
+                r#"{"r2Prefix":"s/{name}/"}"#,
+                "x",
+                there(r#"{"r2Prefix":"s/x/"}"#),
+            ),
+            (
+                r#"{"service":"NOTES"}"#,
+                "x",
+                there(r#"{"service":"NOTES"}"#),
+            ),
+        ] {
+            assert_eq!(
+                source(json).place(agent, false),
+                expected,
+                "{json} of {agent}"
+            );
+        }
+    }
+
+    #[test]
+    fn no_name_leads_a_template_out_of_its_place() {
+        let long = format!("a:{}", "x".repeat(MAX_KEY_BYTES));
+        for (json, agent) in [
+            (r#"{"agent":"user:{2}"}"#, "coder"),
+            (r#"{"agent":"user:{2}"}"#, "coder:"),
+            (r#"{"agent":"user:{2}"}"#, "coder::42"),
+            (r#"{"agent":"user:{2}"}"#, "coder:{name}"),
+            (r#"{"agent":"user:{2}"}"#, "coder:{1}"),
+            (r#"{"agent":"user:{2}"}"#, "coder:a/b"),
+            (r#"{"agent":"user:{2}"}"#, "coder:.."),
+            (r#"{"agent":"user:{2}"}"#, &long),
+            (r#"{"r2":"n/{name}.md"}"#, "../secrets"),
+            (r#"{"r2":"n/{name}/x.md"}"#, ".."),
+            (r#"{"r2":"n/{name}/x.md"}"#, "."),
+            (r#"{"r2":"n/{1}/x.md"}"#, ".:a"),
+            (r#"{"r2":"n/{1}.md"}"#, "a\\..\\b"),
+            (r#"{"r2":"n/{1}.md"}"#, "a\nb"),
+            (r#"{"r2":"n/{2}.md"}"#, &long),
+            (r#"{"r2":"n/{1}{2}/x.md"}"#, "a:."),
+            (r#"{"r2Prefix":"s/{1}/"}"#, "a/../b"),
+            (r#"{"r2Prefix":"s/{1}/"}"#, ""),
+        ] {
+            let place = source(json).place(agent, false);
+            assert!(
+                matches!(place, BlockPlace::Nowhere(_)),
+                "{json} of {agent:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_sessions_block_does_not_live_in_its_own_agent() {
+        for (json, agent) in [
+            (r#"{"agent":"user:{2}"}"#, "user:42"),
+            (r#"{"agent":"alice","label":"memory"}"#, "alice"),
+        ] {
+            let place = source(json).place(agent, true);
+            assert!(matches!(place, BlockPlace::Nowhere(_)), "{json}");
         }
     }
 }

@@ -13,7 +13,7 @@ use super::content::{
 use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
 use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, service};
+use super::homes::{bucket, nowhere, service};
 use super::source::BlockHome;
 use super::{BlockScope, Memory, MemoryWriter};
 use crate::base::database::atomically;
@@ -88,6 +88,7 @@ pub async fn write(
         BlockHome::Object | BlockHome::BucketPrefix { .. } => write_here(memory, block, text)?,
         BlockHome::Bucket { key } => write_in_bucket(memory, block, key, text).await?,
         BlockHome::Service { binding } => write_in_service(memory, block, binding, text).await?,
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
             write_elsewhere(memory, block, home, text).await?
@@ -272,6 +273,7 @@ pub async fn read_versions(
             let input = json!({"limit": limit});
             agent::call(memory, block, home, "getBlockVersions", input).await
         }
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object
         | BlockHome::Bucket { .. }
         | BlockHome::BucketPrefix { .. }
@@ -302,6 +304,7 @@ pub async fn revert(
             };
             return Ok(Block::new(block, held));
         }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object
         | BlockHome::Bucket { .. }
         | BlockHome::BucketPrefix { .. }

@@ -59,6 +59,8 @@ type Act = Box<dyn FnOnce()>;
 #[derive(Default)]
 pub struct Script {
     pub settings: RefCell<HashMap<String, String>>,
+    /// The text of the bundled `agent-defaults.json`.
+    pub defaults_file: RefCell<Option<String>>,
     pub bindings: RefCell<Vec<String>>,
     pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
     /// How many seconds each answer asks the caller to wait.
@@ -137,7 +139,7 @@ impl Outbound for Script {
     }
 
     fn deployed(&self) -> Rc<Deployed> {
-        Rc::new(defaults::read(&|setting| self.find_setting(setting)))
+        Rc::new(defaults::read(self, self.defaults_file.borrow().as_deref()))
     }
 
     fn find_secret(&self, name: &str) -> Option<String> {

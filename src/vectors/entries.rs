@@ -121,7 +121,7 @@ impl Entries<'_> {
                 AND v.number IS NULL",
             &[
                 self.block.scope.as_str().into(),
-                self.block.label.key().into(),
+                self.block.content_key().into(),
                 key.into(),
                 model.into(),
             ],
@@ -164,7 +164,7 @@ impl VectorStore for Entries<'_> {
                       LIMIT ?6)",
             &[
                 self.block.scope.as_str().into(),
-                self.block.label.key().into(),
+                self.block.content_key().into(),
                 after.into(),
                 wanted.model.into(),
                 wanted.dimensions.into(),

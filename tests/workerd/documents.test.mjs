@@ -26,7 +26,7 @@ const FEWEST_REQUESTS = 8;
 const SECRET = "the secret of this test, long enough";
 
 /** The languages of blocks. A test below holds each of them. */
-const HELD = ["sh", "json", "ts", "ts client", "tsx", "rust", "toml"];
+const HELD = ["sh", "json", "json defaults", "ts", "ts client", "tsx", "rust", "toml"];
 
 const runFile = promisify(execFile);
 const settings = readConfig({ config: join(ROOT, "wrangler.toml") }, { hideWarnings: true });
@@ -182,6 +182,24 @@ test("the_rust_compiles", async () => {
     await runFile("cargo", check, { cwd: folder, env }).catch(({ stderr, message }) => assert.fail(stderr || message));
   } finally {
     await rm(folder, { recursive: true, force: true });
+  }
+});
+
+test("the_defaults_for_every_agent_hold_as_they_are_printed", async () => {
+  const blocks = blocksIn("json defaults");
+  assert.ok(blocks.length >= 1);
+  for (const { path, text } of blocks) {
+    const defaults = JSON.parse(text);
+    const origins = (defaults.tools ?? []).map(({ url }) => new URL(url).origin);
+    const deployed = await startServer({ vars: { AUTH: "open", TOOL_ORIGINS: origins.join(" ") }, defaults });
+    try {
+      const { body } = await deployed.call("user:42", "getConfig", {});
+      assert.deepEqual(body.problems, [], path);
+      const { body: held } = await deployed.call("user:42", "getBlocks", {});
+      assert.deepEqual(held.map(({ label }) => label), defaults.blocks.map(({ label }) => label), path);
+    } finally {
+      await deployed.stop();
+    }
   }
 });
 

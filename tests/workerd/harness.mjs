@@ -35,8 +35,10 @@ const CALLER = "caller";
  * - `storage`: the folder of its storage. By default a folder that goes with the server.
  * - `site`: `true` puts the platform's stand-in for static files in front, as wrangler.toml
  *   says. The stand-in takes time, and changes nothing that other tests ask.
+ * - `defaults`: what `agent-defaults.json` holds. By default there is no such file.
  * - `inspect`: `false` runs the build unchanged, without `sql`, `incarnation` and `abort`.
- * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`.
+ * - `workers`: other Workers beside it, by name: `{ provider: "export default { … }" }`, or
+ *   `{ provider: { contents, env } }` with bindings of its own.
  *   Each is bound to the Worker under its name in capitals. They find the Worker as
  *   `SERVICE` and its objects as `OBJECT`.
  * - `ai`: the address of an HTTP server that the platform's own `Ai` class asks, bound as
@@ -247,7 +249,7 @@ class Server {
   }
 }
 
-async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai, site = false }) {
+async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai, site = false, defaults }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));
   const worker = (name, mainModule, modules, env, exports, assets) => ({
     config: { name, compatibilityDate, manifest: { mainModule, modulesRoot: ROOT, modules }, env, exports, ...(assets && { assets }) },
@@ -268,6 +270,7 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
       inspect ? "inspected_object.mjs" : "index.js",
       {
         "index.js": { type: "esm", contents: await built("index.js", "utf8") },
+        "agent-defaults.js": { type: "esm", contents: `export const agentDefaults = () => ${JSON.stringify(JSON.stringify(defaults))};` },
         "index_bg.wasm": { type: "wasm", contents: new Uint8Array(await built("index_bg.wasm")) },
         "inspected_object.mjs": await source("inspected_object.mjs"),
         "wire.mjs": await source("wire.mjs"),
@@ -283,7 +286,10 @@ async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect 
       site ? await assetsOf(join(ROOT, "wrangler.toml")) : undefined,
     ),
     worker(CALLER, "caller.mjs", { "caller.mjs": await source("caller.mjs") }, ways),
-    ...others.map(([name, contents]) => worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, ways)),
+    ...others.map(([name, what]) => {
+      const { contents, env = {} } = typeof what === "string" ? { contents: what } : what;
+      return worker(name, "main.mjs", { "main.mjs": { type: "esm", contents } }, { ...ways, ...env });
+    }),
   ];
 }
 

@@ -10,6 +10,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, Limit};
+use crate::base::outbound::Outbound;
 use crate::chat::client_tools::check_name;
 use crate::chat::registered::{
     MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, RegisteredTool, ShownTool, ToolAddress, ToolLimits,
@@ -65,6 +66,15 @@ impl Operation for DefineTool {
 
 impl RunAtOnce for DefineTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let tool = self.into_tool(agent.outbound)?;
+        define_tool(agent.db, agent.host, &agent.outbound.deployed(), &tool)?;
+        Reply::json(&tool.show())
+    }
+}
+
+impl DefineTool {
+    /// The tool, checked. The deployed tools come by here, too.
+    pub fn into_tool(self, outbound: &dyn Outbound) -> Result<RegisteredTool> {
         check_name("name", &self.name)?;
         if is_ours(&self.name) {
             return Err(Error::invalid(
@@ -112,13 +122,12 @@ impl RunAtOnce for DefineTool {
                 max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
             },
         };
-        tool.check_reach(agent.outbound)?;
-        define_tool(agent.db, agent.host, &tool)?;
-        Reply::json(&tool.show())
+        tool.check_reach(outbound)?;
+        Ok(tool)
     }
 }
 
-/// Removes a registered tool.
+/// Removes a registered tool, also one that is deployed for every agent.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -143,7 +152,7 @@ impl Operation for RemoveTool {
 impl RunAtOnce for RemoveTool {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         Reply::json(&RemovedTool {
-            removed: remove_tool(agent.db, &self.name)?,
+            removed: remove_tool(agent.db, &agent.outbound.deployed(), &self.name)?,
         })
     }
 }
@@ -170,7 +179,7 @@ impl Operation for ListTools {
 
 impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let tools = load_tools(agent.db)?;
+        let tools = load_tools(agent.db, &agent.outbound.deployed())?;
         Reply::json(&RegisteredTools {
             tools: tools.into_iter().map(RegisteredTool::show).collect(),
         })

@@ -66,6 +66,18 @@ impl Operation for ConfigureCompaction {
 
 impl RunAtOnce for ConfigureCompaction {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let change = self.settings()?;
+        Reply::json(&change_settings(
+            agent.db,
+            &agent.outbound.deployed(),
+            self.session_id.as_ref(),
+            change,
+        )?)
+    }
+}
+
+impl ConfigureCompaction {
+    fn settings(&self) -> Result<OwnSettings> {
         let number = |count: Option<Count>| count.map(|count| count.0);
         let change = OwnSettings {
             compact_after: self.compact_after.map(number),
@@ -74,11 +86,18 @@ impl RunAtOnce for ConfigureCompaction {
             min_tail_messages: number(self.min_tail_messages),
         };
         change.check()?;
-        Reply::json(&change_settings(
-            agent.db,
-            self.session_id.as_ref(),
-            change,
-        )?)
+        Ok(change)
+    }
+
+    /// The settings that are deployed for every agent, and belong to no session.
+    pub fn into_agents_settings(self) -> Result<OwnSettings> {
+        match self.session_id {
+            None => self.settings(),
+            Some(_) => Err(Error::invalid(
+                "sessionId",
+                "Deployed settings belong to no session: leave `sessionId` out.",
+            )),
+        }
     }
 }
 
@@ -192,7 +211,11 @@ impl RunWaiting for Compact {
                 let task = CompactionTask {
                     session_id: &self.session_id,
                     leaf_seq,
-                    settings: load_settings(agent.db, Some(&self.session_id))?,
+                    settings: load_settings(
+                        agent.db,
+                        &agent.outbound.deployed(),
+                        Some(&self.session_id),
+                    )?,
                     fixed,
                     is_auto: false,
                     dry_run: self.dry_run,
@@ -372,7 +395,7 @@ impl RunWaiting for EstimateTokens {
 
 /// The tools of a turn besides the memory tools.
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
-    let tools = registered::load_tools(agent.db)?;
+    let tools = registered::load_tools(agent.db, &agent.outbound.deployed())?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 
@@ -396,8 +419,15 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         },
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
-    let outcome =
-        auto::after_append(agent.compactions, &compactor, session_id, &load_fixed).await?;
+    let deployed = agent.outbound.deployed();
+    let after = auto::after_append(
+        agent.compactions,
+        &compactor,
+        &deployed,
+        session_id,
+        &load_fixed,
+    );
+    let outcome = after.await?;
     match outcome.and_then(|outcome| outcome.error) {
         Some(error) => Err(error),
         None => Ok(()),

@@ -12,7 +12,6 @@ use crate::base::json::{Count, Limit};
 use crate::memory::block::Block;
 use crate::memory::block::read;
 use crate::memory::budget::MAX_CONTENT_BYTES;
-use crate::memory::configured;
 use crate::memory::content::MAX_VERSIONS;
 use crate::memory::definition::DefineBlock;
 use crate::memory::definitions::{
@@ -42,7 +41,7 @@ impl Operation for DefineBlock {
 impl RunWaiting for DefineBlock {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         BlockScope::get(agent.db, self.session_id.as_ref())?;
-        let definition = self.into_definition(agent.name)?;
+        let definition = self.into_definition()?;
         let is_owner = *agent.caller == Caller::Owner;
         Reply::json(&define(&agent.memory(), definition, is_owner).await?)
     }
@@ -152,12 +151,6 @@ impl RunWaiting for GetBlocks {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
-        // This call reports a mistake in the deployed blocks; conversations ignore them.
-        if scope == BlockScope::Agent
-            && let Some(mistake) = configured::load(&memory).mistake
-        {
-            return Err(mistake);
-        }
         let blocks = read_whole_blocks(&memory, &load_definitions(&memory, scope)?).await?;
         Reply::json(&blocks)
     }

@@ -11,6 +11,7 @@ use super::act::{CompactionOutcome, CompactionReason, CompactionTask, Compactor}
 use super::estimate::{Estimate, PathMeasure, PromptOverhead, measure};
 use super::journal::load_journal;
 use super::settings::CompactionSettings;
+use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
 use crate::context::compaction::configure::load_settings;
@@ -105,10 +106,11 @@ impl CompactionTracker {
 pub async fn after_append(
     compactions: &CompactionTracker,
     compactor: &Compactor<'_>,
+    deployed: &Deployed,
     session_id: &Id,
     load_fixed: &dyn Fn() -> Result<PromptOverhead>,
 ) -> Result<Option<CompactionOutcome>> {
-    let settings = match load_settings(compactor.db, Some(session_id)) {
+    let settings = match load_settings(compactor.db, deployed, Some(session_id)) {
         Ok(settings) => settings,
         // The session was deleted after the append.
         Err(error) if error.code == Code::SessionNotFound => return Ok(None),

@@ -3,6 +3,7 @@
 
 use super::settings::{CompactionSettings, OwnSettings};
 use crate::base::database::{Database, atomically};
+use crate::base::deployed::Deployed;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
@@ -22,8 +23,16 @@ fn read_agents(stored: Option<&str>) -> Result<OwnSettings> {
 }
 
 /// The settings of a session, or the agent's settings if no session is given.
-pub fn load_settings(db: &dyn Database, session_id: Option<&Id>) -> Result<CompactionSettings> {
-    let agents = load_agents(db)?;
+pub fn load_settings(
+    db: &dyn Database,
+    deployed: &Deployed,
+    session_id: Option<&Id>,
+) -> Result<CompactionSettings> {
+    let own = load_agents(db)?;
+    let agents = match deployed.find::<OwnSettings>() {
+        Some(defaults) => defaults.with(own),
+        None => own,
+    };
     Ok(match session_id {
         Some(id) => agents.with(load_journal(db, id)?.settings).settings(),
         None => agents.settings(),
@@ -40,6 +49,7 @@ pub fn settings_of(session_id: &Id, stored: &StoredSettings) -> Result<Compactio
 /// Changes the settings that `change` names and keeps the others.
 pub fn change_settings(
     db: &dyn Database,
+    deployed: &Deployed,
     session_id: Option<&Id>,
     change: OwnSettings,
 ) -> Result<CompactionSettings> {
@@ -53,6 +63,6 @@ pub fn change_settings(
                 write_stored(db, KEY, &own)?;
             }
         }
-        load_settings(db, session_id)
+        load_settings(db, deployed, session_id)
     })
 }

@@ -28,7 +28,7 @@ const MAX_KEY_CHARS: usize = 80;
 fn is_readable(block: &Definition) -> bool {
     match block.home() {
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
-        BlockHome::Service { .. } | BlockHome::Agent { .. } => false,
+        BlockHome::Service { .. } | BlockHome::Agent { .. } | BlockHome::Nowhere { .. } => false,
     }
 }
 

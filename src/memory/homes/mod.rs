@@ -37,6 +37,15 @@ pub fn unavailable(who: &str, reason: &str) -> Error {
         .with(DETAIL, format!("{who}: {reason}"))
 }
 
+/// The error for a block whose source leads nowhere for this agent.
+pub fn nowhere(reason: &str) -> Error {
+    Error::invalid(
+        "source",
+        format!("This block's `source` leads nowhere: {reason}. Define the block anew, or give it an agent of another name."),
+    )
+    .with(DETAIL, reason)
+}
+
 /// Why the block's home is unavailable, if this error says so.
 pub fn find_unavailable(error: &Error) -> Option<&str> {
     error.details.get(DETAIL)?.as_str()

@@ -15,7 +15,7 @@ use self::front_matter::FrontMatter;
 use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
-use super::homes::{bucket, service};
+use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -111,6 +111,7 @@ pub async fn list(memory: &Memory<'_>, block: &Definition) -> Result<SkillListin
                 None => return Ok(SkillListing::Told(told.content.unwrap_or_default())),
             }
         }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => stored::load_skills(memory.db, block)?,
     };
     Ok(SkillListing::Skills(skills))
@@ -224,6 +225,7 @@ pub async fn get_document(
         BlockHome::Service { binding } => service::load(memory, block, binding, key)
             .await?
             .map(|told| (told.content, told.description)),
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => stored::find_skill(memory.db, block, key)?,
     };
     let (content, description) = found.ok_or_else(|| skill_not_found(block, key))?;
@@ -277,6 +279,7 @@ pub async fn put(
             ];
             service::set(memory, block, binding, &fields).await?;
         }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
             stored::write_skill(memory.db, block, &skill, content)?;
         }
@@ -336,6 +339,7 @@ pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_
             };
             stored::write_skill(memory.db, block, &skill, &content)
         }),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
             "label",
             format!(
@@ -394,6 +398,7 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
                 block.label
             ),
         )),
+        BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => stored::delete_skill(memory.db, block, key),
     }
 }

@@ -12,7 +12,7 @@ use crate::memory::skills::skill::Skill;
 pub const MAX_SKILLS: usize = 1_000;
 
 fn place(block: &Definition) -> [SqlValue; 2] {
-    [block.scope.as_str().into(), block.label.key().into()]
+    [block.scope.as_str().into(), block.content_key().into()]
 }
 
 pub fn load_skills(db: &dyn Database, block: &Definition) -> Result<Vec<Skill>> {

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod attacks;
 pub mod config;
+pub mod defaults;
 pub mod door;
 pub mod examples;
 pub mod faults;

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::base::error::{Code, Error};
 use crate::base::ids::Id;
 use crate::base::outbound::LocalBoxFuture;
+use crate::base::outbound::Outbound;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, Summarised, Summariser,
 };
@@ -66,7 +67,7 @@ fn compact(
     let task = CompactionTask {
         session_id: &session_id,
         leaf_seq: leaf.unwrap_or(tip.leaf.unwrap().seq),
-        settings: load_settings(&alice.db, Some(&session_id)).unwrap(),
+        settings: load_settings(&alice.db, &alice.outbound.deployed(), Some(&session_id)).unwrap(),
         fixed: load_fixed(&memory(alice), &session_id, &[]).unwrap(),
         is_auto: false,
         dry_run,
@@ -104,7 +105,14 @@ fn grow(
     let session_id = id("s");
     let fixed = || load_fixed(&memory(alice), &session_id, &[]);
     let compactor = compactor(alice, scripted);
-    let outcome = wait_for(after_append(compactions, &compactor, &session_id, &fixed)).unwrap();
+    let outcome = wait_for(after_append(
+        compactions,
+        &compactor,
+        &alice.outbound.deployed(),
+        &session_id,
+        &fixed,
+    ))
+    .unwrap();
     outcome.map(|outcome| outcome.reason)
 }
 

@@ -478,11 +478,12 @@ fn deployed_blocks_are_there_and_operations_win_over_them() {
         json!({"removed": false})
     );
 
-    // Reads of blocks tell of a mistake in `MEMORY_BLOCKS`; prompts and conversations go
-    // on.
+    // `getConfig` tells of a mistake in `MEMORY_BLOCKS`; all else goes on.
     deploy(&json!([{"label": "memory", "kind": "writable"}, {"label": "x", "kind": "y"}]));
-    let error = alice.call("getBlocks", json!({})).unwrap_err();
-    assert_eq!(error.details["field"], "MEMORY_BLOCKS[1].kind");
+    assert_eq!(labels(&alice), ["memory", "extra"]);
+    let problems = &alice.ok("getConfig", json!({}))["problems"];
+    assert_eq!(problems[0]["source"], "MEMORY_BLOCKS");
+    assert_eq!(problems[0]["field"], "blocks[1].kind");
     let prompt = alice.ok("renderPrompt", json!({}));
     assert!(
         prompt["prompt"]

@@ -7,4 +7,5 @@ pub mod docs;
 pub mod model_writes;
 pub mod nonsense;
 pub mod services;
+pub mod templates;
 pub mod tools;

@@ -85,7 +85,7 @@ fn nonsense_is_refused_by_its_field_and_writes_nothing() {
         ),
         (
             "defineBlock",
-            define(json!({"source": {"agent": "alice"}})),
+            define(json!({"source": {"agent": "user:{Name}"}})),
             "source",
         ),
         (

@@ -21,7 +21,7 @@ use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::memory::BlockScope;
 use crate::memory::content::{MAX_VERSIONS_BYTES, Version, WrittenBy, insert_version};
 use crate::memory::definition::Definition;
-use crate::memory::definitions::{self, MAX_BLOCKS};
+use crate::memory::definitions::{self, MAX_BLOCKS, check_place};
 use crate::memory::entries;
 use crate::memory::entry::Entry;
 use crate::memory::frozen;
@@ -173,7 +173,9 @@ impl MemoryImport {
         if line.source.is_some() {
             self.target.sender.check_source()?;
         }
-        let block = line.into_definition(self.target.session_id(), &self.target.agent)?;
+        let block = line.into_definition(self.target.session_id())?;
+        let block = block.placed(&self.target.agent);
+        check_place(&block)?;
         if self.kinds.insert(block.label.key(), block.kind).is_some() {
             return Err(Error::invalid(
                 "label",

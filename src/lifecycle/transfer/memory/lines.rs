@@ -67,7 +67,7 @@ pub struct BlockLine {
 
 impl BlockLine {
     /// Checks the definition as `defineBlock` does.
-    pub fn into_definition(self, session_id: &Id, agent: &str) -> Result<Definition> {
+    pub fn into_definition(self, session_id: &Id) -> Result<Definition> {
         let defined_at = Some(self.defined_at.0);
         let block = DefineBlock {
             session_id: Some(session_id.clone()),
@@ -82,7 +82,7 @@ impl BlockLine {
         };
         Ok(Definition {
             defined_at,
-            ..block.into_definition(agent)?
+            ..block.into_definition()?
         })
     }
 }
