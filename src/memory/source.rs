@@ -50,7 +50,7 @@ pub struct BlockSource {
 pub enum BlockPlace {
     /// In this agent: the block of this label, or without one the block itself.
     Here(Option<Label>),
-    There(BlockSource),
+    There(Box<BlockSource>),
     /// The source leads nowhere, for this reason.
     Nowhere(String),
 }
@@ -143,7 +143,9 @@ impl BlockSource {
     pub fn place(&self, agent_name: &str, is_sessions: bool) -> BlockPlace {
         match self.filled_in(agent_name) {
             Err(reason) => BlockPlace::Nowhere(reason),
-            Ok(source) if source.agent.as_deref() != Some(agent_name) => BlockPlace::There(source),
+            Ok(source) if source.agent.as_deref() != Some(agent_name) => {
+                BlockPlace::There(Box::new(source))
+            }
             Ok(_) if is_sessions => BlockPlace::Nowhere(
                 "a session's block can't live in a block of its own agent".to_owned(),
             ),
@@ -372,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_template_leads_each_agent_to_its_own_home() {
-        let there = |json: &str| BlockPlace::There(source(json));
+        let there = |json: &str| BlockPlace::There(Box::new(source(json)));
         for (json, agent, expected) in [
             (
                 r#"{"agent":"user:{2}"}"#,

@@ -95,7 +95,7 @@ fn a_field_of_the_variable_goes_before_the_files_and_before_the_older_name() {
     assert_eq!(labels(&alice), ["filed"]);
 
     let older = ("MEMORY_BLOCKS", block("older"));
-    let alice = deployed(file.clone(), &[older.clone()]);
+    let alice = deployed(file.clone(), std::slice::from_ref(&older));
     assert_eq!(labels(&alice), ["older"]);
     let newer = ("AGENT_DEFAULTS", json!({"blocks": block("newer")}));
     let alice = deployed(file, &[older, newer]);
