@@ -39,7 +39,7 @@ const GROUPS = {
   "Documents of a loadable block": ["putSkill", "deleteSkill", "listSkills", "loadSkill", "unloadSkill"],
   "System prompt": ["renderPrompt", "freezePrompt", "refreshPrompt", "getReminder"],
   "Memory tools": ["getTools", "callTool"],
-  "Chat turns": ["cancelTurn", "defineTool", "removeTool", "listTools"],
+  "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "mintToken", "destroy"],
   "Other addresses": ["getMessages", "exportSession", "importSession", "health"],
 };

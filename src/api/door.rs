@@ -3,7 +3,7 @@
 
 use super::route::Route;
 use super::table::find_entry;
-use super::turns::CHAT_RULE;
+use super::turn_parts::CHAT_RULE;
 use crate::access::{Caller, Effect, permit_by_name};
 use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;

@@ -4,11 +4,13 @@
 use std::rc::Rc;
 
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
-use crate::chat::running_turns::RunningTurn;
+use crate::chat::running_turns::{AwaitedTurn, Begun, RunningTurn};
 use crate::models::FinishReason;
 
 /// A turn's answer, as it is sent to one client.
 pub struct TurnListener {
+    /// The turn has yet to begin.
+    awaited: Option<Rc<AwaitedTurn>>,
     running: Option<Rc<RunningTurn>>,
     /// Chunks to send before the chunk of number `next`.
     prelude: Vec<String>,
@@ -19,7 +21,19 @@ pub struct TurnListener {
 impl TurnListener {
     pub fn to(running: Rc<RunningTurn>) -> Self {
         Self {
+            awaited: None,
             running: Some(running),
+            prelude: Vec::new(),
+            next: 0,
+            is_over: false,
+        }
+    }
+
+    /// Waits for the beginning of a turn and then follows the turn.
+    pub fn from(awaited: Rc<AwaitedTurn>) -> Self {
+        Self {
+            awaited: Some(awaited),
+            running: None,
             prelude: Vec::new(),
             next: 0,
             is_over: false,
@@ -44,6 +58,20 @@ impl TurnListener {
 
     /// The next server-sent events; `None` after the last.
     pub async fn next(&mut self) -> Option<String> {
+        if let Some(awaited) = self.awaited.take() {
+            match awaited.begins().await {
+                Begun::Running(running) => self.running = Some(running),
+                Begun::Never(error) => self.prelude.push(
+                    match error {
+                        Some(error) => Chunk::Error {
+                            error_text: error.into_message(),
+                        },
+                        None => Chunk::Abort { reason: None },
+                    }
+                    .json(),
+                ),
+            }
+        }
         if !self.prelude.is_empty() {
             return Some(self.prelude.drain(..).map(|chunk| sse(&chunk)).collect());
         }
@@ -96,7 +124,7 @@ const TOO_SLOW: &str =
     "This answer was not read in time. It is whole in the session's history: load that.";
 
 /// A stream of an answer that has no content yet.
-pub fn waiting(message_id: String) -> TurnListener {
+pub fn left_to_client(message_id: String) -> TurnListener {
     let start = Chunk::Start {
         message_id: Some(message_id),
         message_metadata: None,
@@ -106,6 +134,7 @@ pub fn waiting(message_id: String) -> TurnListener {
         message_metadata: None,
     };
     TurnListener {
+        awaited: None,
         running: None,
         prelude: vec![start.json(), finish.json()],
         next: 0,

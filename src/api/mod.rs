@@ -11,6 +11,7 @@ pub mod defaults;
 pub mod dispatch;
 pub mod door;
 pub mod limits;
+pub mod line;
 pub mod listener;
 #[cfg(test)]
 mod openapi;
@@ -22,6 +23,7 @@ pub mod socket;
 pub mod table;
 #[cfg(any(test, target_arch = "wasm32"))]
 pub mod transfer;
+pub mod turn_parts;
 pub mod turns;
 
 /// The API document, generated from the table of operations. A test compares the two.

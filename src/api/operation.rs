@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 
 use super::limits::DEFAULT_BODY_BYTES;
 use crate::access::{self, AccessRule, Caller, Effect, Needs, Policy};
+use crate::base::budget::Reservation;
 use crate::base::database::{Database, SqlText};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -13,6 +14,7 @@ use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::outbound::{LocalBoxFuture, Outbound};
 use crate::chat::running_turns::{Audience, RunningTurns};
+use crate::chat::turn_work::TurnStarter;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::Memory;
 
@@ -29,8 +31,11 @@ pub struct Agent<'a> {
     pub compactions: &'a CompactionTracker,
     pub turns: &'a RunningTurns,
     pub audience: &'a dyn Audience,
+    pub starter: &'a dyn TurnStarter,
     /// The agents that forwarded the request, because this agent keeps a block of theirs.
     pub via: &'a [String],
+    /// The memory of the request's body, for an operation that waits for long.
+    pub body: Option<&'a Reservation>,
 }
 
 impl<'a> Agent<'a> {
@@ -41,6 +46,14 @@ impl<'a> Agent<'a> {
             host: self.host,
             outbound: self.outbound,
             via: self.via,
+        }
+    }
+
+    /// Gives the memory of the request's body back. The operation must have dropped what
+    /// it made of the body.
+    pub fn give_body_back(&self) {
+        if let Some(body) = self.body {
+            body.resize(0);
         }
     }
 }

@@ -10,7 +10,9 @@ use super::operations::message_writes::ClearMessages;
 use super::route::parse_session_id;
 use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};
-use super::turns::{self, Started, TurnWork, start, take_up};
+use super::line::take_back;
+use super::turn_parts::CHAT_RULE;
+use super::turns::{self, Started, start, take_up};
 use crate::access::{Caller, TokenScope, permit};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -24,6 +26,7 @@ use crate::chat::frames::outgoing::{
 use crate::chat::request::ChatRequest;
 use crate::chat::running_turns::ClientReply;
 use crate::chat::store::has_turn;
+use crate::chat::turn_work::TurnWork;
 use crate::lifecycle::clear::clear_messages;
 use crate::models::ToolDefinition;
 
@@ -38,6 +41,9 @@ pub struct SocketState {
     /// The request id of the turn that the socket asked for last.
     #[serde(default)]
     pub asked: Option<String>,
+    /// The request ids of the turns that the socket asked for before, while others ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub asked_before: Vec<String>,
     /// The socket was offered a turn to resume and has not acknowledged it. Until then it
     /// gets no live chunks.
     #[serde(default)]
@@ -57,6 +63,7 @@ impl SocketState {
             session_id,
             scope,
             asked: None,
+            asked_before: Vec::new(),
             is_held: false,
             opened_in_turn: false,
         }
@@ -79,12 +86,16 @@ impl SocketState {
 /// The state of a new socket. Its caller must be allowed to chat in the session.
 pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
     let session_id = parse_session_id(&session_id)?;
-    permit(agent.caller, turns::CHAT_RULE, Some(&session_id))?;
+    permit(agent.caller, CHAT_RULE, Some(&session_id))?;
     Ok(SocketState {
         opened_in_turn: has_turn(agent.db, &session_id)?,
         ..SocketState::new(session_id, agent.caller)
     })
 }
+
+/// How many of its earlier turns a socket remembers, to be allowed to stop them. The
+/// runtime keeps little with a socket.
+const MAX_ASKED_BEFORE: usize = 8;
 
 /// How many sockets one session may have open at once. Each is sent the session's newest
 /// messages when it opens, and the object cannot see how much its page has read.
@@ -142,8 +153,10 @@ pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<
     match parse_frame(text) {
         Incoming::Chat { id, request } => Ok(ask(agent, state, id, &request)),
         Incoming::Cancel { id } => {
-            if may_cancel(agent, state, &id) {
-                cancel(agent, state, Some(&id));
+            if may_cancel(agent, state, &id)
+                && !take_back(agent, &state.session_id, |place| place.turn_id == id)?
+            {
+                cancel(agent, state, &id);
             }
             Ok(FrameOutcome::default())
         }
@@ -171,13 +184,29 @@ fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest
         Ok(Started::Turn(work)) => FrameOutcome {
             state: Some(SocketState {
                 asked: Some(id),
+                asked_before: Vec::new(),
                 is_held: false,
                 ..state.clone()
             }),
             work: Some(work),
             ..FrameOutcome::default()
         },
-        Ok(Started::Waiting { .. }) => {
+        Ok(Started::Queued(_)) => {
+            // The turn's chunks are sent as soon as the turn begins.
+            let mut asked_before = state.asked_before.clone();
+            asked_before.extend(state.asked.clone());
+            let surplus = asked_before.len().saturating_sub(MAX_ASKED_BEFORE);
+            asked_before.drain(..surplus);
+            FrameOutcome {
+                state: Some(SocketState {
+                    asked: Some(id),
+                    asked_before,
+                    ..state.clone()
+                }),
+                ..FrameOutcome::default()
+            }
+        }
+        Ok(Started::LeftToClient { .. }) => {
             let frame_header = crate::chat::frames::outgoing::FrameHeader {
                 id: &id,
                 is_continuation: false,
@@ -194,13 +223,14 @@ fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest
 /// keeps receiving the turn.
 fn may_cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) -> bool {
     state.asked.as_deref() == Some(request_id)
+        || state.asked_before.iter().any(|asked| asked == request_id)
         || permit(agent.caller, CancelTurn::RULE, Some(&state.session_id)).is_ok()
 }
 
-/// Stops the running turn, if `request_id` is absent or names that turn.
-fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: Option<&str>) {
+/// Stops the running turn, if `request_id` names that turn.
+fn cancel(agent: &Agent<'_>, state: &SocketState, request_id: &str) {
     let running = agent.turns.find(&state.session_id);
-    let meant = running.filter(|running| request_id.is_none_or(|id| id == running.request_id));
+    let meant = running.filter(|running| request_id == running.request_id);
     if let Some(running) = meant {
         running.cancel();
     }
@@ -214,7 +244,7 @@ fn clear(agent: &Agent<'_>, state: &SocketState) -> Result<FrameOutcome> {
         let messages = load_shown(agent.db, id)?.into_string();
         return Ok(FrameOutcome::reply(render_messages(&messages)));
     }
-    cancel(agent, state, None);
+    agent.turns.cancel_with_waiting(id);
     match clear_messages(agent.db, agent.host, id) {
         Ok(_) => {}
         // A session that was never created has no messages.
@@ -235,7 +265,7 @@ fn take_answer(
     client_tools: Vec<ToolDefinition>,
 ) -> Result<FrameOutcome> {
     let session_id = &state.session_id;
-    permit(agent.caller, turns::CHAT_RULE, Some(session_id))?;
+    permit(agent.caller, CHAT_RULE, Some(session_id))?;
     turns::check_client_tools(agent.caller, &client_tools, "clientTools")?;
     let given = ClientReply {
         answer,

@@ -23,6 +23,7 @@ use super::operations::message_reads::{
 use super::operations::message_writes::{
     AppendMessage, ClearMessages, DeleteMessages, UpdateMessage, UpsertMessage,
 };
+use super::operations::run_turn::RunTurn;
 use super::operations::search::Search;
 use super::operations::sessions::{
     AddUsage, CreateSession, DeleteSession, GetSession, ListSessions, UpdateSession,
@@ -92,6 +93,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<GetReminder>(),
     at_once::<GetTools>(),
     waiting::<CallTool>(),
+    waiting::<RunTurn>(),
     at_once::<CancelTurn>(),
     at_once::<DefineTool>(),
     at_once::<RemoveTool>(),

@@ -3,52 +3,30 @@
 
 use std::rc::Rc;
 
-use super::listener::{TurnListener, waiting};
+use super::line::{line_up, take_waiting};
+use super::listener::{TurnListener, left_to_client};
 use super::operation::{Agent, CHAT};
 use super::route::parse_session_id;
-use super::shown::load_shown;
-use crate::access::{AccessRule, Caller, Effect, ModelReach, Needs, permit};
-use crate::base::budget::Reservation;
+use super::turn_parts::{
+    CHAT_RULE, accepting, begin, is_for_later, show_if_watched, show_updated, turn_context,
+};
+use crate::access::{Caller, permit};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::chat::accept::{Accepting, turn_in_progress};
 use crate::chat::driver;
 use crate::chat::early::{EarlyAnswer, find_oldest, forget, load_sessions_left};
-use crate::chat::frames::outgoing::{render_message_updated, render_messages};
 use crate::chat::recount::recount;
-use crate::chat::recover::{self, RecoveredTurn};
+use crate::chat::recover;
 use crate::chat::request::{ChatRequest, parse_chat_request};
-use crate::chat::running_turns::{ClientReply, RunningTurn};
+use crate::chat::running_turns::{AwaitedTurn, ClientReply};
 use crate::chat::store::{MAX_TAKEN_UP, has_turn, load_sessions_cut_off};
-use crate::chat::turn::Turn;
-use crate::chat::turn_context::TurnContext;
+use crate::chat::turn_work::TurnWork;
+use crate::chat::waiting;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
 use crate::store::last_turns::settle_surplus;
-
-/// The access that a caller needs to begin or follow a turn.
-pub const CHAT_RULE: AccessRule = AccessRule {
-    operation: CHAT,
-    needs: Needs::Session,
-    effect: Effect::Messages,
-};
-
-/// A turn that runs after its request was answered.
-pub enum TurnWork {
-    Begin(Rc<RunningTurn>, Box<Turn>),
-    TakeUp(Box<RecoveredTurn>),
-}
-
-impl TurnWork {
-    pub fn running(&self) -> &Rc<RunningTurn> {
-        match self {
-            TurnWork::Begin(running, _) => running,
-            TurnWork::TakeUp(taken) => &taken.running,
-        }
-    }
-}
 
 pub struct BegunTurn {
     pub listener: TurnListener,
@@ -82,8 +60,12 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
             listener: TurnListener::to(Rc::clone(work.running())),
             work: Some(work),
         },
-        Started::Waiting { message_id } => BegunTurn {
-            listener: waiting(message_id),
+        Started::Queued(place) => BegunTurn {
+            listener: TurnListener::from(place),
+            work: None,
+        },
+        Started::LeftToClient { message_id } => BegunTurn {
+            listener: left_to_client(message_id),
             work: None,
         },
     })
@@ -91,8 +73,10 @@ fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result
 
 pub enum Started {
     Turn(TurnWork),
+    /// The message waits for the end of another turn.
+    Queued(Rc<AwaitedTurn>),
     /// Tool calls of this message still wait for the client's results.
-    Waiting {
+    LeftToClient {
         message_id: String,
     },
 }
@@ -105,9 +89,19 @@ pub fn start(
     turn_id: &str,
 ) -> Result<Started> {
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
+    start_permitted(agent, session_id, request, turn_id)
+}
+
+/// Does the same for a caller who was permitted to run turns.
+pub fn start_permitted(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    request: &ChatRequest,
+    turn_id: &str,
+) -> Result<Started> {
     check_wishes(agent.caller, request)?;
-    if agent.turns.find(session_id).is_some() {
-        return Err(turn_in_progress());
+    if let Some(place) = line_up(agent, session_id, request, turn_id)? {
+        return Ok(Started::Queued(place));
     }
     let reservation = agent.turns.reserve(request.kept_bytes())?;
     let accepting = accepting(agent, session_id, agent.caller.reach());
@@ -119,7 +113,7 @@ pub fn start(
     }
     Ok(match work {
         Some(work) => Started::Turn(work),
-        None => Started::Waiting {
+        None => Started::LeftToClient {
             message_id: started.message_id,
         },
     })
@@ -154,21 +148,6 @@ fn not_allowed(field: &str, allowance: &str) -> Error {
         format!("This token does not allow `{field}`: leave it out, or have a token minted whose `allow.{allowance}` says so."),
     )
     .with("field", field)
-}
-
-fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: ModelReach) -> Accepting<'a> {
-    Accepting {
-        db: agent.db,
-        host: agent.host,
-        deployed: agent.outbound.deployed(),
-        agent_name: agent.name,
-        session_id,
-        reach,
-    }
-}
-
-fn begin(agent: &Agent<'_>, turn: Turn, reservation: Reservation) -> TurnWork {
-    TurnWork::Begin(agent.turns.begin(&turn, reservation, false), Box::new(turn))
 }
 
 /// Follows the running turn from its beginning; `None`: no turn runs.
@@ -224,8 +203,8 @@ impl RecoveryRound {
     }
 }
 
-/// Takes up a few of the turns that were cut off, and early answers that are left after
-/// a turn's end.
+/// Takes up a few of the turns that were cut off, and early answers and waiting messages
+/// that are left after a turn's end.
 pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
     let mut look = RecoveryRound::default();
     let free = MAX_TAKEN_UP.saturating_sub(agent.turns.count_taken_up());
@@ -249,6 +228,15 @@ pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
         }
         Err(error) => look.take(Err(error)),
     }
+    match waiting::load_sessions_left(agent.db) {
+        Ok(sessions) => {
+            look.is_more_left |= sessions.len() == waiting::MAX_FOUND;
+            for session_id in sessions {
+                look.take(take_waiting(agent, &session_id));
+            }
+        }
+        Err(error) => look.take(Err(error)),
+    }
     look
 }
 
@@ -258,12 +246,24 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
     loop {
         let running = Rc::clone(work.running());
         run_one(agent, work).await;
-        match take_early_answers(agent, &running.session_id) {
+        match find_next_work(agent, &running.session_id) {
             Ok(Some(next)) => work = next,
             // The next look retries what failed.
             Ok(None) | Err(_) => return running.session_id.clone(),
         }
     }
+}
+
+/// What goes on after a turn: a message that replaced the turn, an early answer that
+/// continues the turn, or the next message that waits.
+fn find_next_work(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnWork>> {
+    let first = waiting::find_first(agent.db, session_id)?;
+    if !first.is_some_and(|place| place.goes_first())
+        && let Some(work) = take_early_answers(agent, session_id)?
+    {
+        return Ok(Some(work));
+    }
+    take_waiting(agent, session_id)
 }
 
 async fn run_one(agent: &Agent<'_>, work: TurnWork) {
@@ -294,14 +294,6 @@ fn take_early_answers(agent: &Agent<'_>, session_id: &Id) -> Result<Option<TurnW
         }
     }
     Ok(None)
-}
-
-/// Whether a retry may succeed after this error.
-fn is_for_later(code: Code) -> bool {
-    matches!(
-        code,
-        Code::StorageFailed | Code::RateLimited | Code::TurnInProgress
-    )
 }
 
 /// Writes an answer to a tool call; returns the turn that goes on, if one does.
@@ -341,36 +333,4 @@ fn take_reply(
     let work = started.turn.map(|turn| begin(agent, turn, reservation));
     show_updated(agent, session_id, &started.message_id);
     Ok(work)
-}
-
-/// Sends a changed message to every socket of the session.
-fn show_updated(agent: &Agent<'_>, session_id: &Id, message_id: &str) {
-    if agent.audience.is_there(session_id)
-        && let Ok(id) = Id::parse(message_id.to_owned())
-        && let Ok(Some(message)) = find_message(agent.db, session_id, &id)
-    {
-        #[cfg(test)]
-        super::answers::hold_message(&message.json);
-        let frame = render_message_updated(&message.json);
-        agent.audience.tell(session_id, &frame, None);
-    }
-}
-
-/// Sends the session's messages to its sockets. If the messages can't be read, nothing
-/// is sent: a client that reads them gets the error.
-pub fn show_if_watched(agent: &Agent<'_>, session_id: &Id, except: Option<&str>) {
-    if agent.audience.is_there(session_id)
-        && let Ok(messages) = load_shown(agent.db, session_id)
-    {
-        let frame = render_messages(&messages.into_string());
-        agent.audience.tell(session_id, &frame, except);
-    }
-}
-
-pub fn turn_context<'a>(agent: &Agent<'a>) -> TurnContext<'a> {
-    TurnContext {
-        memory: agent.memory(),
-        turns: agent.turns,
-        audience: agent.audience,
-    }
 }

@@ -19,6 +19,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::append::Parent;
+use crate::log::note::Note;
 use crate::log::sessions::{NewSession, create_session, session_exists};
 use crate::log::tip::get_tip;
 use crate::messages::append::append_message;
@@ -43,6 +44,7 @@ struct TurnOptions<'a> {
     model: Option<&'a str>,
     system_instructions: &'a [String],
     client_tools: &'a [ToolDefinition],
+    is_run: bool,
 }
 
 pub struct Accepting<'a> {
@@ -75,6 +77,7 @@ impl Accepting<'_> {
                 model: request.model.as_ref().map(Id::as_str),
                 system_instructions: &request.system_instructions,
                 client_tools: &request.client_tools,
+                is_run: request.is_run,
             };
             self.take(&options, &config, &known, &accepted)
         })
@@ -133,6 +136,7 @@ impl Accepting<'_> {
                 model: None,
                 system_instructions: &[],
                 client_tools,
+                is_run: false,
             };
             self.take(&options, &config, &known, &accepted).map(Some)
         })
@@ -169,8 +173,16 @@ impl Accepting<'_> {
         };
         let approved = answers.take_answers(accepted, known)?;
         let mut parent = self.parent(&accepted.place, known)?;
+        let run_answer = match options.is_run {
+            true => Some(self.find_run_answer(accepted, known)?),
+            false => None,
+        };
         for message in &accepted.new_user_messages {
-            let message = self.parse(message, config)?;
+            let mut message = self.parse(message, config)?;
+            message.note = run_answer.as_ref().map(|id| Note {
+                run_answer: Some(id.as_str().to_owned()),
+                ..Note::default()
+            });
             let after = match &parent {
                 Some(id) => Parent::After(id.clone()),
                 None => Parent::Root,
@@ -198,9 +210,10 @@ impl Accepting<'_> {
             ));
         }
         let answer_seq = get_tip(self.db, self.session_id)?.last_seq() + 1;
-        let message_id = match continued {
-            Some(known) => known.stored.id.clone(),
-            None => Id::mint_event(self.host, answer_seq).as_str().to_owned(),
+        let message_id = match (continued, run_answer) {
+            (Some(known), _) => known.stored.id.clone(),
+            (None, Some(id)) => id.as_str().to_owned(),
+            (None, None) => Id::mint_event(self.host, answer_seq).as_str().to_owned(),
         };
         if !accepted.still_open.is_empty() && accepted.new_user_messages.is_empty() {
             return Ok(AcceptedRequest {
@@ -236,6 +249,7 @@ impl Accepting<'_> {
             usage: TokenUsage::default(),
             asked_model: None,
             estimated: 0,
+            is_run: options.is_run,
         };
         insert_turn(self.db, &turn, answer_seq)?;
         Ok(AcceptedRequest {
@@ -243,6 +257,22 @@ impl Accepting<'_> {
             message_id,
             has_changed,
         })
+    }
+
+    /// The id of the message that will answer a message of `runTurn`. If the message is
+    /// stored already, its note says the id.
+    fn find_run_answer(&self, accepted: &Accepted<'_>, known: &[KnownMessage]) -> Result<Id> {
+        if let TurnPosition::After(id) = &accepted.place
+            && accepted.new_user_messages.is_empty()
+            && let Some(asked) = known.iter().find(|known| known.stored.id == *id)
+            && let Some(first) = asked.rows.first()
+            && let Some(answer) = first.note()?.run_answer
+        {
+            return Id::parse(answer).map_err(Error::storage);
+        }
+        let last_seq = get_tip(self.db, self.session_id)?.last_seq();
+        let messages = accepted.new_user_messages.len() as i64;
+        Ok(Id::mint_event(self.host, last_seq + messages + 1))
     }
 
     fn parse(&self, message: &ClientMessage, config: &Config) -> Result<NewMessage> {

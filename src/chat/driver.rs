@@ -15,6 +15,7 @@ use super::chunks::Chunk;
 use super::ending::{gone, write};
 use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::recover::{MAX_RECOVERIES, RecoveredTurn};
+use super::report::{TurnReport, step_limit_reached};
 use super::retell::{retell, tell_outcome};
 use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
@@ -387,9 +388,11 @@ impl TurnDriver<'_> {
             Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
             Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
+        let report = self.report(&outcome);
         let written = write(
             &self.context.memory,
             &self.turn.borrow(),
+            &report,
             self.running.is_cancelled(),
         );
         let mut writer = self.writer.borrow_mut();
@@ -406,13 +409,7 @@ impl TurnDriver<'_> {
                 TurnOutcome::Completed,
             ),
             (Ok(()), Ok(TurnEnding::StepLimit)) => {
-                let steps = self.turn.borrow().max_steps;
-                let error = Error::new(
-                    Code::StepLimitReached,
-                    format!(
-                        "The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."
-                    ),
-                );
+                let error = step_limit_reached(&self.turn.borrow());
                 (writer.fail(&error.message), TurnOutcome::Error)
             }
         };
@@ -435,7 +432,17 @@ impl TurnDriver<'_> {
             self.context.audience.tell(session_id, &frame, None);
         }
         self.running.keeps(0);
-        self.context.turns.end(self.running, told);
+        let report = written.map(|()| report);
+        self.context.turns.end(self.running, told, report);
+    }
+
+    fn report(&self, outcome: &Result<TurnEnding, Broken>) -> TurnReport {
+        let turn = self.turn.borrow();
+        match outcome {
+            Ok(ending) => TurnReport::of_ending(&turn, ending),
+            Err(Broken::Cancelled) => TurnReport::of_cancelled(&turn),
+            Err(Broken::Failed(error)) => TurnReport::of_failure(&turn, error),
+        }
     }
 }
 

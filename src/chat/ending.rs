@@ -1,5 +1,6 @@
 //! The end of a turn in the log.
 
+use super::report::TurnReport;
 use super::turn::Turn;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
@@ -9,8 +10,13 @@ use crate::store::last_turns::{LastTurn, TurnSpending, end_open_turn, find_open_
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
 /// If the log has no place for the answer any more, the turn ends without it.
-pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()> {
-    let outcome = atomically(memory.db, || write_all(memory, turn));
+pub fn write(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    report: &TurnReport,
+    is_cancelled: bool,
+) -> Result<()> {
+    let outcome = atomically(memory.db, || write_all(memory, turn, report));
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
             atomically(memory.db, || {
@@ -31,14 +37,17 @@ pub fn write(memory: &Memory<'_>, turn: &Turn, is_cancelled: bool) -> Result<()>
 }
 
 /// Part of a transaction.
-fn write_all(memory: &Memory<'_>, turn: &Turn) -> Result<()> {
+fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<()> {
     let (db, host) = (memory.db, memory.host);
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
-    let spent = turn.spent();
+    let spent = report.spent;
     let mut events = turn.events()?;
     if let Some(first) = events.first_mut() {
-        let json = serde_json::to_string(&spent);
+        let json = match turn.is_run {
+            true => serde_json::to_string(report),
+            false => serde_json::to_string(&spent),
+        };
         first.ends_turn = Some(json.map_err(|error| Error::storage(error.to_string()))?);
         let parent = match &turn.parent_id {
             Some(id) => Parent::After(id.clone()),

@@ -43,13 +43,14 @@ pub mod driver;
 pub mod early;
 mod ending;
 pub mod frames;
-mod known_messages;
+pub mod known_messages;
 pub mod open_calls;
 mod origin;
 pub mod plan;
 pub mod recount;
 pub mod recover;
 pub mod registered;
+pub mod report;
 pub mod request;
 pub mod retell;
 pub mod running_turns;
@@ -58,6 +59,8 @@ pub mod tool_headers;
 pub mod turn;
 pub mod turn_context;
 pub mod turn_tools;
+pub mod turn_work;
+pub mod waiting;
 
 #[cfg(test)]
 mod recorded;

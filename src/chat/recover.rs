@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::chunk_writer::ChunkWriter;
 use super::ending::write;
+use super::report::TurnReport;
 use super::retell::retell;
 use super::running_turns::RunningTurn;
 use super::store::{count_recovery, find_turn, state_bytes};
@@ -74,17 +75,24 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
     })
 }
 
-/// Stops a turn that was cut off and is not recovered yet; `false`: there is none.
-pub fn stop_cut_off(context: TurnContext<'_>, session_id: &Id) -> Result<bool> {
+/// Stops a turn that was cut off and is not recovered yet; `false`: there is none, or
+/// another turn is meant.
+pub fn stop_cut_off(
+    context: TurnContext<'_>,
+    session_id: &Id,
+    is_meant: &dyn Fn(&Turn) -> bool,
+) -> Result<bool> {
     if context.turns.find(session_id).is_some() {
         return Ok(false);
     }
-    let Some(mut turn) = find_turn(context.memory.db, session_id)? else {
+    let found = find_turn(context.memory.db, session_id)?;
+    let Some(mut turn) = found.filter(is_meant) else {
         return Ok(false);
     };
     turn.resume();
     turn.cancel();
-    write(&context.memory, &turn, true)?;
+    let report = TurnReport::of_cancelled(&turn);
+    write(&context.memory, &turn, &report, true)?;
     Ok(true)
 }
 

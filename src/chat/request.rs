@@ -19,6 +19,7 @@ use crate::base::json::{self, JsonObject, list, optional_list};
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::models::ToolDefinition;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
+use crate::store::when_busy::WhenBusy;
 
 /// The longest body: the largest possible message, and the history that a client sends
 /// along.
@@ -36,6 +37,7 @@ const UNMISTAKABLE: &[&str] = &[
     "messageId",
     "systemInstructions",
     "clientTools",
+    "whenBusy",
 ];
 
 #[derive(Debug)]
@@ -49,6 +51,11 @@ pub struct ChatRequest {
     pub tools_field: &'static str,
     pub model: Option<Id>,
     pub system_instructions: Vec<String>,
+    /// What to do if a turn of the session runs; if absent, what the agent's configuration
+    /// says.
+    pub when_busy: Option<WhenBusy>,
+    /// Whether `runTurn` asks: its message says where its answer will be.
+    pub is_run: bool,
 }
 
 /// What a turn is requested for. `message_id` is what the client's own call named: a
@@ -127,6 +134,7 @@ struct ChatRequestBody {
     system_instructions: Option<Box<RawValue>>,
     tools: Option<Box<RawValue>>,
     client_tools: Option<Box<RawValue>>,
+    when_busy: Option<WhenBusy>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -196,6 +204,8 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
         system_instructions: parsed
             .system_instructions
             .map_or(Ok(Vec::new()), |text| parse_instructions(&text))?,
+        when_busy: parsed.when_busy,
+        is_run: false,
     })
 }
 
@@ -241,7 +251,8 @@ pub fn parse_messages(messages: Vec<JsonObject>) -> Result<Vec<ClientMessage>> {
         .collect()
 }
 
-fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
+/// Parses one message; `field` is the field that holds the message.
+pub fn parse_message(field: &str, text: JsonObject) -> Result<ClientMessage> {
     #[derive(Deserialize)]
     struct Head<'a> {
         #[serde(borrow)]

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::answers::CallAnswer;
 use super::frames::outgoing::{FrameHeader, TurnOutcome};
+use super::report::TurnReport;
 use super::turn::Turn;
 use crate::access::ModelReach;
 use crate::base::budget::{Reservation, TURNS};
@@ -44,6 +45,8 @@ pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
     /// Finished turns whose listeners still read.
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
+    /// Turns that have yet to begin, and for which somebody waits.
+    awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
 }
 
 impl RunningTurns {
@@ -56,6 +59,12 @@ impl RunningTurns {
         if let Some(running) = self.find(session_id) {
             running.cancel();
         }
+    }
+
+    /// Does the same, and calls off the turns that wait: the session's messages go.
+    pub fn cancel_with_waiting(&self, session_id: &Id) {
+        self.cancel(session_id);
+        self.call_off_all(session_id);
     }
 
     /// How many turns run.
@@ -94,6 +103,57 @@ impl RunningTurns {
         for running in self.running.borrow().values() {
             running.cancel();
         }
+        for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
+            awaited.settle(Begun::Never(None));
+        }
+    }
+
+    /// The place of a caller who waits for the beginning of a turn.
+    pub fn wait_for(&self, session_id: &Id, turn_id: &str) -> Rc<AwaitedTurn> {
+        let mut awaited = self.awaited.borrow_mut();
+        awaited.retain(|place| place.strong_count() > 0);
+        let mut places = awaited.iter().filter_map(Weak::upgrade);
+        if let Some(place) = places.find(|place| place.is_of(session_id, turn_id)) {
+            return place;
+        }
+        let place = Rc::new(AwaitedTurn {
+            session_id: session_id.clone(),
+            turn_id: turn_id.to_owned(),
+            begun: RefCell::default(),
+            wakers: RefCell::default(),
+        });
+        awaited.push(Rc::downgrade(&place));
+        place
+    }
+
+    /// Tells who waits for a turn that the turn will not begin. `error`: why; `None`: its
+    /// message was taken back.
+    pub fn call_off(&self, session_id: &Id, turn_id: &str, error: Option<&Error>) {
+        self.settle_awaited(
+            |place| place.is_of(session_id, turn_id),
+            || Begun::Never(error.cloned()),
+        );
+    }
+
+    /// Does the same for all turns of a session.
+    fn call_off_all(&self, session_id: &Id) {
+        self.settle_awaited(
+            |place| place.session_id == *session_id,
+            || Begun::Never(None),
+        );
+    }
+
+    fn settle_awaited(&self, is_meant: impl Fn(&AwaitedTurn) -> bool, begun: impl Fn() -> Begun) {
+        self.awaited.borrow_mut().retain(|place| {
+            let Some(place) = place.upgrade() else {
+                return false;
+            };
+            let is_meant = is_meant(&place);
+            if is_meant {
+                place.settle(begun());
+            }
+            !is_meant
+        });
     }
 
     /// Reserves memory for another turn, which takes at least `bytes`. Has to be called
@@ -123,6 +183,8 @@ impl RunningTurns {
             request_id: turn.id.clone(),
             message_id: turn.message_id.clone(),
             is_continuation: turn.is_continuation,
+            question_id: turn.parent_id.clone(),
+            report: RefCell::default(),
             chunks: RefCell::default(),
             chunk_bytes: Cell::new(0),
             turn_bytes: Cell::new(0),
@@ -138,10 +200,15 @@ impl RunningTurns {
         self.running
             .borrow_mut()
             .insert(turn.session_id.as_str().to_owned(), Rc::clone(&running));
+        self.settle_awaited(
+            |place| place.is_of(&turn.session_id, &turn.id),
+            || Begun::Running(Rc::clone(&running)),
+        );
         running
     }
 
-    pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome) {
+    pub fn end(&self, running: &RunningTurn, outcome: TurnOutcome, report: Result<TurnReport>) {
+        running.report.replace(Some(report));
         running.outcome.set(Some(outcome));
         // If the session was deleted and created again, its entry may be another
         // turn's.
@@ -169,12 +236,57 @@ pub struct ClientReply {
     pub reach: ModelReach,
 }
 
+/// A turn that has yet to begin, as they see it who wait for it.
+pub struct AwaitedTurn {
+    session_id: Id,
+    turn_id: String,
+    begun: RefCell<Option<Begun>>,
+    wakers: RefCell<Vec<Waker>>,
+}
+
+/// What became of a turn that somebody waited for.
+#[derive(Clone)]
+pub enum Begun {
+    Running(Rc<RunningTurn>),
+    /// The turn will not begin. Without an error its message was taken back.
+    Never(Option<Error>),
+}
+
+impl AwaitedTurn {
+    fn is_of(&self, session_id: &Id, turn_id: &str) -> bool {
+        self.session_id == *session_id && self.turn_id == turn_id
+    }
+
+    fn settle(&self, begun: Begun) {
+        self.begun.replace(Some(begun));
+        for waker in self.wakers.take() {
+            waker.wake();
+        }
+    }
+
+    /// Waits until the turn begins or is called off.
+    pub async fn begins(&self) -> Begun {
+        poll_fn(|context| {
+            if let Some(begun) = &*self.begun.borrow() {
+                return Poll::Ready(begun.clone());
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+}
+
 /// A running turn, as its listeners see it.
 pub struct RunningTurn {
     pub session_id: Id,
     pub request_id: String,
     pub message_id: String,
     pub is_continuation: bool,
+    /// The event that the answer follows.
+    pub question_id: Option<Id>,
+    /// Of a turn that is over. An error: its end could not be written.
+    report: RefCell<Option<Result<TurnReport>>>,
     chunks: RefCell<Vec<Rc<str>>>,
     chunk_bytes: Cell<usize>,
     /// Bytes that the turn keeps besides its chunks.
@@ -250,6 +362,18 @@ impl RunningTurn {
             }
             if self.outcome.get().is_some() {
                 return Poll::Ready(None);
+            }
+            self.wakers.borrow_mut().push(context.waker().clone());
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Waits until the turn is over.
+    pub async fn ends(&self) -> Result<TurnReport> {
+        poll_fn(|context| {
+            if let Some(report) = &*self.report.borrow() {
+                return Poll::Ready(report.clone());
             }
             self.wakers.borrow_mut().push(context.waker().clone());
             Poll::Pending

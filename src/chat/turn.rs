@@ -67,6 +67,9 @@ pub struct Turn {
     /// What the turn's input tokens were estimated to be.
     #[serde(default)]
     pub estimated: i64,
+    /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_run: bool,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -570,6 +573,7 @@ mod tests {
             usage: TokenUsage::default(),
             asked_model: None,
             estimated: 0,
+            is_run: false,
         }
     }
 

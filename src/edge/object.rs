@@ -4,10 +4,11 @@
 //! into Rust bytes; here an answer that SQLite made stays a JavaScript string until
 //! it is sent.
 
+mod alarms;
 mod calls;
 
 use std::cell::Cell;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
 use js_sys::{JsString, Promise};
 use wasm_bindgen::prelude::*;
@@ -17,7 +18,7 @@ use worker::{Env, web_sys};
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
-use super::storage::{Sqlite, Storage, empty, settle, wake_at};
+use super::storage::{Sqlite, Storage, empty, settle};
 use super::{cors, health, http, identify, policy, stream, tasks, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
@@ -29,26 +30,18 @@ use crate::api::route::{self, Route};
 use crate::api::socket;
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
-use crate::api::turns::{BegunTurn, TurnWork, begin_chat, resume_chat, run, take_up_some};
+use crate::api::turns::{BegunTurn, begin_chat, resume_chat, run, take_up_some};
 use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
-use crate::base::outbound::Outbound as _;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
 use crate::chat::running_turns::RunningTurns;
+use crate::chat::turn_work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::search::build::{BATCHES_PER_WAKE, build_batch};
 use crate::store::schema;
-
-/// While a turn runs, an alarm is set this far ahead. If the object is evicted, the
-/// alarm finds the turn that was cut off.
-const LOOK_AFTER_MS: i64 = 10_000;
-
-/// The pause before the alarm that continues building the index.
-const INDEX_PAUSE_MS: i64 = 100;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -57,6 +50,8 @@ pub struct SessionAgent {
 }
 
 struct Object {
+    /// The object itself, for turns that operations begin.
+    me: Weak<Object>,
     state: DurableObjectState,
     storage: Storage,
     policy: Rc<Policy>,
@@ -82,15 +77,18 @@ impl SessionAgent {
     pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
         let sockets = Sockets::new(JsValue::from(&state).unchecked_into());
         let id = state.id()?;
-        let object = Object {
-            storage: JsValue::from(state.storage()?).unchecked_into(),
+        let name = match id.name() {
+            Some(name) => name,
+            None => id.to_string()?,
+        };
+        let storage = JsValue::from(state.storage()?).unchecked_into();
+        let object = Rc::new_cyclic(|me| Object {
+            me: Weak::clone(me),
+            storage,
             policy: policy(&env),
             outbound: Bindings::new(&env),
             sockets,
-            name: match id.name() {
-                Some(name) => name,
-                None => id.to_string()?,
-            },
+            name,
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
@@ -98,10 +96,8 @@ impl SessionAgent {
             looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
             state,
-        };
-        Ok(Self {
-            object: Rc::new(object),
-        })
+        });
+        Ok(Self { object })
     }
 
     /// `body`: the request's body, if it is short. It was read before.
@@ -275,6 +271,14 @@ impl Object {
     }
 }
 
+impl TurnStarter for Object {
+    fn begin(&self, work: TurnWork) {
+        if let Some(object) = self.me.upgrade() {
+            Object::begin(&object, work);
+        }
+    }
+}
+
 enum ObjectAnswer {
     /// The reservation counts the reply's memory until the reply is sent.
     Reply(Reply, Reservation),
@@ -361,7 +365,9 @@ impl Object {
             compactions: &self.compactions,
             turns: &self.turns,
             audience: &self.sockets,
+            starter: self,
             via,
+            body: None,
         }
     }
 
@@ -410,7 +416,10 @@ impl Object {
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
         self.get_ready(db)?;
-        let agent = self.agent(db, &caller, &via);
+        let agent = Agent {
+            body: Some(&reservation),
+            ..self.agent(db, &caller, &via)
+        };
         let reply = match route {
             Route::Rpc { operation, .. } => dispatch(&agent, &operation, bytes).await?,
             Route::Messages { session_id, .. } => get_messages(&agent, session_id)?,
@@ -477,61 +486,6 @@ impl Object {
         if let Err(error) = follow_up(&self.agent(&db, &Caller::Owner, &[]), grown).await {
             http::log(&error);
         }
-    }
-
-    /// Cuts off listeners that stopped reading. An alarm for the index may come sooner
-    /// than `LOOK_AFTER_MS`; it must not shorten the time that listeners have.
-    fn cut_off_silent(&self) {
-        let now_ms = Runtime.now_ms();
-        if now_ms - self.looked_at_ms.get() >= LOOK_AFTER_MS {
-            self.looked_at_ms.set(now_ms);
-            self.turns.cut_off_silent();
-        }
-    }
-
-    /// Sets an alarm that wakes the object if it is evicted while a turn runs.
-    async fn look_later(&self) {
-        let now_ms = Runtime.now_ms();
-        if self.wakes_at_ms.get() > now_ms {
-            return;
-        }
-        let at_ms = now_ms + LOOK_AFTER_MS;
-        self.wakes_at_ms.set(at_ms);
-        if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // Without the alarm, the session's next request finds the turn.
-            http::log(&error);
-        }
-    }
-
-    async fn index_later(&self) {
-        let now_ms = Runtime.now_ms();
-        let at_ms = now_ms + INDEX_PAUSE_MS;
-        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
-            return;
-        }
-        self.wakes_at_ms.set(at_ms);
-        if let Err(error) = wake_at(&self.storage, at_ms).await {
-            // Without the alarm, the next search continues the index.
-            http::log(&error);
-        }
-    }
-
-    /// Continues the index that searches have asked for. Other requests are served
-    /// between two batches. An alarm continues what is left.
-    async fn go_on_indexing(&self) {
-        for _ in 0..BATCHES_PER_WAKE {
-            // The storage was emptied meanwhile: there are no events and no tables.
-            if !self.is_migrated.get() {
-                return;
-            }
-            match build_batch(&Sqlite::new(&self.storage)) {
-                Ok(true) => self.outbound.sleep(0).await,
-                Ok(false) => return,
-                // The next search tries again, and reports a failure.
-                Err(error) => return http::log(&error),
-            }
-        }
-        self.index_later().await;
     }
 
     async fn empty(&self) -> Result<()> {

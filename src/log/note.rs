@@ -48,6 +48,9 @@ pub struct Note {
     /// reaches no further.
     #[serde(skip_serializing_if = "ModelReach::is_agent")]
     pub reach: ModelReach,
+    /// With a user's message that `runTurn` wrote: the id of the message that answers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_answer: Option<String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

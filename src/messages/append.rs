@@ -36,6 +36,7 @@ pub fn append_message(
         content: Some(message.content),
         created_at: Some(Count(created_at)),
         message: Some(message.text),
+        note: message.note,
         ..NewEvent::new(message.action)
     };
     let events = [event];

@@ -14,6 +14,7 @@ use crate::base::json::{self, JsonObject, MAX_INTEGER, check_values};
 use crate::base::part;
 use crate::log::event::MessageText;
 use crate::log::message_text::{MAX_PARTS, text_of_new_parts};
+use crate::log::note::Note;
 
 /// Who sent a message. A `client` may not set the fields that only a server knows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -33,6 +34,8 @@ pub struct NewMessage {
     pub content: String,
     pub created_at: Option<i64>,
     pub text: MessageText,
+    /// What a chat turn keeps about the message.
+    pub note: Option<Note>,
 }
 
 /// Fields of a message. The AI SDK has five; an application may add a few.
@@ -137,6 +140,7 @@ pub fn parse_message(
             fields: kept,
             is_dated,
         },
+        note: None,
     })
 }
 

@@ -17,6 +17,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Limit, List};
 use crate::store::stored::{find_stored, write_stored};
+use crate::store::when_busy::WhenBusy;
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
 pub const DEFAULT_MAX_STEPS: i64 = 10;
@@ -171,6 +172,8 @@ settings! {
     vectors: bool = false;
     /// Metadata keys that a client can't set on a message.
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
+    /// What becomes of a message that comes while a turn of its session runs.
+    when_busy: WhenBusy = WhenBusy::Reject;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

@@ -13,3 +13,4 @@ pub mod staging;
 pub mod stored;
 pub mod tables;
 pub mod usage;
+pub mod when_busy;

@@ -181,6 +181,14 @@ pub const TABLES: &[SessionTable] = &[
         file: InFile::Nothing("an answer is taken where the turn ends"),
     },
     SessionTable {
+        name: "cf_agents_waiting",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: InFork::Nothing("a message is answered where it waits"),
+        file: InFile::Nothing("a message is answered where it waits"),
+    },
+    SessionTable {
         name: "cf_agents_changes",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithSession,

@@ -13,6 +13,11 @@ mod store;
 /// The examples that openapi.json shows.
 pub use api::examples::examples;
 
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::pin::pin;
+use std::task::{Context, Poll, Waker};
+
 use serde_json::{Value, json};
 
 use crate::access::{Caller, Policy};
@@ -21,10 +26,28 @@ use crate::api::operation::Agent;
 use crate::api::table::OPERATIONS;
 use crate::base::database::Database;
 use crate::base::error::Error;
+use crate::api::turns::run;
 use crate::chat::running_turns::RunningTurns;
+use crate::chat::turn_work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::testing::Onlookers;
 use crate::testing::{FixedHost, Script, Sqlite, migrated, wait_for};
+
+/// Turns that operations began in the background.
+#[derive(Default)]
+pub struct BegunWorks(RefCell<VecDeque<TurnWork>>);
+
+impl BegunWorks {
+    pub fn take(&self) -> Option<TurnWork> {
+        self.0.borrow_mut().pop_front()
+    }
+}
+
+impl TurnStarter for BegunWorks {
+    fn begin(&self, work: TurnWork) {
+        self.0.borrow_mut().push_back(work);
+    }
+}
 
 /// An agent called `alice`, with tables and without rows.
 struct Alice {
@@ -36,6 +59,7 @@ struct Alice {
     compactions: CompactionTracker,
     turns: RunningTurns,
     audience: Onlookers,
+    starter: BegunWorks,
     /// The agents that forwarded its requests.
     via: Vec<String>,
 }
@@ -54,6 +78,7 @@ impl Default for Alice {
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
             audience: Onlookers::default(),
+            starter: BegunWorks::default(),
             via: Vec::new(),
         }
     }
@@ -72,8 +97,22 @@ impl Alice {
     }
 
     pub fn send(&self, db: &dyn Database, operation: &str, body: &[u8]) -> Result<Value, Error> {
-        let reply = wait_for(dispatch(&self.agent(db), operation, body))?;
+        let agent = self.agent(db);
+        let reply = self.finish(&agent, dispatch(&agent, operation, body))?;
         Ok(serde_json::from_str(&reply.body.into_string()).unwrap())
+    }
+
+    /// Runs a future to its end, and the turns that it begins and waits for.
+    pub fn finish<T>(&self, agent: &Agent<'_>, future: impl Future<Output = T>) -> T {
+        let mut future = pin!(future);
+        let mut context = Context::from_waker(Waker::noop());
+        loop {
+            if let Poll::Ready(value) = future.as_mut().poll(&mut context) {
+                return value;
+            }
+            let work = self.starter.take().expect("it waits for no turn");
+            wait_for(run(agent, work));
+        }
     }
 
     pub fn agent<'a>(&'a self, db: &'a dyn Database) -> Agent<'a> {
@@ -88,7 +127,9 @@ impl Alice {
             compactions: &self.compactions,
             turns: &self.turns,
             audience: &self.audience,
+            starter: &self.starter,
             via: &self.via,
+            body: None,
         }
     }
 

@@ -288,7 +288,7 @@ impl Operation for ClearMessages {
 impl RunAtOnce for ClearMessages {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         // The running turn answers a message that is deleted now.
-        agent.turns.cancel(&self.session_id);
+        agent.turns.cancel_with_waiting(&self.session_id);
         Reply::json(&DeletedMessages {
             deleted: clear_messages(agent.db, agent.host, &self.session_id)?,
         })

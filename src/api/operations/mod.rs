@@ -14,6 +14,7 @@ pub mod memory_tools;
 pub mod message_reads;
 pub mod message_writes;
 pub mod search;
+pub mod run_turn;
 pub mod sessions;
 pub mod stats;
 pub mod tokens;

@@ -200,7 +200,7 @@ impl Operation for DeleteSession {
 
 impl RunAtOnce for DeleteSession {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        agent.turns.cancel(&self.session_id);
+        agent.turns.cancel_with_waiting(&self.session_id);
         let deleted = delete_session(agent.db, &self.session_id)?;
         Reply::json(&WasDeleted { deleted })
     }

@@ -52,6 +52,7 @@ pub enum Preset {
 /// holds no operation on prompts or memory, and none that deletes messages.
 const CHAT_PRESET: &[&str] = &[
     crate::api::operation::CHAT,
+    "runTurn",
     "cancelTurn",
     "getSession",
     "loadEvents",

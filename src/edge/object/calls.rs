@@ -9,6 +9,7 @@ use super::Object;
 use crate::access;
 use crate::api::dispatch::dispatch;
 use crate::api::door::{admit, check_room, may_be_repeated};
+use crate::api::operation::Agent;
 use crate::base::error::Result;
 use crate::edge::host::Runtime;
 use crate::edge::http::ReceivedBody;
@@ -50,7 +51,11 @@ impl Object {
         check_room(&route)?;
         let db = Sqlite::new(&self.storage);
         self.get_ready(&db)?;
-        let reply = dispatch(&self.agent(&db, &caller, &[]), &operation, bytes).await?;
+        let agent = Agent {
+            body: Some(&reservation),
+            ..self.agent(&db, &caller, &[])
+        };
+        let reply = dispatch(&agent, &operation, bytes).await?;
         drop(reservation);
         let may_be_repeated = may_be_repeated(&route);
         // The answer's memory is counted until the caller is handed the text.

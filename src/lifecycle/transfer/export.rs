@@ -13,6 +13,7 @@ use super::lines::{
     SettingsPart, count, render, render_within,
 };
 use super::memory::export::MemoryExport;
+use crate::base::action::Action;
 use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
@@ -212,6 +213,10 @@ impl Export {
             move |_: ReadError| Error::corrupt_row(&id, what)
         };
         let has_content = row.has_content || !event.content.is_empty();
+        if event.action == Action::UserMessage {
+            // What `runTurn` noted about a user's message counts in this session alone.
+            event.note = None;
+        }
         let message = event.message.take().map(object_of);
         if message.is_some() {
             // The message contains the same text. Holding a long text once saves memory.

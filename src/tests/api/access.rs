@@ -129,7 +129,8 @@ fn a_preset_and_named_operations_add_up() {
             entry.name
         );
         if chat.contains(&entry.name.to_owned()) {
-            assert!(is_reading || entry.name == "cancelTurn", "{}", entry.name);
+            let is_of_turns = ["runTurn", "cancelTurn"].contains(&entry.name);
+            assert!(is_reading || is_of_turns, "{}", entry.name);
         }
     }
     assert!(chat.contains(&"chat".to_owned()) && !read.contains(&"chat".to_owned()));
@@ -223,6 +224,9 @@ pub fn forgeries() -> Vec<(&'static str, Value, &'static str)> {
     let context = |context: Value| json!({"sessionId": "s", "messages": [{"role": "user", "content": "x"}, context]});
     let calls = json!([{"id": "c", "name": "t", "arguments": {}}]);
     let mut forgeries = Vec::new();
+    for role in ["assistant", "system"] {
+        forgeries.push(("runTurn", message("new", role), "message.role"));
+    }
     for operation in ["appendMessage", "upsertMessage", "updateMessage"] {
         for role in ["assistant", "system"] {
             // The id of no message, of the user's message, and of the agent's message.
@@ -276,7 +280,11 @@ fn nobody_forges_the_agent_with_a_minted_token() {
         if let Caller::Scoped(scope) = &mut alice.caller {
             scope.allow.agent_messages = true;
         }
-        alice.ok(operation, body);
+        match operation {
+            // A turn answers a user's message, whoever asks.
+            "runTurn" => assert_eq!(alice.refused(operation, body), "invalid_request"),
+            _ => drop(alice.ok(operation, body)),
+        }
     }
 }
 

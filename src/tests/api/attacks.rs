@@ -16,7 +16,8 @@ use crate::api::operations::tokens::Preset;
 use crate::api::socket::{SocketState, hear, open};
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
-use crate::api::turns::{CHAT_RULE, begin_chat, resume_chat, start};
+use crate::api::turn_parts::CHAT_RULE;
+use crate::api::turns::{begin_chat, resume_chat, start};
 use crate::base::error::{Code, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
@@ -181,7 +182,8 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
     let agent = alice.agent(&alice.db);
     match door {
         Door::Http => {
-            let done = wait_for(dispatch(&agent, operation, body.to_string().as_bytes()));
+            let body = body.to_string();
+            let done = alice.finish(&agent, dispatch(&agent, operation, body.as_bytes()));
             done.map(drop).map_err(|error| error.code)
         }
         Door::Socket => {
@@ -195,7 +197,8 @@ fn knock(door: Door, alice: &Alice, operation: &str, body: &Value) -> Result<(),
                 ..agent
             };
             let frame = json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
-            let heard = wait_for(hear(&agent, &kept, &frame.to_string())).unwrap();
+            let frame = frame.to_string();
+            let heard = alice.finish(&agent, hear(&agent, &kept, &frame)).unwrap();
             let answer: Value = serde_json::from_str(&heard.replies[0]).unwrap();
             match answer["success"].as_bool() {
                 Some(true) => Ok(()),

@@ -12,7 +12,8 @@ use serde_json::{Value, json};
 use crate::api::table::OPERATIONS;
 use crate::tests::Alice;
 
-/// Operations that write nothing. Every other operation has an example that writes.
+/// Operations that write nothing. Every other operation, but those of [`TURNS`], has an
+/// example that writes.
 pub const READS: &[&str] = &[
     "getSession",
     "listSessions",
@@ -46,14 +47,22 @@ pub const READS: &[&str] = &[
     "mintToken",
 ];
 
+/// Operations that begin a turn, which goes on writing after the operation's own
+/// transaction. Tests of chat fail each statement of a turn.
+pub const TURNS: &[&str] = &["runTurn"];
+
 pub struct Example {
     pub operation: &'static str,
     pub body: Value,
 }
 
 impl Example {
+    pub fn begins_turn(&self) -> bool {
+        TURNS.contains(&self.operation)
+    }
+
     pub fn writes(&self) -> bool {
-        !READS.contains(&self.operation)
+        !READS.contains(&self.operation) && !self.begins_turn()
     }
 }
 
@@ -407,6 +416,10 @@ fn about_prompts_and_tools() -> Bodies {
         (
             "callTool",
             json!({"name": "set_context", "arguments": write("skills")}),
+        ),
+        (
+            "runTurn",
+            json!({"sessionId": "s", "message": {"id": "q1", "role": "user", "parts": [{"type": "text", "text": "Where is my parcel?"}]}}),
         ),
         ("cancelTurn", json!({"sessionId": "s"})),
         (

@@ -4,7 +4,8 @@
 use serde_json::{Value, json};
 
 use crate::api::socket::{FrameOutcome, SocketState, hear};
-use crate::api::turns::{TurnWork, take_up_some};
+use crate::api::turns::take_up_some;
+use crate::chat::turn_work::TurnWork;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;

@@ -5,5 +5,7 @@ pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;
 pub mod listeners;
+pub mod run_turn;
 pub mod tools;
 pub mod turns;
+pub mod waiting;

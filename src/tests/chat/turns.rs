@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
 use crate::api::listener::TurnListener;
-use crate::api::turns::{BegunTurn, TurnWork, begin_chat, resume_chat, run, take_up_some};
+use crate::chat::turn_work::TurnWork;
+use crate::api::turns::{BegunTurn, begin_chat, resume_chat, run, take_up_some};
 use crate::base::budget::{ByteBudget, Reservation, TURNS};
 use crate::base::error::Error;
 use crate::base::ids::Id;

@@ -21,6 +21,7 @@ use crate::chat::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
+use crate::tests::BegunWorks;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
 
 /// Agents that reach each other, as the agents of one Worker do.
@@ -68,7 +69,9 @@ impl Town {
             compactions: &CompactionTracker::default(),
             turns: &RunningTurns::default(),
             audience: &Onlookers::default(),
+            starter: &BegunWorks::default(),
             via,
+            body: None,
         };
         let reply = dispatch(&agent, operation, body.as_bytes()).await?;
         Ok(reply.body.into_string())

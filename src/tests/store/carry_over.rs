@@ -9,6 +9,7 @@ use crate::chat::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::store::schema;
 use crate::testing::Onlookers;
+use crate::tests::BegunWorks;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
 use crate::tests::Alice;
 
@@ -55,6 +56,7 @@ fn carried_over(rows: &str) -> Alice {
         compactions: CompactionTracker::default(),
         turns: RunningTurns::default(),
         audience: Onlookers::default(),
+        starter: BegunWorks::default(),
     }
 }
 

@@ -13,7 +13,9 @@ use crate::base::ids::Id;
 use crate::base::outbound;
 use crate::chat::answers::{CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::early;
+use crate::chat::request::parse_chat_request;
 use crate::chat::running_turns::ClientReply;
+use crate::chat::waiting::{self, WaitingRequest};
 use crate::store::schema;
 use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};
 use crate::tests::Alice;
@@ -40,6 +42,9 @@ pub const CUT_OFF: &[&str] = &[
     "cut-after-an-approval",
     "cut-after-a-clients-answer",
 ];
+
+/// A session whose message waits for its turn.
+pub const WAITING: &str = "waiting";
 
 /// A session that an import has begun to write.
 pub const HALF_IMPORTED: &str = "half";
@@ -419,7 +424,19 @@ fn cut_turns_off(alice: &mut Alice) {
     let session = "cut-after-a-clients-answer";
     cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
     answer_early(alice, session);
+    wait_in_line(alice);
     alice.dies();
+}
+
+/// A message that waits though no turn runs: the object died between two turns.
+fn wait_in_line(alice: &Alice) {
+    alice.ok("createSession", json!({"id": WAITING}));
+    let body = json!({"message": user("waiting")}).to_string();
+    let request = parse_chat_request(body.as_bytes()).unwrap();
+    let messages: Vec<_> = request.messages.iter().collect();
+    let waiting = WaitingRequest::new(&request, &messages, ModelReach::Agent);
+    let session = Id::parse(WAITING.to_owned()).unwrap();
+    waiting::keep(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
 
 /// An early answer of a client to a call that the running turn has not made.

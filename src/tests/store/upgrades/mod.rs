@@ -22,7 +22,7 @@ use crate::store::schema;
 use crate::testing::{Failing, FixedHost, Sqlite, wait_for};
 use crate::tests::messages::random_play::{Dice, Naive, Rules};
 use crate::tests::{Alice, ids};
-use make::{CUT_OFF, HALF_IMPORTED};
+use make::{CUT_OFF, HALF_IMPORTED, WAITING};
 use reads::{agrees, read_all};
 
 struct Fixture {
@@ -272,13 +272,14 @@ fn a_migration_that_fails_leaves_the_old_object_whole() {
 fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        for _ in CUT_OFF {
+        // One more answer is for the message that waits.
+        for _ in 0..=CUT_OFF.len() {
             alice.outbound.answer(make::last_words());
         }
         let before = |session: &str| messages(&alice, session).len();
         let asked: Vec<usize> = CUT_OFF.iter().map(|session| before(session)).collect();
         let mut looks = 0;
-        while alice.has_turn_rows() {
+        while alice.has_turn_rows() || alice.waiting_rows() > 0 {
             looks += 1;
             assert!(looks <= CUT_OFF.len(), "{}: turns stay", fixture.name);
             for work in take_up_some(&alice.agent(&alice.db)).works {
@@ -291,6 +292,10 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
                 _ => true,
             };
             assert!(!is_tool, "{}: {call:?}", fixture.name);
+        }
+        if alice.has_session(WAITING) {
+            let told = messages(&alice, WAITING);
+            assert_eq!(told.len(), 2, "{}: one question, one answer", fixture.name);
         }
         for (session, asked) in CUT_OFF.iter().zip(asked) {
             let name = format!("{}, {session}", fixture.name);
@@ -439,10 +444,10 @@ fn writes_go_on_and_every_read_agrees_with_a_naive_tree() {
 fn each_session_is_forked_exported_imported_and_deleted_whole() {
     for fixture in fixtures() {
         let alice = fixture.opened();
-        for _ in CUT_OFF {
+        for _ in 0..=CUT_OFF.len() {
             alice.outbound.answer(make::last_words());
         }
-        while alice.has_turn_rows() {
+        while alice.has_turn_rows() || alice.waiting_rows() > 0 {
             for work in take_up_some(&alice.agent(&alice.db)).works {
                 wait_for(run(&alice.agent(&alice.db), work));
             }

@@ -1,0 +1,279 @@
+//! A turn for a caller who wants its answer whole: a server, not a page.
+
+use std::rc::Rc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::access::{Effect, Needs, permit_voice};
+use crate::api::limits::EVENTS_BODY_BYTES;
+use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
+use crate::api::turns::{Started, start_permitted, take_up};
+use crate::base::action::Role;
+use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
+use crate::base::json::{JsonObject, optional_list};
+use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
+use crate::chat::report::{TurnFinish, TurnReport, find_report};
+use crate::chat::request::{ChatRequest, Trigger, parse_message};
+use crate::chat::running_turns::{AwaitedTurn, Begun, RunningTurn};
+use crate::chat::store::find_turn;
+use crate::chat::waiting::find_of_message;
+use crate::log::find::find_seqs;
+use crate::log::note::get_note;
+use crate::log::sessions::session_exists;
+use crate::messages::read::find_message;
+use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
+use crate::store::last_turns::TurnSpending;
+use crate::store::when_busy::WhenBusy;
+
+/// Writes a user's message, runs its turn, and answers when the turn is over.
+///
+/// An unknown session is created. Repeated with the same message id, the call waits for
+/// the same turn, or gives the same answer again. The turn goes on if the caller goes
+/// away. A turn that fails is an error of the call; what the turn said before stays in
+/// the session. A token needs what it needs for a chat request.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RunTurn {
+    session_id: Id,
+    /// A user's message of the AI SDK. With an `id`, the call may be repeated safely.
+    message: JsonObject,
+    /// The model of this turn; see `configureAgent`.
+    model: Option<Id>,
+    /// Texts that stand after the agent's own system instructions in this turn.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 0, MAX_INSTRUCTIONS>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_INSTRUCTIONS)))]
+    system_instructions: Option<Vec<String>>,
+    /// Tools of the caller: `{name, description, parameters}`. A turn that calls one ends
+    /// with `tool-calls`.
+    #[serde(
+        default,
+        deserialize_with = "optional_list::<_, _, 0, MAX_CLIENT_TOOLS>"
+    )]
+    #[cfg_attr(test, schemars(length(max = MAX_CLIENT_TOOLS)))]
+    tools: Option<Vec<JsonObject>>,
+    /// What to do if a turn of the session runs. Default: what the agent's configuration
+    /// says. `replace` needs a token that may run `cancelTurn`.
+    when_busy: Option<WhenBusy>,
+}
+
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RanTurn {
+    /// The assistant's message; `null`: the turn said nothing.
+    #[cfg_attr(test, schemars(with = "Option<JsonObject>"))]
+    message: Option<Box<RawValue>>,
+    usage: TurnUsage,
+    finish_reason: TurnFinish,
+    /// How often the model was asked.
+    steps: usize,
+}
+
+/// What a turn used.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TurnUsage {
+    input_tokens: i64,
+    output_tokens: i64,
+    cached_input_tokens: i64,
+    cost: f64,
+}
+
+impl From<&TurnSpending> for TurnUsage {
+    fn from(spent: &TurnSpending) -> Self {
+        Self {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_input_tokens: 0,
+            cost: 0.0,
+        }
+    }
+}
+
+impl Operation for RunTurn {
+    const NAME: &'static str = "runTurn";
+    const NEEDS: Needs = Needs::Session;
+    const EFFECT: Effect = Effect::Messages;
+    const MAX_BODY_BYTES: usize = EVENTS_BODY_BYTES;
+    #[cfg(test)]
+    type Output = RanTurn;
+
+    fn session_id(&self) -> Option<&Id> {
+        Some(&self.session_id)
+    }
+}
+
+impl RunWaiting for RunTurn {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session_id = self.session_id.clone();
+        let asked = ask(agent, &session_id, self.into_request(agent)?)?;
+        // The turn may take minutes, and the message is stored now.
+        agent.give_body_back();
+        let running = match asked {
+            Asked::Over { answer_id, report } => {
+                return answer(agent, &session_id, &answer_id, &report);
+            }
+            Asked::Running(running) => running,
+            Asked::Waiting(place) => match place.begins().await {
+                Begun::Running(running) => running,
+                Begun::Never(Some(error)) => return Err(error),
+                Begun::Never(None) => return Reply::json(&RanTurn::taken_back()),
+            },
+        };
+        let report = running.ends().await?;
+        let answer_id = Id::parse(running.message_id.clone()).map_err(Error::storage)?;
+        answer(agent, &session_id, &answer_id, &report)
+    }
+}
+
+impl RunTurn {
+    fn into_request(self, agent: &Agent<'_>) -> Result<ChatRequest> {
+        let message = parse_message("message", self.message)?;
+        permit_voice(
+            agent.caller,
+            message.role == Some(Role::User),
+            "message.role",
+        )?;
+        if message.role != Some(Role::User) {
+            return Err(Error::invalid(
+                "message.role",
+                "`message.role` must be `user`: a turn answers a user's message.",
+            ));
+        }
+        let system_instructions = self.system_instructions.unwrap_or_default();
+        check_instructions(&system_instructions)?;
+        let client_tools = match self.tools {
+            Some(tools) => {
+                let failed = |error: serde_json::Error| Error::storage(error.to_string());
+                let tools = serde_json::value::to_raw_value(&tools).map_err(failed)?;
+                parse_client_tools("tools", &tools)?
+            }
+            None => Vec::new(),
+        };
+        Ok(ChatRequest {
+            session_id: None,
+            trigger: Trigger::Submit { message_id: None },
+            messages: vec![message],
+            client_tools,
+            tools_field: "tools",
+            model: self.model,
+            system_instructions,
+            when_busy: self.when_busy,
+            is_run: true,
+        })
+    }
+}
+
+enum Asked {
+    Running(Rc<RunningTurn>),
+    Waiting(Rc<AwaitedTurn>),
+    Over { answer_id: Id, report: TurnReport },
+}
+
+/// Begins the turn, or finds the turn that the same message began before.
+fn ask(agent: &Agent<'_>, session_id: &Id, request: ChatRequest) -> Result<Asked> {
+    let message_id = request.message_ids().next();
+    if let Some(id) = message_id
+        && let Some(asked) = find_earlier(agent, session_id, id)?
+    {
+        return Ok(asked);
+    }
+    let turn_id = Id::mint_turn(agent.host);
+    match start_permitted(agent, session_id, &request, turn_id.as_str())? {
+        Started::Turn(work) => {
+            let running = Rc::clone(work.running());
+            agent.starter.begin(work);
+            Ok(Asked::Running(running))
+        }
+        Started::Queued(place) => Ok(Asked::Waiting(place)),
+        Started::LeftToClient { .. } => Err(Error::storage("a new message without a turn")),
+    }
+}
+
+/// What became of an earlier call with this message. `None`: there was no such call, or
+/// its turn said nothing and ended, so that the message is still to be answered.
+fn find_earlier(agent: &Agent<'_>, session_id: &Id, message_id: &Id) -> Result<Option<Asked>> {
+    let db = agent.db;
+    if let Some(place) = find_of_message(db, session_id, message_id)? {
+        let place = agent.turns.wait_for(session_id, &place.turn_id);
+        return Ok(Some(Asked::Waiting(place)));
+    }
+    if !session_exists(db, session_id)? {
+        return Ok(None);
+    }
+    let found = find_seqs(db, session_id, std::iter::once(message_id))?;
+    let Some(seq) = found.get(message_id.as_str()) else {
+        return Ok(None);
+    };
+    let Some(answer_id) = get_note(db, session_id, *seq)?.run_answer else {
+        return Err(Error::new(
+            Code::AlreadyExists,
+            "This session has a message with this id, which no `runTurn` wrote. Send the new message under another id.",
+        )
+        .with("id", message_id.as_str()));
+    };
+    if agent.turns.find(session_id).is_none()
+        && find_turn(db, session_id)?.is_some_and(|turn| turn.message_id == answer_id)
+        && let Some(work) = take_up(agent, session_id)?
+    {
+        agent.starter.begin(work);
+    }
+    let running = agent.turns.find(session_id);
+    if let Some(running) = running.filter(|running| running.message_id == answer_id) {
+        return Ok(Some(Asked::Running(running)));
+    }
+    let answer_id = Id::parse(answer_id).map_err(Error::storage)?;
+    let found = find_seqs(db, session_id, std::iter::once(&answer_id))?;
+    let Some(seq) = found.get(answer_id.as_str()) else {
+        return Ok(None);
+    };
+    let report = find_report(db, session_id, *seq)?;
+    Ok(Some(Asked::Over { answer_id, report }))
+}
+
+/// The answer of a turn that is over. A turn that failed is an error.
+fn answer(
+    agent: &Agent<'_>,
+    session_id: &Id,
+    answer_id: &Id,
+    report: &TurnReport,
+) -> Result<Reply> {
+    let message = match session_exists(agent.db, session_id)? {
+        true => find_message(agent.db, session_id, answer_id)?,
+        false => None,
+    };
+    if let Err(error) = report.check() {
+        return Err(match message {
+            Some(_) => error.with("messageId", answer_id.as_str()),
+            None => error,
+        });
+    }
+    let message = message.map(|message| RawValue::from_string(message.json));
+    Reply::json(&RanTurn {
+        message: message
+            .transpose()
+            .map_err(|error| Error::storage(error.to_string()))?,
+        usage: (&report.spent).into(),
+        finish_reason: report.finish_reason,
+        steps: report.steps,
+    })
+}
+
+impl RanTurn {
+    /// The answer to a message that was taken back while it waited.
+    fn taken_back() -> Self {
+        Self {
+            message: None,
+            usage: (&TurnSpending::default()).into(),
+            finish_reason: TurnFinish::Cancelled,
+            steps: 0,
+        }
+    }
+}

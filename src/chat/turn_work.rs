@@ -1,0 +1,28 @@
+//! A turn that runs after its request was answered, and who runs it.
+
+use std::rc::Rc;
+
+use super::recover::RecoveredTurn;
+use super::running_turns::RunningTurn;
+use super::turn::Turn;
+
+/// A turn to run.
+pub enum TurnWork {
+    Begin(Rc<RunningTurn>, Box<Turn>),
+    TakeUp(Box<RecoveredTurn>),
+}
+
+impl TurnWork {
+    pub fn running(&self) -> &Rc<RunningTurn> {
+        match self {
+            TurnWork::Begin(running, _) => running,
+            TurnWork::TakeUp(taken) => &taken.running,
+        }
+    }
+}
+
+/// Runs turns in the background, for a caller who waits for the turn's end. The turn
+/// goes on if the caller goes away.
+pub trait TurnStarter {
+    fn begin(&self, work: TurnWork);
+}
