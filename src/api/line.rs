@@ -86,7 +86,7 @@ fn when_busy(agent: &Agent<'_>, session_id: &Id, request: &ChatRequest) -> Resul
         // A setting is not this caller's wish: who may not stop the turn is refused as if
         // the agent replaced none.
         None => {
-            let config = load_config(agent.db, agent.outbound.deployed())?;
+            let config = load_config(agent.db, &agent.outbound.deployed())?;
             match config.when_busy {
                 WhenBusy::Replace if may_stop.is_err() => Ok(WhenBusy::Reject),
                 when_busy => Ok(when_busy),

@@ -41,12 +41,12 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<()
     let (db, host) = (memory.db, memory.host);
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
-    let spent = report.spent;
+    let spent = &report.spent;
     let mut events = turn.events()?;
     if let Some(first) = events.first_mut() {
         let json = match turn.is_run {
             true => serde_json::to_string(report),
-            false => serde_json::to_string(&spent),
+            false => serde_json::to_string(spent),
         };
         first.ends_turn = Some(json.map_err(|error| Error::storage(error.to_string()))?);
         let parent = match &turn.parent_id {
@@ -58,7 +58,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<()
             return Ok(());
         }
     }
-    end_open_turn(db, &turn.session_id, &open, &spent)
+    end_open_turn(db, &turn.session_id, &open, spent)
 }
 
 /// Whether the answer stands where the turn's row says. If it does, the answer ends the

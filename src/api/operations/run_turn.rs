@@ -91,7 +91,7 @@ impl From<&TurnSpending> for TurnUsage {
         Self {
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
-            cached_input_tokens: 0,
+            cached_input_tokens: spent.cached_input_tokens,
             cost: 0.0,
         }
     }

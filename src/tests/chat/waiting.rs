@@ -55,10 +55,10 @@ impl Alice {
         self.shown().iter().map(tell).collect()
     }
 
-    fn frame_of_chat(&self, id: &str, text: &str) -> crate::api::socket::FrameOutcome {
+    fn frame_of_chat(&self, request: &str, text: &str) -> crate::api::socket::FrameOutcome {
         let state = SocketState::new(id("s"), &self.caller);
         let body = json!({"messages": [user(text)], "whenBusy": "queue"}).to_string();
-        let frame = json!({"type": "cf_agent_use_chat_request", "id": id, "init": {"method": "POST", "body": body}});
+        let frame = json!({"type": "cf_agent_use_chat_request", "id": request, "init": {"method": "POST", "body": body}});
         wait_for(hear_frame(&self.agent(&self.db), &state, &frame.to_string())).unwrap()
     }
 }
