@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::line::{line_up, take_waiting};
 use super::listener::{TurnListener, left_to_client};
-use super::operation::{Agent, CHAT};
+use super::operation::Agent;
 use super::route::parse_session_id;
 use super::turn_parts::{
     CHAT_RULE, accepting, begin, is_for_later, show_if_watched, show_updated, turn_context,
@@ -42,7 +42,7 @@ pub fn begin_chat(
 ) -> Result<BegunTurn> {
     let begun = parse_and_begin(agent, session_id, body.into());
     #[cfg(test)]
-    super::answers::hold_refusal(CHAT, &begun);
+    super::answers::hold_refusal(CHAT_RULE.operation, &begun);
     begun
 }
 

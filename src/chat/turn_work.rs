@@ -25,4 +25,8 @@ impl TurnWork {
 /// goes on if the caller goes away.
 pub trait TurnStarter {
     fn begin(&self, work: TurnWork);
+
+    /// Looks for turns that were cut off, if the object has yet to do so: a caller may
+    /// wait for one of them.
+    fn look(&self);
 }

@@ -277,6 +277,12 @@ impl TurnStarter for Object {
             Object::begin(&object, work);
         }
     }
+
+    fn look(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.look_once();
+        }
+    }
 }
 
 enum ObjectAnswer {

@@ -47,6 +47,8 @@ impl TurnStarter for BegunWorks {
     fn begin(&self, work: TurnWork) {
         self.0.borrow_mut().push_back(work);
     }
+
+    fn look(&self) {}
 }
 
 /// An agent called `alice`, with tables and without rows.

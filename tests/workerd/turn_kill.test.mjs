@@ -364,6 +364,72 @@ test("killed_at_any_moment_around_a_turns_beginning_and_end_nothing_is_doubled",
   }
 });
 
+/** Where the runtime is killed while two messages wait behind a first one: in which answer. */
+const LINES = {
+  "in_the_first_turn": (at) => [say("One", at, ".")],
+  "in_the_second_turn": (at) => [say("One."), say("Two", at, ".")],
+  "in_the_last_turn": (at) => [say("One."), say("Two."), say("Three", at, ".")],
+};
+
+const LINE = [["user", "first"], ["assistant", "One."], ["user", "second"], ["assistant", "Two."], ["user", "third"], ["assistant", "Three."]];
+
+for (const [name, first] of Object.entries(LINES)) {
+  test(`killed_${name}_of_a_line_each_message_is_answered_once_and_in_order`, async () => {
+    const agent = `line ${name}`;
+    const begins = gate();
+    const at = gate();
+    const [opening, ...others] = first(at);
+    model.next(within(opening, 0, begins), ...others);
+    for (const text of ["first", "second", "third"]) {
+      await waitsOrRuns(agent, text);
+      if (text === "first") await begins.reached;
+    }
+    begins.open();
+    await at.reached;
+    points += 1;
+    model.forget();
+    await server.kill9();
+    const done = { in_the_first_turn: 0, in_the_second_turn: 1, in_the_last_turn: 2 }[name];
+    model.next(...["One.", "Two.", "Three."].slice(done).map((text) => say(text)));
+    // A server that lost its connection asks again.
+    const ran = await call(server, agent, "runTurn", asks("third"));
+    assert.equal(textOf(ran.message), "Three.");
+    assert.deepEqual((await getMessages(agent)).map(told), LINE);
+    assert.deepEqual(await server.sql(agent, "SELECT * FROM cf_agents_waiting"), []);
+    assert.equal(model.left, 0);
+  });
+}
+
+test("killed_with_messages_that_wait_an_alarm_goes_on_without_any_request", async () => {
+  const agent = "line alarm";
+  const at = gate();
+  model.next(say("One", at, "."));
+  await waitsOrRuns(agent, "first");
+  await at.reached;
+  await waitsOrRuns(agent, "second");
+  await waitsOrRuns(agent, "third");
+  points += 1;
+  model.forget();
+  await server.kill9();
+  const asked = model.requests.length;
+  model.next(say("One."), say("Two."), say("Three."));
+  await model.asked(asked + 3);
+  await isOver(agent);
+  assert.deepEqual((await getMessages(agent)).map(told), LINE);
+});
+
+const asks = (text) => ({ sessionId: "s", whenBusy: "queue", message: { id: text, role: "user", parts: [{ type: "text", text }] } });
+
+/** Sends a message of a server's, whose connection will break, until the message is stored. */
+async function waitsOrRuns(agent, text) {
+  void server.call(agent, "runTurn", asks(text)).catch(() => {});
+  const sql = "SELECT id FROM cf_agents_events WHERE id = ? UNION ALL SELECT turn_id FROM cf_agents_waiting WHERE message_ids = ?";
+  for (;;) {
+    const rows = await server.sql(agent, sql, text, JSON.stringify([text])).catch(() => []);
+    if (rows.length > 0) return;
+  }
+}
+
 /** Brings a turn to its point and kills the runtime there. The runtime is up again afterwards. */
 async function killedAt(name, point) {
   const agent = `kill ${name}`;
