@@ -43,7 +43,8 @@ pub fn line_up(
     }
     let messages = find_waiting_messages(agent.db, session_id, request)?;
     let known = waiting::load_line(agent.db, session_id)?;
-    let waits = |place: &WaitingPlace, id: &Id| place.message_ids.iter().any(|known| known == id.as_str());
+    let waits =
+        |place: &WaitingPlace, id: &Id| place.message_ids.iter().any(|known| known == id.as_str());
     let new: Vec<_> = messages
         .iter()
         .filter(|message| {

@@ -4,13 +4,13 @@
 use serde::{Deserialize, Serialize};
 
 use super::dispatch::dispatch;
+use super::line::take_back;
 use super::operation::{Agent, CHAT, Operation};
 use super::operations::chat::CancelTurn;
 use super::operations::message_writes::ClearMessages;
 use super::route::parse_session_id;
 use super::shown::load_shown;
 use super::table::{is_operation, unknown_operation};
-use super::line::take_back;
 use super::turn_parts::CHAT_RULE;
 use super::turns::{self, Started, start, take_up};
 use crate::access::{Caller, TokenScope, permit};

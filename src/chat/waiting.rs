@@ -115,7 +115,10 @@ pub fn keep(
     let failed = |error: serde_json::Error| Error::storage(error.to_string());
     let text = serde_json::to_string(request).map_err(failed)?;
     let sent = parse_messages(request.messages.clone())?;
-    let ids: Vec<&Id> = sent.iter().filter_map(|message| message.id.as_ref()).collect();
+    let ids: Vec<&Id> = sent
+        .iter()
+        .filter_map(|message| message.id.as_ref())
+        .collect();
     let ids = serde_json::to_string(&ids).map_err(failed)?;
     atomically(db, || {
         let row = find_row(

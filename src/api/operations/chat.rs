@@ -65,10 +65,9 @@ impl RunAtOnce for CancelTurn {
                 is_meant
             }
             None => {
-                let was_there =
-                    recover::stop_cut_off(turn_context(agent), session_id, &|turn| {
-                        is_meant(turn.parent_id.as_ref(), &turn.message_id)
-                    })?;
+                let was_there = recover::stop_cut_off(turn_context(agent), session_id, &|turn| {
+                    is_meant(turn.parent_id.as_ref(), &turn.message_id)
+                })?;
                 if was_there {
                     show_if_watched(agent, session_id, None);
                 }

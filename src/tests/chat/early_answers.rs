@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use crate::api::socket::{FrameOutcome, SocketState, hear};
 use crate::api::turns::take_up_some;
-use crate::chat::turn_work::TurnWork;
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::Error;
 use crate::base::ids::Id;
+use crate::chat::turn_work::TurnWork;
 use crate::testing::{Failing, Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};

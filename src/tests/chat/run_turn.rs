@@ -165,9 +165,9 @@ fn a_turn_that_failed_half_way_fails_again_and_names_what_it_said() {
     let alice = Alice::with_model();
     let mut broken =
         Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Half an\"}}]}\n\n");
-    broken.chunks.push(Err(CallFailure::TimedOut {
-        silence_ms: 60_000,
-    }));
+    broken
+        .chunks
+        .push(Err(CallFailure::TimedOut { silence_ms: 60_000 }));
     alice.outbound.answer(Ok(broken));
     let first = alice.call("runTurn", asks("hi")).unwrap_err();
     assert_eq!(first.code.name(), "model_failed");
@@ -232,7 +232,10 @@ fn a_token_asks_for_no_more_than_a_chat_request_may() {
     let alice = scoped(&["runTurn"]);
     alice.outbound.answer(said("Yes."));
     alice.ok("runTurn", asks("hi"));
-    assert_eq!(scoped(&["chat"]).refused("runTurn", asks("hi")), "forbidden");
+    assert_eq!(
+        scoped(&["chat"]).refused("runTurn", asks("hi")),
+        "forbidden"
+    );
     let other = json!({"sessionId": "t", "message": user("hi")});
     assert_eq!(scoped(&["runTurn"]).refused("runTurn", other), "forbidden");
 }
@@ -244,7 +247,10 @@ fn nonsense_is_refused_and_writes_nothing() {
     for (body, field) in [
         (json!({"sessionId": "s"}), "message"),
         (json!({"sessionId": "s", "message": "hi"}), "message"),
-        (json!({"sessionId": "s", "message": {"parts": []}}), "message.role"),
+        (
+            json!({"sessionId": "s", "message": {"parts": []}}),
+            "message.role",
+        ),
         (
             json!({"sessionId": "s", "message": {"role": "assistant", "parts": []}}),
             "message.role",

@@ -30,7 +30,9 @@ impl Alice {
     }
 
     pub fn has_session(&self, session: &str) -> bool {
-        !self.ok("getSession", json!({"sessionId": session})).is_null()
+        !self
+            .ok("getSession", json!({"sessionId": session}))
+            .is_null()
     }
 
     fn queue(&self, text: &str) -> BegunTurn {
@@ -41,7 +43,9 @@ impl Alice {
 
     /// A running turn for the message `first`.
     fn busy(&self) -> (TurnWork, crate::api::listener::TurnListener) {
-        let begun = self.begin(&json!({"id": "s", "message": user("first")})).unwrap();
+        let begun = self
+            .begin(&json!({"id": "s", "message": user("first")}))
+            .unwrap();
         (begun.work.unwrap(), begun.listener)
     }
 
@@ -49,7 +53,10 @@ impl Alice {
     fn told(&self) -> Vec<String> {
         let tell = |message: &Value| {
             let parts = message["parts"].as_array().unwrap();
-            let text: String = parts.iter().filter_map(|part| part["text"].as_str()).collect();
+            let text: String = parts
+                .iter()
+                .filter_map(|part| part["text"].as_str())
+                .collect();
             format!("{}: {text}", message["role"].as_str().unwrap())
         };
         self.shown().iter().map(tell).collect()
@@ -59,7 +66,12 @@ impl Alice {
         let state = SocketState::new(id("s"), &self.caller);
         let body = json!({"messages": [user(text)], "whenBusy": "queue"}).to_string();
         let frame = json!({"type": "cf_agent_use_chat_request", "id": request, "init": {"method": "POST", "body": body}});
-        wait_for(hear_frame(&self.agent(&self.db), &state, &frame.to_string())).unwrap()
+        wait_for(hear_frame(
+            &self.agent(&self.db),
+            &state,
+            &frame.to_string(),
+        ))
+        .unwrap()
     }
 }
 
@@ -110,7 +122,8 @@ fn a_turn_alone_writes_no_row_of_the_line() {
 fn a_client_that_sends_its_whole_history_has_its_new_message_wait() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
-    let partial = json!({"id": "partial", "role": "assistant", "parts": [{"type": "text", "text": "O"}]});
+    let partial =
+        json!({"id": "partial", "role": "assistant", "parts": [{"type": "text", "text": "O"}]});
     let second = json!({"id": "s", "messages": [user("first"), partial, user("second")], "whenBusy": "queue"});
     assert!(alice.begin(&second).unwrap().work.is_none());
     let third = json!({"id": "s", "messages": [user("first"), partial, user("second"), user("third")], "whenBusy": "queue"});
@@ -146,9 +159,15 @@ fn a_line_has_an_end() {
     }
     let refused = |body: &Value| alice.begin(body).err().unwrap();
     let full = refused(&when_busy("one more", "queue"));
-    assert_eq!((full.code.name(), &full.details["retryAfter"]), ("rate_limited", &json!(5)));
+    assert_eq!(
+        (full.code.name(), &full.details["retryAfter"]),
+        ("rate_limited", &json!(5))
+    );
     assert_eq!(alice.waiting_rows(), MAX_WAITING);
-    assert_eq!(refused(&when_busy("x", "reject")).code.name(), "turn_in_progress");
+    assert_eq!(
+        refused(&when_busy("x", "reject")).code.name(),
+        "turn_in_progress"
+    );
     let plain = json!({"id": "s", "message": user("x")});
     assert_eq!(refused(&plain).code.name(), "turn_in_progress");
 }
@@ -197,7 +216,13 @@ fn a_message_that_replaces_the_turn_goes_before_those_that_wait() {
     assert_eq!(*kinds(&hear(first)).last().unwrap(), "abort");
     assert_eq!(
         alice.told(),
-        ["user: first", "user: now", "assistant: At once.", "user: later", "assistant: Later."]
+        [
+            "user: first",
+            "user: now",
+            "assistant: At once.",
+            "user: later",
+            "assistant: Later."
+        ]
     );
     assert_eq!(text_of(&hear(urgent.listener)), "At once.");
     assert_eq!(text_of(&hear(waits.listener)), "Later.");
@@ -211,7 +236,10 @@ fn a_turn_that_was_cut_off_is_replaced_at_once() {
     alice.outbound.answer(said("At once."));
     let begun = alice.begin(&when_busy("now", "replace")).unwrap();
     alice.run_work(begun.work.unwrap());
-    assert_eq!(alice.told(), ["user: first", "user: now", "assistant: At once."]);
+    assert_eq!(
+        alice.told(),
+        ["user: first", "user: now", "assistant: At once."]
+    );
 }
 
 #[test]
@@ -249,7 +277,12 @@ fn a_waiting_message_is_taken_back() {
     alice.run_work(work);
     assert_eq!(
         alice.told(),
-        ["user: first", "assistant: One.", "user: third", "assistant: Three."]
+        [
+            "user: first",
+            "assistant: One.",
+            "user: third",
+            "assistant: Three."
+        ]
     );
     assert_eq!(text_of(&hear(third.listener)), "Three.");
 }
@@ -283,13 +316,26 @@ fn a_page_waits_takes_back_its_message_and_hears_its_turn() {
     alice.audience.frames.borrow_mut().clear();
     alice.run_work(work);
     let frames = alice.audience.frames.borrow();
-    let of_third: Vec<&String> = frames.iter().filter(|frame| frame.contains("\"id\":\"r3\"")).collect();
+    let of_third: Vec<&String> = frames
+        .iter()
+        .filter(|frame| frame.contains("\"id\":\"r3\""))
+        .collect();
     assert!(of_third.iter().any(|frame| frame.contains("Three.")));
-    assert!(of_third.last().unwrap().contains("\"outcome\":\"completed\""));
+    assert!(
+        of_third
+            .last()
+            .unwrap()
+            .contains("\"outcome\":\"completed\"")
+    );
     assert!(!frames.iter().any(|frame| frame.contains("\"id\":\"r2\"")));
     assert_eq!(
         alice.told(),
-        ["user: first", "assistant: One.", "user: third", "assistant: Three."]
+        [
+            "user: first",
+            "assistant: One.",
+            "user: third",
+            "assistant: Three."
+        ]
     );
 }
 
@@ -298,7 +344,8 @@ fn a_message_of_a_server_waits_and_is_joined_while_it_waits() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     let agent = alice.agent(&alice.db);
-    let body = json!({"sessionId": "s", "message": user("second"), "whenBusy": "queue"}).to_string();
+    let body =
+        json!({"sessionId": "s", "message": user("second"), "whenBusy": "queue"}).to_string();
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     let mut one = std::pin::pin!(dispatch(&agent, "runTurn", body.as_bytes()));
     let mut two = std::pin::pin!(dispatch(&agent, "runTurn", body.as_bytes()));
@@ -312,7 +359,13 @@ fn a_message_of_a_server_waits_and_is_joined_while_it_waits() {
     let two: Value = serde_json::from_str(&wait_for(two).unwrap().body.into_string()).unwrap();
     assert_eq!(one, two);
     assert_eq!(one["message"]["parts"][0]["text"], "Two.");
-    assert_eq!(alice.ok("runTurn", json!({"sessionId": "s", "message": user("second")})), one);
+    assert_eq!(
+        alice.ok(
+            "runTurn",
+            json!({"sessionId": "s", "message": user("second")})
+        ),
+        one
+    );
 }
 
 #[test]
@@ -331,7 +384,10 @@ fn clearing_and_deleting_a_session_lets_its_line_go() {
     let alice = Alice::with_model();
     let (work, _) = alice.busy();
     alice.queue("second");
-    alice.ok("deleteMessages", json!({"sessionId": "s", "messageIds": ["u-first"]}));
+    alice.ok(
+        "deleteMessages",
+        json!({"sessionId": "s", "messageIds": ["u-first"]}),
+    );
     alice.ok("clearMessages", json!({"sessionId": "s"}));
     assert_eq!(alice.waiting_rows(), 0);
     alice.run_work(work);
@@ -370,7 +426,11 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
         if has_failed {
             alice.comes_back();
             // What was not written is asked for again.
-            let answered = alice.told().iter().filter(|told| told.starts_with("assistant")).count();
+            let answered = alice
+                .told()
+                .iter()
+                .filter(|told| told.starts_with("assistant"))
+                .count();
             alice.outbound.answers.borrow_mut().clear();
             for text in ["One.", "Two.", "Three."].iter().skip(answered) {
                 alice.outbound.answer(said(text));
@@ -382,7 +442,11 @@ fn each_message_is_answered_once_and_in_order_whichever_statement_fails() {
             }
         }
         assert_eq!(alice.told(), TOLD, "{at}");
-        assert_eq!((alice.waiting_rows(), alice.has_turn_rows()), (0, false), "{at}");
+        assert_eq!(
+            (alice.waiting_rows(), alice.has_turn_rows()),
+            (0, false),
+            "{at}"
+        );
         if !has_failed {
             assert!(passing > 60);
             break;
@@ -396,7 +460,8 @@ fn a_message_that_a_server_has_wait_survives_the_object_and_its_caller() {
     let (work, _) = alice.busy();
     {
         let agent = alice.agent(&alice.db);
-        let body = json!({"sessionId": "s", "message": user("second"), "whenBusy": "queue"}).to_string();
+        let body =
+            json!({"sessionId": "s", "message": user("second"), "whenBusy": "queue"}).to_string();
         crate::testing::cut_off(dispatch(&agent, "runTurn", body.as_bytes()));
     }
     drop(work);
@@ -407,7 +472,10 @@ fn a_message_that_a_server_has_wait_survives_the_object_and_its_caller() {
         alice.run_work(work);
     }
     assert_eq!(alice.told(), TOLD[..4]);
-    let ran = alice.ok("runTurn", json!({"sessionId": "s", "message": user("second")}));
+    let ran = alice.ok(
+        "runTurn",
+        json!({"sessionId": "s", "message": user("second")}),
+    );
     assert_eq!(ran["message"]["parts"][0]["text"], "Two.");
 }
 
@@ -419,7 +487,10 @@ fn a_waiting_message_that_another_build_stored_is_dropped_and_its_session_goes_o
     alice.queue("third");
     alice
         .db
-        .run("UPDATE cf_agents_waiting SET text = '{' WHERE number = 1", &[])
+        .run(
+            "UPDATE cf_agents_waiting SET text = '{' WHERE number = 1",
+            &[],
+        )
         .unwrap();
     alice.outbound.answer(said("One."));
     alice.outbound.answer(said("Three."));
@@ -427,7 +498,12 @@ fn a_waiting_message_that_another_build_stored_is_dropped_and_its_session_goes_o
     assert_eq!(*kinds(&hear(second.listener)).last().unwrap(), "error");
     assert_eq!(
         alice.told(),
-        ["user: first", "assistant: One.", "user: third", "assistant: Three."]
+        [
+            "user: first",
+            "assistant: One.",
+            "user: third",
+            "assistant: Three."
+        ]
     );
 }
 
@@ -467,7 +543,13 @@ fn a_message_waits_behind_a_line_that_nobody_has_taken_up() {
     }
     assert_eq!(
         alice.told(),
-        ["user: first", "user: second", "assistant: Two.", "user: third", "assistant: Three."]
+        [
+            "user: first",
+            "user: second",
+            "assistant: Two.",
+            "user: third",
+            "assistant: Three."
+        ]
     );
 }
 
@@ -491,9 +573,15 @@ fn the_agent_says_what_becomes_of_a_message_that_says_nothing() {
         let alice = Alice::with_model();
         alice.ok("configureAgent", json!({"whenBusy": setting}));
         let (_work, _) = alice.busy();
-        assert_eq!(alice.begin(&reject).err().unwrap().code.name(), "turn_in_progress");
+        assert_eq!(
+            alice.begin(&reject).err().unwrap().code.name(),
+            "turn_in_progress"
+        );
         assert_eq!(alice.begin(&plain).is_ok(), waits, "{setting}");
-        assert_eq!(alice.turns.find(&id("s")).unwrap().is_cancelled(), setting == "replace");
+        assert_eq!(
+            alice.turns.find(&id("s")).unwrap().is_cancelled(),
+            setting == "replace"
+        );
     }
     // A setting gives a token no right to stop a turn.
     let mut alice = Alice::with_model();
@@ -505,6 +593,9 @@ fn the_agent_says_what_becomes_of_a_message_that_says_nothing() {
         expires_at: i64::MAX,
         ..TokenScope::default()
     });
-    assert_eq!(alice.begin(&plain).err().unwrap().code.name(), "turn_in_progress");
+    assert_eq!(
+        alice.begin(&plain).err().unwrap().code.name(),
+        "turn_in_progress"
+    );
     assert!(!alice.turns.find(&id("s")).unwrap().is_cancelled());
 }

@@ -21,8 +21,8 @@ use crate::chat::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
 use crate::testing::Onlookers;
-use crate::tests::BegunWorks;
 use crate::testing::{FixedHost, Said, Script, Sqlite, migrated, wait_for};
+use crate::tests::BegunWorks;
 
 /// Agents that reach each other, as the agents of one Worker do.
 pub struct Town {

@@ -9,9 +9,9 @@ use crate::chat::running_turns::RunningTurns;
 use crate::context::compaction::auto::CompactionTracker;
 use crate::store::schema;
 use crate::testing::Onlookers;
-use crate::tests::BegunWorks;
 use crate::testing::{Failing, FixedHost, Script, Sqlite};
 use crate::tests::Alice;
+use crate::tests::BegunWorks;
 
 pub const DOCUMENTS_DDL: &str = "
 CREATE TABLE IF NOT EXISTS cf_agents_sessions (
