@@ -12,8 +12,8 @@ import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
 export const BENCHES = ["size", "speed", "rows", "search", "first_token", "memory", "crowd", "cold"];
-/** Only by name: one needs a real model, the other writes nothing. */
-export const BY_NAME = ["vectors", "check"];
+/** Only by name: one needs a real model, the others write nothing. */
+export const BY_NAME = ["vectors", "check", "client"];
 
 export async function main(names) {
   const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));

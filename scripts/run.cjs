@@ -1,11 +1,11 @@
-// The door of every npm script: `node scripts/run.cjs start|test|build|lint|bench`.
+// The door of every npm script: `node scripts/run.cjs start|test|build|lint|bench|example`.
 //
 // An old Node must get through this file to be told that it is old, so it and
 // node_version.cjs keep to syntax that Node 12 reads. All the rest is in the
 // modules that are loaded once that is settled.
 "use strict";
 
-var TASKS = ["start", "test", "build", "lint", "bench"];
+var TASKS = ["start", "test", "build", "lint", "bench", "example"];
 
 var problem = require("./node_version.cjs").problemWithNode(process.versions.node);
 if (problem === null && TASKS.indexOf(process.argv[2]) === -1) {

@@ -131,7 +131,7 @@ function textOf(content) {
 
 /** Gives the events ids that a repetition gives again, and no other turn. Answers the turn's name. */
 export async function nameEvents(events, leafId) {
-  const bytes = new TextEncoder().encode(JSON.stringify([leafId ?? null, events]));
+  const bytes = new TextEncoder().encode(JSON.stringify([leafId, events]));
   const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const name = `turn-${[...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("").slice(0, NAME_DIGITS)}`;
   for (const [n, event] of events.entries()) event.id = `${name}-${n + 1}`;

@@ -137,7 +137,8 @@ export interface SessionClient extends SessionOperations {
   /**
    * Writes a turn of the AI SDK, and what it spent. The turn follows the leaf that the last
    * `modelInput` of this object read, or nothing is written and `LeafMovedError` is thrown.
-   * The events have ids that a repetition gives again.
+   * If that call was given a `leafId`, the turn is a branch after it. The events have ids
+   * that a repetition gives again.
    */
   persist(turn: AiTurn, options?: PersistOptions): Promise<AppendOutcome>;
   /** The session as a file of JSON lines. The stream fails where the file is not whole. */
@@ -228,6 +229,8 @@ export interface AiSaid {
 export interface PersistOptions extends CallOptions {
   /** The leaf that the turn follows. `null`: the session is empty. Default: the leaf of the last `modelInput`. */
   expectedLeafId?: string | null;
+  /** The event that the turn follows as a branch. Default: the `leafId` that the last `modelInput` was given. */
+  parentId?: string | null;
 }
 
 // Files.

@@ -7,9 +7,9 @@
 const KEPT = "openaiItem";
 const BYTES = "$bytes";
 
-/** An item as an event, without an id. */
-export function eventOfItem(item) {
-  const event = plainEvent(item);
+/** An item as an event, without an id. `called`: the tool that a result without a name is of. */
+export function eventOfItem(item, called) {
+  const event = plainEvent(item, called);
   const [back, ...more] = plainItems(event);
   if (more.length === 0 && back !== undefined && canonical(back) === canonical(item)) return event;
   return { ...event, metadata: { [KEPT]: JSON.parse(textWithBytes(item)) } };
@@ -31,7 +31,7 @@ export function canonical(item) {
   return JSON.stringify(sorted(JSON.parse(textWithBytes(item))));
 }
 
-function plainEvent(item) {
+function plainEvent(item, called = "function") {
   const name = item.name ?? item.type ?? "item";
   const callId = item.callId ?? item.call_id;
   if (item.type === "function_call" && callId) {
@@ -39,7 +39,7 @@ function plainEvent(item) {
   }
   if ((item.type === "function_call_result" || item.type === "function_call_output") && callId) {
     const content = textOf(item.output) ?? JSON.stringify(item.output ?? "");
-    return { action: "tool_result", content, toolCallId: callId, ...(item.name && { toolName: item.name }) };
+    return { action: "tool_result", content, toolCallId: callId, toolName: item.name || called };
   }
   const content = textOf(item.content) ?? "";
   if (item.role === "user") return { action: "user_message", content };

@@ -10,8 +10,8 @@ import { exportLines, exportSession, importSession } from "./transfer.js";
 export class SessionClient {
   #connection;
   #operate;
-  /** Where the last `modelInput` ended, which the turn's `persist` expects. */
-  #leafId;
+  /** Where the turn of the last `modelInput` goes. */
+  #place = {};
 
   constructor(connection, id, operate) {
     if (typeof id !== "string" || id === "") throw new TypeError("A session is named by its id, a text.");
@@ -84,7 +84,8 @@ export class SessionClient {
       this.tools(options),
       this.getReminder({}, options),
     ]);
-    this.#leafId = context.leafId;
+    // A turn after an older message is a branch, and no other write is in its way.
+    this.#place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
     return { ...promptOf([prompt, ...context.systemInstructions], context.messages, text), tools, leafId: context.leafId };
   }
 
@@ -94,13 +95,15 @@ export class SessionClient {
     return toolsOf(tools, (name, input, signal) => this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }));
   }
 
-  /** Writes a turn of the AI SDK after the leaf that the last `modelInput` read. Safe to repeat. */
-  async persist(turn, { expectedLeafId = this.#leafId, signal, retry } = {}) {
+  /** Writes a turn of the AI SDK where the last `modelInput` ended. Safe to repeat. */
+  async persist(turn, { expectedLeafId, parentId, signal, retry } = {}) {
+    const place = parentId !== undefined ? { parentId } : expectedLeafId !== undefined ? { expectedLeafId } : this.#place;
     const { messages, usage } = await readTurn(turn);
     const events = eventsOfMessages(messages);
-    if (events.length === 0) return { events: [], leafId: expectedLeafId ?? null };
-    const name = await nameEvents(events, expectedLeafId);
-    const outcome = await this.appendEvents({ events, expectedLeafId }, { signal, retry });
+    const after = place.parentId ?? place.expectedLeafId ?? null;
+    if (events.length === 0) return { events: [], leafId: after };
+    const name = await nameEvents(events, after);
+    const outcome = await this.appendEvents({ events, ...place }, { signal, retry });
     if (usage !== undefined) await this.addUsage({ id: name, ...usage }, { signal, retry });
     return outcome;
   }

@@ -19,6 +19,9 @@ export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Instal
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
 export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
 
+/** What an example needs, which is its own. */
+export const packagesOfExample = (folder) => packagesIn(folder, "Installing the example's npm packages");
+
 function packagesIn(folder, title) {
   const lock = join(relative(ROOT, folder), "package-lock.json");
   const modules = join(folder, "node_modules");

@@ -1,4 +1,4 @@
-// The programs of docs/adapters.md: run as they are printed, and
+// The programs of docs/adapters.md and docs/migrating.md: run as they are printed, and
 // their types checked. So are the types of the adapters.
 
 import "./resolve.mjs";
@@ -6,6 +6,7 @@ import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
 import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import Anthropic from "@anthropic-ai/sdk";
@@ -18,7 +19,7 @@ import { clientProgram, documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
 const TSC = join(ROOT, "tests/node_modules/typescript/bin/tsc");
-const GUIDES = ["docs/adapters.md"];
+const GUIDES = ["docs/adapters.md", "docs/migrating.md"];
 
 const guides = GUIDES.map((path) => documents.find((document) => document.path === path));
 const server = await startServer();
@@ -29,14 +30,23 @@ const folder = await mkdtemp(join(import.meta.dirname, ".programs-"));
 after(() => rm(folder, { recursive: true, force: true }));
 
 /** What the programs are given, and its types. */
-const GIVEN = "const { env, gpt, anthropic } = globalThis.guided;";
+const GIVEN = "const { env, gpt, anthropic, oldObject, console } = globalThis.guided;";
 const TYPES = [
   "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNamespace; SESSION_AGENT_TOKEN: string };",
   'declare const gpt: import("@openai/agents-core").Model;',
   'declare const anthropic: import("@anthropic-ai/sdk").default;',
+  "declare const oldObject: { sql: SqlStorage };",
 ].join(" ");
 
-/** The session agent's tools and rules don't matter to what Anthropic's API says here. */
+/** The storage of an object of the Agents SDK, as far as its tables are read. */
+function oldStorage() {
+  const db = new DatabaseSync(":memory:");
+  db.exec("CREATE TABLE cf_agents_session_messages (session_id TEXT, id TEXT, seq INTEGER, parent_id TEXT, type TEXT, role TEXT, content TEXT, created_at INTEGER)");
+  const message = { id: "old", role: "user", parts: [{ type: "text", text: "From before." }] };
+  db.prepare("INSERT INTO cf_agents_session_messages VALUES ('trip', 'old', 1, NULL, 'message', 'user', ?, 1)").run(JSON.stringify(message));
+  return { exec: (sql) => db.prepare(sql).all() };
+}
+
 const said = { id: "m", type: "message", role: "assistant", model: "m", content: [{ type: "text", text: "Noted." }], stop_reason: "end_turn", usage: {} };
 
 test("the_programs_run", async () => {
@@ -45,6 +55,8 @@ test("the_programs_run", async () => {
   globalThis.guided = {
     env: { MEMORY: memory, SESSION_AGENT_TOKEN: "" },
     gpt: new ScriptedModel([[assistantMessage("I see.")], [assistantMessage("Tea.")]]),
+    oldObject: { sql: oldStorage() },
+    console: { log: () => {} },
     anthropic: new Anthropic({ apiKey: "none", fetch: async () => Response.json(said) }),
   };
   for (const [n, guide] of guides.entries()) {
@@ -54,6 +66,9 @@ test("the_programs_run", async () => {
   }
   const history = async (agent, session) => (await server.call(agent, "getHistory", { sessionId: session })).body.messages;
   assert.deepEqual((await history("alice", "openai")).filter(({ role }) => role !== "system").map(({ parts }) => parts[0].text), ["I like tea.", "I see.", "What do I like?", "Tea."]);
+  assert.deepEqual((await history("moved", "chat")).map(({ id }) => id), ["q1", "a1"]);
+  assert.deepEqual((await history("moved", "trip")).map(({ id }) => id), ["old"]);
+  assert.equal((await history("moved", "responses")).length, 2);
   assert.equal((await server.call("threads", "listSessions", {})).body.sessions.length, 2);
 });
 

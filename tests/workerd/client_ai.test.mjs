@@ -220,6 +220,11 @@ test("an_empty_session_and_a_branch_are_expected_as_they_are", async () => {
   const earlier = await session.modelInput({ leafId: events[0].id });
   assert.deepEqual([earlier.leafId, earlier.messages.length], [events[0].id, 1]);
   assert.deepEqual(await session.persist([]), { events: [], leafId: events[0].id });
+  // An answer to an older message is a branch beside the first answer.
+  const other = await generateText({ model: scripted(says("Hi.")), ...earlier });
+  for (const _ of ["first", "again"]) await session.persist(other);
+  const { messages: answers } = await session.getBranches({ messageId: events[0].id });
+  assert.deepEqual(answers.map(({ parts }) => parts[0].text), ["Hello.", "Hi."]);
 });
 
 test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {

@@ -26,7 +26,7 @@ const runFile = promisify(execFile);
 /** A Worker and a page have different globals, so each kind of block has its own options. */
 const PLACES = {
   ts: { types: ["@cloudflare/workers-types"], lib: ["esnext"] },
-  tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"] },
+  tsx: { types: ["react"], lib: ["esnext", "dom", "dom.iterable"], jsx: "react-jsx" },
   // Nobody's types but the client's own, which are checked as well.
   client: { types: [], lib: ["esnext", "dom", "dom.iterable", "dom.asynciterable"], skipLibCheck: false },
 };
@@ -36,7 +36,7 @@ const GUIDED = "declare const env: { MEMORY: Fetcher; AGENTS: DurableObjectNames
 
 test("the_typescript_of_the_documents_and_of_the_examples_has_the_right_types", async () => {
   const files = await readdir(join(ROOT, "examples"), { recursive: true });
-  const examples = files.filter((name) => name.endsWith(".ts") && !name.includes("node_modules")).map((name) => join("examples", name));
+  const examples = files.filter((name) => /\.tsx?$/.test(name) && !name.includes("node_modules")).map((name) => join("examples", name));
   assert.ok(blocksIn("ts").length >= 4);
   assert.ok(blocksIn("tsx").length >= 4);
   assert.ok(examples.length >= 1);
@@ -72,7 +72,7 @@ test("the_client_and_its_guides_have_the_right_types", async () => {
 function typeErrorsOf(documents, examples) {
   return inFolder(async (folder) => {
     for (const example of examples) await cp(join(ROOT, example), join(folder, example));
-    const files = { ts: [...examples], tsx: [] };
+    const files = Object.fromEntries(["ts", "tsx"].map((language) => [language, examples.filter((name) => name.endsWith(`.${language}`))]));
     for (const { blocks } of documents) {
       for (const block of blocks.filter(({ language }) => language in files)) {
         await put(folder, fileOf(block), programOf(block, blocks));

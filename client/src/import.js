@@ -1,0 +1,142 @@
+// Conversations from elsewhere: messages of the AI SDK, items of OpenAI, and the tables of
+// the Agents SDK. Each import can be repeated: what is there already is not written again.
+// With `dryRun` nothing is written, and the report says what would be.
+
+import { AlreadyExistsError } from "./errors.js";
+import { messagesOfTables } from "./import_tables.js";
+import { canonical, eventOfItem } from "./openai_items.js";
+
+const EVENTS_AT_ONCE = 200;
+const TWICE = "Another message before it has its id.";
+const ROLES = new Set(["user", "assistant", "system"]);
+
+/** `UIMessage`s of the AI SDK, each after the one before it. `session`: `agent.session(id)`. */
+export async function importUIMessages(session, messages, options = {}) {
+  const plan = { messages: [], skipped: [], compactions: [] };
+  const ids = new Set();
+  let parentId = null;
+  for (const message of messages) {
+    const { checked, reason = ids.has(checked?.id) ? TWICE : undefined } = check(message);
+    ids.add(checked?.id);
+    if (reason !== undefined) plan.skipped.push({ id: message?.id ?? null, reason });
+    else {
+      plan.messages.push({ message: checked, parentId });
+      parentId = checked.id;
+    }
+  }
+  return report(options, [await writeSession(session, plan, options)]);
+}
+
+/** Items of OpenAI's Responses API or Agents SDK, or messages of its chat completions. */
+export async function importOpenAIItems(session, items, options = {}) {
+  const events = [];
+  const names = new Map();
+  let id = "";
+  for (const item of items) {
+    // An item that comes twice is two items, and a list that has grown begins as it began.
+    id = await digestOf(id + canonical(item));
+    const event = eventOfAnyItem(item, names);
+    for (const call of event.toolCalls ?? []) names.set(call.id, call.name);
+    events.push({ id: `import-${id}`, ...event });
+  }
+  const known = await idsIn(session, options);
+  const fresh = events.filter((event) => !known.ids.has(event.id));
+  if (!options.dryRun) {
+    await haveSession(session, {}, options);
+    for (let at = 0; at < fresh.length; at += EVENTS_AT_ONCE) {
+      await session.appendEvents({ events: fresh.slice(at, at + EVENTS_AT_ONCE) }, options);
+      options.onProgress?.({ done: Math.min(at + EVENTS_AT_ONCE, fresh.length), total: fresh.length });
+    }
+  }
+  const outcome = { id: session.id, exists: known.exists, write: fresh.length, known: events.length - fresh.length, compactions: 0, skipped: [] };
+  return report(options, [outcome]);
+}
+
+/** The tables of an agent of the Agents SDK, from a file with a row in each line. */
+export async function importAgentsTables(agent, file, options = {}) {
+  const { sessions, blocks, ignored } = await messagesOfTables(file, check);
+  const outcomes = [];
+  for (const { id, name, ...plan } of sessions) outcomes.push(await writeSession(agent.session(id), { name, ...plan }, options));
+  const written = [];
+  for (const block of blocks) written.push(await writeBlock(agent, block, options));
+  return { ...report(options, outcomes), blocks: written, ignoredTables: ignored };
+}
+
+const report = ({ dryRun = false }, sessions) => ({ dryRun, sessions });
+
+/** A message as `appendMessage` takes it, or why it can't be one. */
+function check(message) {
+  if (typeof message !== "object" || message === null) return { reason: "It is no message." };
+  const { content, ...rest } = message;
+  if (!ROLES.has(rest.role)) return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };
+  if (typeof rest.id !== "string" || rest.id === "") return { reason: "It has no id." };
+  if (rest.createdAt instanceof Date) rest.createdAt = rest.createdAt.getTime();
+  if (Array.isArray(rest.parts)) return { checked: content === undefined ? rest : { ...rest, content } };
+  // Before version 5 of the AI SDK, a message was its content.
+  if (typeof content === "string") return { checked: { ...rest, parts: [{ type: "text", text: content }] } };
+  return { reason: "It has no parts." };
+}
+
+async function writeSession(session, { name, messages, compactions, skipped }, options) {
+  const known = await idsIn(session, options);
+  const seen = new Set();
+  const fresh = [];
+  for (const one of messages) {
+    if (seen.has(one.message.id)) skipped.push({ id: one.message.id, reason: TWICE });
+    else if (!known.ids.has(one.message.id)) fresh.push(one);
+    seen.add(one.message.id);
+  }
+  const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
+  const missing = compactions.filter((one) => !overlays.some((overlay) => overlay.fromId === one.fromId && overlay.toId === one.toId && overlay.summary === one.summary));
+  if (!options.dryRun) {
+    await haveSession(session, name === undefined ? {} : { name }, options);
+    for (const [n, { message, parentId }] of fresh.entries()) {
+      await session.appendMessage({ message, ...(parentId !== undefined && { parentId }) }, options);
+      options.onProgress?.({ done: n + 1, total: fresh.length });
+    }
+    for (const compaction of missing) await session.addCompaction(compaction, options);
+  }
+  return { id: session.id, exists: known.exists, write: fresh.length, known: seen.size - fresh.length, compactions: missing.length, skipped };
+}
+
+async function writeBlock(agent, { label, kind, content, entries = [] }, options) {
+  const block = await agent.getBlock({ label }, options);
+  if (block !== null && block.kind !== kind) return { label, kind, write: false, reason: `There is a block of this label, and it is ${block.kind}.` };
+  if (kind === "writable" && block?.content === content) return { label, kind, write: false, reason: "The block says this already." };
+  if (!options.dryRun) {
+    if (block === null) await agent.defineBlock({ label, kind }, options);
+    if (kind === "writable") await agent.setBlock({ label, content }, options);
+    for (const entry of entries) await agent.setEntry({ label, ...entry }, options);
+  }
+  return { label, kind, write: true, ...(kind === "searchable" && { entries: entries.length }) };
+}
+
+/** The ids that a session has already, of all its branches. */
+async function idsIn(session, { signal, retry }) {
+  const ids = new Set();
+  if ((await session.getSession({}, { signal, retry })) === null) return { exists: false, ids };
+  for await (const { id } of session.events({ signal, retry })) ids.add(id);
+  return { exists: true, ids };
+}
+
+async function haveSession(session, input, options) {
+  await session.create(input, options).catch((error) => {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  });
+}
+
+/** A result of a tool knows its call alone, and the call the tool's name. */
+function eventOfAnyItem(item, names) {
+  const called = names.get(item.call_id ?? item.tool_call_id);
+  if (item.role === "tool") return { action: "tool_result", content: textOf(item.content), toolCallId: item.tool_call_id, toolName: called ?? "function" };
+  if (!Array.isArray(item.tool_calls) || item.tool_calls.length === 0) return eventOfItem(item, called);
+  const toolCalls = item.tool_calls.map((call) => eventOfItem({ type: "function_call", callId: call.id, name: call.function?.name, arguments: call.function?.arguments }).toolCalls[0]);
+  return { action: "tool_call_request", content: textOf(item.content), toolCalls };
+}
+
+const textOf = (content) => (typeof content === "string" ? content : [content ?? []].flat().map(({ text = "" }) => text).join("\n"));
+
+async function digestOf(text) {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

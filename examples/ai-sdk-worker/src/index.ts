@@ -1,0 +1,60 @@
+// A Worker that runs the loop itself, with the AI SDK, and keeps its memory in Session
+// Agent over a service binding. A model of any provider does: see model.ts.
+//
+//   curl localhost:8787/ask -d '{"session": "first", "text": "Remember that I like tea."}'
+
+import { isStepCount, streamText } from "ai";
+import { LeafMovedError, SessionNotFoundError, sessionAgent } from "session-agent";
+import { model } from "./model";
+
+interface Env {
+  MEMORY: Fetcher;
+  SESSION_AGENT_TOKEN?: string;
+}
+
+const MAX_BODY_BYTES = 64 * 1024;
+const MAX_STEPS = 5;
+
+export default {
+  async fetch(request: Request, env: Env, ctx: ExecutionContext): Promise<Response> {
+    if (request.method !== "POST" || new URL(request.url).pathname !== "/ask") {
+      return new Response("POST /ask with { session, text }.\n", { status: 404 });
+    }
+    const asked = await questionIn(request);
+    if (asked === null) return new Response("Send { session, text }, both texts.\n", { status: 400 });
+
+    const agent = sessionAgent(env.MEMORY, userOf(request), { token: env.SESSION_AGENT_TOKEN });
+    await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100 });
+    const session = agent.session(asked.session);
+
+    // The question is stored before the model is asked.
+    const message = { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text: asked.text }] };
+    await session.appendMessage({ message }).catch(async (error) => {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+      await session.create({ name: asked.text.slice(0, 60) });
+      await session.appendMessage({ message });
+    });
+
+    const { system, messages, tools } = await session.modelInput();
+    const result = streamText({ model, system, messages, tools, stopWhen: isStepCount(MAX_STEPS) });
+    ctx.waitUntil(
+      session.persist(result).catch((error) => {
+        if (!(error instanceof LeafMovedError)) throw error;
+        console.warn("Another question came in between. This answer is not stored.");
+      }),
+    );
+    return result.toTextStreamResponse();
+  },
+};
+
+/** Each user has an agent. Put your own login here. */
+function userOf(_request: Request): string {
+  return "demo";
+}
+
+async function questionIn(request: Request): Promise<{ session: string; text: string } | null> {
+  if (Number(request.headers.get("content-length") ?? Infinity) > MAX_BODY_BYTES) return null;
+  const { session, text } = await request.json<any>().catch(() => ({}));
+  const isText = (value: unknown) => typeof value === "string" && value !== "";
+  return isText(session) && isText(text) ? { session, text } : null;
+}

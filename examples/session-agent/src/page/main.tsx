@@ -1,0 +1,76 @@
+// The page: a list of sessions, the chat, and what the agent remembers.
+
+import { StrictMode, Suspense, useCallback, useEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+import { sessionAgent, type Session } from "session-agent";
+import { Chat } from "./chat";
+import { Memory } from "./memory";
+
+export type Agent = ReturnType<typeof sessionAgent>;
+
+interface Visit {
+  agent: string;
+  token: string;
+}
+
+function Page({ visit }: { visit: Visit }) {
+  const [agent] = useState(() => sessionAgent(location.origin, visit.agent, { token: visit.token }));
+  const [sessions, setSessions] = useState<Session[]>([]);
+  const [open, setOpen] = useState<string | null>(null);
+  // Counts the turns, so that the panels look again.
+  const [turns, setTurns] = useState(0);
+  const ended = useCallback(() => setTurns((count) => count + 1), []);
+
+  useEffect(() => {
+    void agent.listSessions({ limit: 50 }).then((page) => {
+      setSessions(page.sessions);
+      setOpen((id) => id ?? page.sessions[0]?.id ?? null);
+    });
+  }, [agent, turns]);
+
+  async function begin() {
+    const session = await agent.createSession({ name: `Chat ${sessions.length + 1}` });
+    setSessions([session, ...sessions]);
+    setOpen(session.id);
+  }
+
+  async function remove(id: string) {
+    await agent.deleteSession({ sessionId: id });
+    setSessions(sessions.filter((session) => session.id !== id));
+    if (open === id) setOpen(null);
+  }
+
+  return (
+    <div className="page">
+      <nav aria-label="Sessions">
+        <button onClick={begin}>New chat</button>
+        <ul>
+          {sessions.map(({ id, name }) => (
+            <li key={id} className={id === open ? "open" : ""}>
+              <button aria-current={id === open} onClick={() => setOpen(id)}>{name ?? id}</button>
+              <button aria-label={`Delete ${name ?? id}`} onClick={() => remove(id)}>×</button>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      <main>
+        {open === null ? (
+          <p>Begin a chat.</p>
+        ) : (
+          <Suspense fallback={<p>Loading …</p>}>
+            <Chat key={open} agent={agent} visit={visit} sessionId={open} onTurn={ended} />
+          </Suspense>
+        )}
+      </main>
+      <Memory agent={agent} turns={turns} />
+    </div>
+  );
+}
+
+const response = await fetch("/api/token", { method: "POST" });
+const visit: Visit = await response.json();
+createRoot(document.getElementById("root")!).render(
+  <StrictMode>
+    <Page visit={visit} />
+  </StrictMode>,
+);

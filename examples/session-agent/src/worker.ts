@@ -1,0 +1,83 @@
+// The Worker in front of the page. It knows its visitors, mints each a token for an agent of
+// their own, and passes their requests on to Session Agent. The secret never leaves it.
+
+import { WorkerEntrypoint } from "cloudflare:workers";
+import { sessionAgent } from "session-agent";
+
+interface Env {
+  MEMORY: Fetcher;
+  SESSION_AGENT_TOKEN: string;
+}
+
+const TOKEN_SECONDS = 3600;
+const VISITOR = /(?:^|; )visitor=([0-9a-f-]{36})(?:;|$)/;
+
+/** What the page does with the visitor's agent, and nothing more. */
+const OPERATIONS = [
+  "chat", "cancelTurn",
+  "createSession", "deleteSession", "listSessions",
+  "getHistory", "getLatestLeaf", "getBranches", "setLeaf",
+  "getBlocks", "setBlock",
+];
+
+export default {
+  async fetch(request: Request, env: Env): Promise<Response> {
+    const { pathname } = new URL(request.url);
+    if (pathname === "/api/token" && request.method === "POST") return await welcome(request, env);
+    // Session Agent asks for the token itself.
+    if (pathname.startsWith("/agents/")) return await env.MEMORY.fetch(request);
+    return new Response("Not found.\n", { status: 404 });
+  },
+};
+
+/** Gives a visitor a token for the visitor's own agent. Put your own login here. */
+async function welcome(request: Request, env: Env): Promise<Response> {
+  const known = VISITOR.exec(request.headers.get("cookie") ?? "")?.[1];
+  const visitor = known ?? crypto.randomUUID();
+  const name = `visitor:${visitor}`;
+  const agent = sessionAgent(env.MEMORY, name, { token: env.SESSION_AGENT_TOKEN });
+  if ((await agent.getBlock({ label: "memory" })) === null) await furnish(agent);
+  const { token, expiresAt } = await agent.mintToken({ operations: OPERATIONS, expiresIn: TOKEN_SECONDS });
+  const headers = { "set-cookie": `visitor=${visitor}; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000` };
+  return Response.json({ agent: name, token, expiresAt }, { headers });
+}
+
+/** A new agent: its character, its memory and its tools. */
+async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
+  await agent.defineBlock({ label: "soul", kind: "readonly", defaultContent: "You are a helpful assistant. You keep what you learn of the user in `memory`." });
+  await agent.defineTool({
+    name: "echo",
+    description: "Says a text again.",
+    parameters: { type: "object", properties: { text: { type: "string" } }, required: ["text"] },
+    service: "TOOLS",
+  });
+  await agent.defineTool({
+    name: "weather",
+    description: "Says how the weather is in a city.",
+    parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
+    service: "TOOLS",
+  });
+  // Last, because it tells that the others are there.
+  await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100 });
+}
+
+/** The tools, for Session Agent alone: no address of the web leads here. */
+export class Tools extends WorkerEntrypoint {
+  async fetch(request: Request): Promise<Response> {
+    const { name, arguments: given } = await request.json<{ name: string; arguments: { text?: string; city?: string } }>();
+    switch (name) {
+      case "echo":
+        return Response.json({ text: String(given.text ?? "") });
+      case "weather":
+        return Response.json(weatherIn(String(given.city ?? "")));
+      default:
+        return new Response(`There is no tool ${name}.`, { status: 404 });
+    }
+  }
+}
+
+/** No real weather: the same for a city each time. */
+function weatherIn(city: string): { city: string; sky: string; celsius: number } {
+  const number = [...city].reduce((sum, letter) => sum + letter.codePointAt(0)!, 0);
+  return { city, sky: ["sun", "clouds", "rain", "snow"][number % 4]!, celsius: (number % 35) - 5 };
+}

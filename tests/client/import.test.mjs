@@ -1,0 +1,196 @@
+// `session-agent/import` against the built Worker: dry runs, imports, and imports that are
+// repeated. The Agents SDK's tables are those that its own code makes.
+
+import "./resolve.mjs";
+import assert from "node:assert/strict";
+import { DatabaseSync } from "node:sqlite";
+import { after, test } from "node:test";
+import { startEvicting } from "./evicting.mjs";
+
+const { sessionAgent } = await import("session-agent");
+const { importAgentsTables, importOpenAIItems, importUIMessages } = await import("session-agent/import");
+const { SessionAgentSession } = await import("session-agent/openai-agents");
+
+const evicting = await startEvicting();
+after(() => evicting.stop());
+
+const open = (name) => sessionAgent(evicting.url, name, { fetch: evicting.fetch });
+const message = (id, text, role = "user") => ({ id, role, parts: [{ type: "text", text }] });
+const withoutTime = ({ createdAt, ...rest }) => rest;
+
+test("a_dry_run_writes_nothing_and_says_what_the_import_then_writes", async () => {
+  const agent = open("dry");
+  const messages = [message("1", "one"), message("2", "two", "assistant"), { id: "3", role: "tool", parts: [] }, { id: "4", role: "user", content: "of version 4" }, { role: "user", parts: [] }, message("2", "again"), null];
+  const expected = { id: "s", exists: false, write: 3, known: 0, compactions: 0 };
+  const planned = await importUIMessages(agent.session("s"), messages, { dryRun: true });
+  const { skipped, ...counts } = planned.sessions[0];
+  assert.deepEqual([planned.dryRun, counts], [true, expected]);
+  assert.deepEqual(skipped.map(({ id }) => id), ["3", null, "2", null]);
+  assert.match(skipped[0].reason, /role is "tool"/);
+  assert.equal(await agent.session("s").getSession(), null);
+  assert.deepEqual((await agent.listSessions()).sessions, []);
+
+  const progress = [];
+  const done = await importUIMessages(agent.session("s"), messages, { onProgress: (told) => progress.push(told) });
+  assert.deepEqual(done, { ...planned, dryRun: false });
+  assert.deepEqual(progress.at(-1), { done: 3, total: 3 });
+  const { messages: stored } = await agent.session("s").getHistory();
+  assert.deepEqual(stored.map(withoutTime), [message("1", "one"), message("2", "two", "assistant"), message("4", "of version 4")]);
+
+  const again = await importUIMessages(agent.session("s"), [...messages, message("5", "new")]);
+  assert.deepEqual([again.sessions[0].exists, again.sessions[0].write, again.sessions[0].known], [true, 1, 3]);
+  assert.deepEqual((await agent.session("s").getHistory()).messages.map(({ id }) => id), ["1", "2", "4", "5"]);
+});
+
+test("a_message_of_the_ai_sdk_comes_back_as_it_was", async () => {
+  const rich = {
+    id: "r",
+    role: "assistant",
+    metadata: { model: "m" },
+    parts: [
+      { type: "reasoning", text: "hm", providerMetadata: { a: { signature: "x" } } },
+      { type: "tool-weather", toolCallId: "c", state: "output-available", input: { city: "Oslo" }, output: { rain: true } },
+      { type: "file", mediaType: "image/png", url: "data:image/png;base64,iVBORw0KGgo=" },
+      { type: "text", text: "It rains.", state: "done" },
+    ],
+  };
+  const session = open("rich").session("s");
+  await importUIMessages(session, [{ ...rich, createdAt: new Date(5) }]);
+  assert.deepEqual(await session.getMessage({ messageId: "r" }), { ...rich, createdAt: 5 });
+});
+
+test("items_of_openai_become_events_and_come_back", async () => {
+  const agent = open("openai");
+  const session = agent.session("s");
+  const items = [
+    { role: "user", content: "Oslo?" },
+    { type: "function_call", call_id: "c1", name: "weather", arguments: '{"city":"Oslo"}' },
+    { type: "function_call_output", call_id: "c1", output: "Rain" },
+    { type: "message", role: "assistant", content: [{ type: "output_text", text: "Yes." }] },
+    { role: "user", content: "Oslo?" },
+  ];
+  const planned = await importOpenAIItems(session, items, { dryRun: true });
+  assert.deepEqual(planned.sessions[0], { id: "s", exists: false, write: 5, known: 0, compactions: 0, skipped: [] });
+  await importOpenAIItems(session, items);
+  assert.equal((await importOpenAIItems(session, items)).sessions[0].write, 0);
+  assert.equal((await importOpenAIItems(session, [...items, { role: "assistant", content: "As I said." }])).sessions[0].write, 1);
+  const events = await session.loadEvents();
+  assert.deepEqual(events.map(({ action }) => action), ["user_message", "tool_call_request", "tool_result", "agent_message", "user_message", "agent_message"]);
+  assert.deepEqual(await new SessionAgentSession(session).getItems(5), [...items.slice(1), { role: "assistant", content: "As I said." }]);
+});
+
+test("messages_of_chat_completions_become_calls_and_results", async () => {
+  const session = open("completions").session("s");
+  await importOpenAIItems(session, [
+    { role: "developer", content: "Be kind." },
+    { role: "user", content: [{ type: "text", text: "Oslo?" }] },
+    { role: "assistant", content: null, tool_calls: [{ id: "c1", type: "function", function: { name: "weather", arguments: '{"city":"Oslo"}' } }] },
+    { role: "tool", tool_call_id: "c1", content: "Rain" },
+    { role: "assistant", content: "It rains." },
+  ]);
+  const { messages } = await session.buildWorkingContext();
+  assert.deepEqual(messages.map(({ role, content }) => [role, content]), [["system", "Be kind."], ["user", "Oslo?"], ["assistant", ""], ["tool", "Rain"], ["assistant", "It rains."]]);
+  assert.deepEqual(messages[2].toolCalls, [{ id: "c1", name: "weather", arguments: { city: "Oslo" } }]);
+  assert.deepEqual([messages[3].toolCallId, messages[3].toolName], ["c1", "weather"]);
+});
+
+/** The tables of the Agents SDK as SQLite has them, and their rows as docs/migrating.md exports them. */
+function exported(statements) {
+  const db = new DatabaseSync(":memory:");
+  for (const [sql, ...values] of statements) db.prepare(sql).run(...values);
+  const names = db.prepare("SELECT name FROM sqlite_master WHERE type = 'table'").all();
+  const lines = names.flatMap(({ name }) => db.prepare(`SELECT * FROM "${name}"`).all().map((row) => ({ table: name, row })));
+  return lines.map((line) => JSON.stringify(line, (_, value) => (value instanceof Uint8Array ? Buffer.from(value).toString("base64") : value))).join("\n");
+}
+
+const NEWER = [
+  ["CREATE TABLE cf_agents_session_messages (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, parent_id TEXT, type TEXT NOT NULL DEFAULT 'message', role TEXT NOT NULL, content TEXT NOT NULL, content_chunks INTEGER NOT NULL DEFAULT 0, token_estimate INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL, content_hash TEXT, PRIMARY KEY (session_id, id)) WITHOUT ROWID"],
+  ["CREATE TABLE cf_agents_session_message_chunks (session_id TEXT NOT NULL, id TEXT NOT NULL, idx INTEGER NOT NULL, content TEXT NOT NULL, PRIMARY KEY (session_id, id, idx)) WITHOUT ROWID"],
+  ["CREATE TABLE cf_agents_session_compactions (session_id TEXT NOT NULL, id TEXT NOT NULL, seq INTEGER NOT NULL, summary TEXT NOT NULL, from_message_id TEXT NOT NULL, to_message_id TEXT NOT NULL, created_at INTEGER NOT NULL, PRIMARY KEY (session_id, id)) WITHOUT ROWID"],
+  ["CREATE TABLE cf_agents_session_config (session_id TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL)"],
+  ["CREATE TABLE cf_agents_session_attachment_meta (hash TEXT PRIMARY KEY, bytes INTEGER NOT NULL, media_type TEXT NOT NULL, chunks INTEGER NOT NULL) WITHOUT ROWID"],
+  ["CREATE TABLE cf_agents_session_attachment_chunks (hash TEXT NOT NULL, idx INTEGER NOT NULL, data BLOB NOT NULL, PRIMARY KEY (hash, idx)) WITHOUT ROWID"],
+  ["CREATE TABLE cf_agents_context_blocks (label TEXT PRIMARY KEY, content TEXT NOT NULL, updated_at DATETIME DEFAULT CURRENT_TIMESTAMP)"],
+  ["CREATE VIRTUAL TABLE cf_agents_search_fts USING fts5(label UNINDEXED, key UNINDEXED, content, tokenize='porter unicode61')"],
+];
+const insert = (id, seq, parent, role, parts, more = {}) => [
+  "INSERT INTO cf_agents_session_messages (session_id, id, seq, parent_id, type, role, content, created_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+  more.session ?? "chat", id, seq, parent, more.type ?? "message", role, more.content ?? JSON.stringify({ id, role, parts }), 1000 + seq,
+];
+const text = (words) => [{ type: "text", text: words }];
+const image = new Uint8Array([137, 80, 78, 71, 13, 10, 26, 10, 1, 2, 3]);
+const long = JSON.stringify({ id: "long", role: "user", parts: text("a long message in two pieces") });
+
+test("the_tables_of_the_agents_sdk_become_sessions_branches_media_and_blocks", async () => {
+  const file = exported([
+    ...NEWER,
+    insert("u1", 1, null, "user", [...text("Look."), { type: "file", mediaType: "image/png", url: "attachment:sha256:h1" }]),
+    insert("a1", 2, "u1", "assistant", text("First answer.")),
+    insert("a2", 3, "u1", "assistant", text("Second answer.")),
+    insert("event", 4, "a2", "user", [], { type: "marker" }),
+    insert("long", 5, "event", "user", [], { content: long.slice(0, 20) }),
+    ["INSERT INTO cf_agents_session_message_chunks VALUES ('chat', 'long', 2, ?)", long.slice(40)],
+    ["INSERT INTO cf_agents_session_message_chunks VALUES ('chat', 'long', 1, ?)", long.slice(20, 40)],
+    insert("broken", 6, "long", "user", [], { content: "{" }),
+    insert("o1", 1, null, "user", text("Another session."), { session: "" }),
+    ["INSERT INTO cf_agents_session_compactions VALUES ('chat', 'c', 1, 'They looked.', 'u1', 'a2', 9)"],
+    ["INSERT INTO cf_agents_session_config VALUES ('chat', 'k', 'v')"],
+    ["INSERT INTO cf_agents_session_attachment_meta VALUES ('h1', 11, 'image/png', 2)"],
+    ["INSERT INTO cf_agents_session_attachment_chunks VALUES ('h1', 0, ?)", image.slice(0, 4)],
+    ["INSERT INTO cf_agents_session_attachment_chunks VALUES ('h1', 1, ?)", image.slice(4)],
+    ["INSERT INTO cf_agents_context_blocks (label, content) VALUES ('memory', 'Likes tea.')"],
+    ["INSERT INTO cf_agents_search_fts (label, key, content) VALUES ('facts', 'birds', 'Penguins swim.')"],
+  ]);
+  const agent = open("tables");
+  const planned = await importAgentsTables(agent, file, { dryRun: true });
+  assert.deepEqual((await agent.listSessions()).sessions, []);
+  assert.deepEqual(await agent.getBlocks(), []);
+  const [chat, other] = ["chat", "default"].map((id) => planned.sessions.find((session) => session.id === id));
+  assert.deepEqual([chat.write, chat.compactions, other.id, other.write], [4, 1, "default", 1]);
+  assert.deepEqual(chat.skipped, [{ id: "event", reason: "It is of the type `marker`." }, { id: "broken", reason: "Its content is no JSON." }]);
+  assert.deepEqual(planned.blocks, [{ label: "memory", kind: "writable", write: true }, { label: "facts", kind: "searchable", write: true, entries: 1 }]);
+  assert.ok(planned.ignoredTables.includes("cf_agents_session_config"));
+
+  const stream = new Blob([file]).stream();
+  assert.deepEqual(await importAgentsTables(agent, stream), { ...planned, dryRun: false });
+  const session = agent.session("chat");
+  const first = await session.getMessage({ messageId: "u1" });
+  assert.deepEqual([first.createdAt, first.parts[1].url], [1001, `data:image/png;base64,${Buffer.from(image).toString("base64")}`]);
+  assert.deepEqual((await session.getBranches({ messageId: "u1" })).messages.map(({ id }) => id), ["a1", "a2"]);
+  const { messages } = await session.getHistory();
+  assert.deepEqual(messages.map(({ parts }) => parts[0].text), ["They looked.", "a long message in two pieces"]);
+  assert.equal((await agent.getBlock({ label: "memory" })).content, "Likes tea.");
+  assert.equal((await agent.searchContext({ label: "facts", query: "penguin" })).results[0].key, "birds");
+
+  const again = await importAgentsTables(agent, file);
+  assert.deepEqual(again.sessions.map(({ id, write, known, compactions }) => [id, write, known, compactions]).sort(), [["chat", 0, 4, 0], ["default", 0, 1, 0]]);
+  assert.equal(again.blocks[0].reason, "The block says this already.");
+});
+
+test("older_tables_come_too_and_a_block_of_another_kind_is_left_alone", async () => {
+  const file = exported([
+    ["CREATE TABLE assistant_sessions (id TEXT PRIMARY KEY, name TEXT)"],
+    ["CREATE TABLE assistant_messages (id TEXT PRIMARY KEY, session_id TEXT NOT NULL DEFAULT '', parent_id TEXT, role TEXT NOT NULL, content TEXT NOT NULL, created_at DATETIME)"],
+    ["CREATE TABLE assistant_compactions (id TEXT, session_id TEXT, summary TEXT, from_message_id TEXT, to_message_id TEXT, created_at DATETIME)"],
+    ["CREATE TABLE cf_ai_chat_agent_messages (id TEXT PRIMARY KEY, message TEXT NOT NULL, created_at DATETIME)"],
+    ["INSERT INTO assistant_sessions VALUES ('old', 'A trip')"],
+    ["INSERT INTO assistant_messages VALUES ('m1', 'old', NULL, 'user', ?, '2026-01-02 03:04:05')", JSON.stringify(message("m1", "Oslo?"))],
+    ["INSERT INTO assistant_messages VALUES ('m2', 'old', 'm1', 'assistant', ?, '2026-01-02 03:04:06')", JSON.stringify(message("m2", "Rain.", "assistant"))],
+    ["INSERT INTO assistant_compactions VALUES ('c', 'old', 'About Oslo.', 'm1', 'm2', '2026-01-02 03:04:07')"],
+    ["INSERT INTO cf_ai_chat_agent_messages VALUES ('x2', ?, '2026-01-02 00:00:02')", JSON.stringify(message("x2", "second", "assistant"))],
+    ["INSERT INTO cf_ai_chat_agent_messages VALUES ('x1', ?, '2026-01-02 00:00:01')", JSON.stringify(message("x1", "first"))],
+    ["CREATE TABLE cf_agents_context_blocks (label TEXT PRIMARY KEY, content TEXT NOT NULL)"],
+    ["INSERT INTO cf_agents_context_blocks VALUES ('memory', 'x')"],
+  ]);
+  const agent = open("older");
+  await agent.defineBlock({ label: "memory", kind: "readonly", defaultContent: "mine" });
+  const { sessions, blocks } = await importAgentsTables(agent, file);
+  assert.deepEqual(sessions.map(({ id, write }) => [id, write]), [["old", 2], ["default", 2]]);
+  assert.match(blocks[0].reason, /it is readonly/);
+  assert.equal((await agent.getSession({ sessionId: "old" })).name, "A trip");
+  assert.equal((await agent.getMessage({ sessionId: "old", messageId: "m1" })).createdAt, Date.UTC(2026, 0, 2, 3, 4, 5));
+  assert.deepEqual((await agent.session("old").getHistory()).messages.map(({ parts }) => parts[0].text), ["About Oslo."]);
+  assert.deepEqual((await agent.session("default").getHistory()).messages.map(({ id }) => id), ["x1", "x2"]);
+  await assert.rejects(importAgentsTables(agent, '{"table": "x"}'), /Line 1 of the export is not/);
+  await assert.rejects(importAgentsTables(agent, "no json"), TypeError);
+});
