@@ -39,6 +39,7 @@ pub struct Claims {
 pub struct Secret {
     text: String,
     signing_key: [u8; 32],
+    callback_key: [u8; 32],
 }
 
 impl Secret {
@@ -47,9 +48,10 @@ impl Secret {
         if text.chars().count() < MIN_SECRET_CHARS {
             return None;
         }
-        let signing_key = mac(text.as_bytes(), "session-agent token signing key 2");
+        let key_for = |purpose: &str| mac(text.as_bytes(), purpose).finalize().into_bytes().into();
         Some(Self {
-            signing_key: signing_key.finalize().into_bytes().into(),
+            signing_key: key_for("session-agent token signing key 2"),
+            callback_key: key_for("session-agent callback signing key 1"),
             text,
         })
     }
@@ -62,6 +64,15 @@ impl Secret {
         mac(self.text.as_bytes(), PURPOSE)
             .verify_slice(&given)
             .is_ok()
+    }
+
+    /// The seal of a call that tells of a turn's end. Its key is derived from the secret,
+    /// so that whoever checks the seal need not have the secret.
+    pub fn sign_callback(&self, content: &str) -> [u8; 32] {
+        mac(&self.callback_key, content)
+            .finalize()
+            .into_bytes()
+            .into()
     }
 
     pub fn mint(&self, claims: &Claims) -> String {

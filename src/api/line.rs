@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::operation::Agent;
 use super::turn_parts::{
-    CANCEL_RULE, accepting, begin, is_for_later, show_if_watched, turn_context,
+    CANCEL_RULE, accepting, begin, call_back, is_for_later, show_if_watched, turn_context,
 };
 use crate::access::permit;
 use crate::base::database::{Database, atomically};
@@ -65,6 +65,7 @@ pub fn line_up(
         // The turn was cut off and is not taken up yet. It is over now, so that this
         // request's turn may begin at once.
         recover::stop_cut_off(turn_context(agent), session_id, &|_| true)?;
+        call_back(agent);
         return Ok(None);
     }
     let waiting = WaitingRequest::new(request, &new, agent.caller.reach());

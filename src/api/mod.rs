@@ -18,6 +18,7 @@ mod openapi;
 pub mod operation;
 pub mod operations;
 pub mod route;
+pub mod show_pace;
 pub mod shown;
 pub mod socket;
 pub mod table;

@@ -66,6 +66,8 @@ pub struct Reply {
     pub empties_storage: bool,
     /// The session whose conversation grew; see `dispatch::follow_up`.
     pub grown: Option<Id>,
+    /// The session that the operation wrote to: its sockets are shown its messages.
+    pub changed: Option<Id>,
     /// A search needs an index that is not complete yet; see
     /// [`crate::search::build::build_batch`].
     pub indexing_goes_on: bool,
@@ -77,6 +79,7 @@ impl Reply {
             body: body.into(),
             empties_storage: false,
             grown: None,
+            changed: None,
             indexing_goes_on: false,
         }
     }
@@ -164,14 +167,24 @@ pub struct OperationEntry {
 /// The entry of an operation that runs at once.
 pub const fn at_once<O: RunAtOnce>() -> OperationEntry {
     entry::<O>(OperationRun::AtOnce(|agent, body| {
-        admit::<O>(agent, body)?.run(agent)
+        let operation = admit::<O>(agent, body)?;
+        let session_id = find_watched(agent, O::RULE, operation.session_id());
+        let mut reply = operation.run(agent)?;
+        reply.changed = session_id;
+        Ok(reply)
     }))
 }
 
 /// The entry of an operation that waits.
 pub const fn waiting<O: RunWaiting>() -> OperationEntry {
     entry::<O>(OperationRun::Waiting(|agent, body| {
-        Box::pin(async move { admit::<O>(agent, body)?.run(agent).await })
+        Box::pin(async move {
+            let operation = admit::<O>(agent, body)?;
+            let session_id = find_watched(agent, O::RULE, operation.session_id());
+            let mut reply = operation.run(agent).await?;
+            reply.changed = session_id;
+            Ok(reply)
+        })
     }))
 }
 
@@ -187,6 +200,13 @@ const fn entry<O: Operation>(run: OperationRun) -> OperationEntry {
         #[cfg(test)]
         output: |schemas| schemas.subschema_for::<O::Output>(),
     }
+}
+
+/// The session that an operation writes to, if sockets watch it.
+fn find_watched(agent: &Agent<'_>, rule: AccessRule, session_id: Option<&Id>) -> Option<Id> {
+    let writes = rule.effect != Effect::Nothing;
+    let watched = session_id.filter(|id| writes && agent.audience.is_there(id));
+    watched.cloned()
 }
 
 /// Parses an operation, and checks that the caller may run it.

@@ -133,8 +133,9 @@ pub struct FrameOutcome {
     /// The socket's new state, if the frame changed it.
     pub state: Option<SocketState>,
     pub work: Option<TurnWork>,
-    /// This field and the next two are as in an operation's `Reply`.
+    /// This field and the next three are as in an operation's `Reply`.
     pub grown: Option<Id>,
+    pub changed: Option<Id>,
     pub indexing_goes_on: bool,
     pub empties_storage: bool,
 }
@@ -383,6 +384,7 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Fr
         Ok(reply) => FrameOutcome {
             replies: vec![render_rpc_result(id, &reply.body.into_string())],
             grown: reply.grown,
+            changed: reply.changed,
             indexing_goes_on: reply.indexing_goes_on,
             empties_storage: reply.empties_storage,
             ..FrameOutcome::default()

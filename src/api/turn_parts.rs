@@ -45,6 +45,13 @@ pub fn begin(agent: &Agent<'_>, turn: Turn, reservation: Reservation) -> TurnWor
     TurnWork::Begin(agent.turns.begin(&turn, reservation, false), Box::new(turn))
 }
 
+/// Makes the calls that a turn's end has written, if there are any.
+pub fn call_back(agent: &Agent<'_>) {
+    if agent.turns.callbacks.take_new() {
+        agent.starter.call_back();
+    }
+}
+
 /// Whether a retry may succeed after this error.
 pub fn is_for_later(code: Code) -> bool {
     matches!(

@@ -8,7 +8,8 @@ use super::listener::{TurnListener, left_to_client};
 use super::operation::Agent;
 use super::route::parse_session_id;
 use super::turn_parts::{
-    CHAT_RULE, accepting, begin, is_for_later, show_if_watched, show_updated, turn_context,
+    CHAT_RULE, accepting, begin, call_back, is_for_later, show_if_watched, show_updated,
+    turn_context,
 };
 use crate::access::{Caller, permit};
 use crate::base::database::atomically;
@@ -273,7 +274,10 @@ async fn run_one(agent: &Agent<'_>, work: TurnWork) {
         TurnWork::TakeUp(taken) => driver::go_on(turn_context(agent), *taken).await,
     }
     agent.turns.outlast(&running);
-    let except = (!running.is_continuation).then_some(running.request_id.as_str());
+    call_back(agent);
+    // The client that asked has the turn, but not what others wrote meanwhile.
+    let has_all = !running.is_continuation && !running.has_news();
+    let except = has_all.then_some(running.request_id.as_str());
     show_if_watched(agent, &running.session_id, except);
 }
 

@@ -51,6 +51,11 @@ impl Id {
         Self(format!("a-{}", random_text(host)))
     }
 
+    /// Mints the id of a call that tells of a turn's end.
+    pub fn mint_delivery(host: &dyn Host) -> Self {
+        Self(format!("d-{}", random_text(host)))
+    }
+
     /// Mints the id of a turn whose client gave none.
     pub fn mint_turn(host: &dyn Host) -> Self {
         Self(format!("t-{}", random_text(host)))

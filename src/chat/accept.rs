@@ -45,6 +45,7 @@ struct TurnOptions<'a> {
     system_instructions: &'a [String],
     client_tools: &'a [ToolDefinition],
     is_run: bool,
+    calls_nobody_back: bool,
 }
 
 pub struct Accepting<'a> {
@@ -78,6 +79,7 @@ impl Accepting<'_> {
                 system_instructions: &request.system_instructions,
                 client_tools: &request.client_tools,
                 is_run: request.is_run,
+                calls_nobody_back: request.calls_nobody_back,
             };
             self.take(&options, &config, &known, &accepted)
         })
@@ -137,6 +139,7 @@ impl Accepting<'_> {
                 system_instructions: &[],
                 client_tools,
                 is_run: false,
+                calls_nobody_back: false,
             };
             self.take(&options, &config, &known, &accepted).map(Some)
         })
@@ -250,6 +253,7 @@ impl Accepting<'_> {
             asked_model: None,
             estimated: 0,
             is_run: options.is_run,
+            calls_nobody_back: options.calls_nobody_back,
         };
         insert_turn(self.db, &turn, answer_seq)?;
         Ok(AcceptedRequest {

@@ -395,6 +395,11 @@ impl TurnDriver<'_> {
             &report,
             self.running.is_cancelled(),
         );
+        let written = written.map(|is_told| {
+            if is_told {
+                self.context.turns.callbacks.note_new();
+            }
+        });
         let mut writer = self.writer.borrow_mut();
         let (chunks, told) = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {

@@ -1,5 +1,6 @@
 //! The end of a turn in the log.
 
+use super::callbacks;
 use super::report::TurnReport;
 use super::turn::Turn;
 use crate::base::database::{Database, atomically};
@@ -9,26 +10,29 @@ use crate::memory::Memory;
 use crate::store::last_turns::{LastTurn, TurnSpending, end_open_turn, find_open_turn};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
-/// If the log has no place for the answer any more, the turn ends without it.
+/// If the log has no place for the answer any more, the turn ends without it. Returns
+/// whether somebody is to be told of the turn's end.
 pub fn write(
     memory: &Memory<'_>,
     turn: &Turn,
     report: &TurnReport,
     is_cancelled: bool,
-) -> Result<()> {
+) -> Result<bool> {
     let outcome = atomically(memory.db, || write_all(memory, turn, report));
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
-            atomically(memory.db, || {
+            let is_told = atomically(memory.db, || {
                 let Some(open) = find_row(memory.db, turn)? else {
-                    return Ok(());
+                    return Ok(false);
                 };
                 // Its usage is lost along with its answer.
-                end_open_turn(memory.db, &turn.session_id, &open, &TurnSpending::default())
+                let spent = TurnSpending::default();
+                end_open_turn(memory.db, &turn.session_id, &open, &spent)?;
+                callbacks::keep(memory, turn, report)
             })?;
             // Whoever cancelled the turn knows why it ended.
             if is_cancelled {
-                return Ok(());
+                return Ok(is_told);
             }
             Err(gone())
         }
@@ -37,11 +41,12 @@ pub fn write(
 }
 
 /// Part of a transaction.
-fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<()> {
+fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bool> {
     let (db, host) = (memory.db, memory.host);
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
     let spent = &report.spent;
+    let is_told = callbacks::keep(memory, turn, report)?;
     let mut events = turn.events()?;
     if let Some(first) = events.first_mut() {
         let json = match turn.is_run {
@@ -55,10 +60,11 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<()
         };
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
         if ends_by_its_answer(&open, &appended) {
-            return Ok(());
+            return Ok(is_told);
         }
     }
-    end_open_turn(db, &turn.session_id, &open, spent)
+    end_open_turn(db, &turn.session_id, &open, spent)?;
+    Ok(is_told)
 }
 
 /// Whether the answer stands where the turn's row says. If it does, the answer ends the

@@ -36,6 +36,7 @@
 pub mod accept;
 mod answer_log;
 pub mod answers;
+pub mod callbacks;
 pub mod chunk_writer;
 pub mod chunks;
 pub mod client_tools;

@@ -92,7 +92,9 @@ pub fn stop_cut_off(
     turn.resume();
     turn.cancel();
     let report = TurnReport::of_cancelled(&turn);
-    write(&context.memory, &turn, &report, true)?;
+    if write(&context.memory, &turn, &report, true)? {
+        context.turns.callbacks.note_new();
+    }
     Ok(true)
 }
 

@@ -47,6 +47,28 @@ impl From<FinishReason> for TurnFinish {
     }
 }
 
+/// What a turn used.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct TurnUsage {
+    input_tokens: i64,
+    output_tokens: i64,
+    cached_input_tokens: i64,
+    cost: f64,
+}
+
+impl From<&TurnSpending> for TurnUsage {
+    fn from(spent: &TurnSpending) -> Self {
+        Self {
+            input_tokens: spent.input_tokens,
+            output_tokens: spent.output_tokens,
+            cached_input_tokens: spent.cached_input_tokens,
+            cost: 0.0,
+        }
+    }
+}
+
 /// Why a turn failed, for a caller who asks later.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReportedFailure {

@@ -38,6 +38,7 @@ const UNMISTAKABLE: &[&str] = &[
     "systemInstructions",
     "clientTools",
     "whenBusy",
+    "deliveryId",
 ];
 
 #[derive(Debug)]
@@ -56,6 +57,8 @@ pub struct ChatRequest {
     pub when_busy: Option<WhenBusy>,
     /// Whether `runTurn` asks: its message says where its answer will be.
     pub is_run: bool,
+    /// The request answers a call of `onTurnEnd`: the end of its turn calls nobody.
+    pub calls_nobody_back: bool,
 }
 
 /// What a turn is requested for. `message_id` is what the client's own call named: a
@@ -135,6 +138,7 @@ struct ChatRequestBody {
     tools: Option<Box<RawValue>>,
     client_tools: Option<Box<RawValue>>,
     when_busy: Option<WhenBusy>,
+    delivery_id: Option<Id>,
 }
 
 #[derive(Clone, Copy, Deserialize)]
@@ -206,6 +210,7 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
             .map_or(Ok(Vec::new()), |text| parse_instructions(&text))?,
         when_busy: parsed.when_busy,
         is_run: false,
+        calls_nobody_back: parsed.delivery_id.is_some(),
     })
 }
 

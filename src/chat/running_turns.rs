@@ -13,6 +13,7 @@ use std::task::{Poll, Waker};
 use serde::{Deserialize, Serialize};
 
 use super::answers::CallAnswer;
+use super::callbacks::CallbacksUnderWay;
 use super::frames::outgoing::{FrameHeader, TurnOutcome};
 use super::report::TurnReport;
 use super::turn::Turn;
@@ -45,6 +46,8 @@ pub struct RunningTurns {
     running: RefCell<HashMap<String, Rc<RunningTurn>>>,
     /// Finished turns whose listeners still read.
     outlasted: RefCell<Vec<Weak<RunningTurn>>>,
+    /// Calls that tell of turns' ends.
+    pub callbacks: CallbacksUnderWay,
     /// Turns that have yet to begin, and for which somebody waits.
     awaited: RefCell<Vec<Weak<AwaitedTurn>>>,
 }
@@ -193,6 +196,7 @@ impl RunningTurns {
             reservation,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
+            has_news: Cell::new(false),
             reads: Cell::new(0),
             silent_looks: Cell::new((0, 0)),
             wakers: RefCell::default(),
@@ -297,6 +301,8 @@ pub struct RunningTurn {
     is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
+    /// The session's sockets were shown messages that others wrote while the turn ran.
+    has_news: Cell<bool>,
     /// The turn was cut off before and recovered.
     was_cut_off: bool,
     /// `reads` counts the chunks that listeners took. `silent_looks` holds that count
@@ -405,6 +411,15 @@ impl RunningTurn {
     /// Whether chunks were dropped because listeners were too slow.
     pub fn is_cut_short(&self) -> bool {
         self.is_cut_short.get()
+    }
+
+    /// Notes that the session's sockets were shown its messages while the turn runs.
+    pub fn note_news(&self) {
+        self.has_news.set(true);
+    }
+
+    pub fn has_news(&self) -> bool {
+        self.has_news.get()
     }
 
     pub fn is_cancelled(&self) -> bool {

@@ -70,6 +70,9 @@ pub struct Turn {
     /// Whether `runTurn` asked: the event that ends the turn then holds the whole report.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_run: bool,
+    /// Whether nobody is told of the turn's end (`onTurnEnd`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub calls_nobody_back: bool,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -574,6 +577,7 @@ mod tests {
             asked_model: None,
             estimated: 0,
             is_run: false,
+            calls_nobody_back: false,
         }
     }
 

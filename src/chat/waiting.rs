@@ -37,6 +37,8 @@ pub struct WaitingRequest {
     system_instructions: Vec<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_run: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    calls_nobody_back: bool,
     /// What the model may read and write for the caller.
     pub reach: ModelReach,
 }
@@ -53,6 +55,7 @@ impl WaitingRequest {
             model: request.model.clone(),
             system_instructions: request.system_instructions.clone(),
             is_run: request.is_run,
+            calls_nobody_back: request.calls_nobody_back,
             reach,
         }
     }
@@ -69,6 +72,7 @@ impl WaitingRequest {
             system_instructions: self.system_instructions,
             when_busy: None,
             is_run: self.is_run,
+            calls_nobody_back: self.calls_nobody_back,
         })
     }
 }

@@ -27,6 +27,7 @@ use crate::api::listener::TurnListener;
 use crate::api::operation::{Agent, Reply};
 use crate::api::operations::message_reads::get_messages;
 use crate::api::route::{self, Route};
+use crate::api::show_pace::ShowPace;
 use crate::api::socket;
 use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
@@ -37,7 +38,7 @@ use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
-use crate::chat::running_turns::RunningTurns;
+use crate::chat::running_turns::{Audience as _, RunningTurns};
 use crate::chat::turn_work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
@@ -63,6 +64,7 @@ struct Object {
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
     turns: RunningTurns,
+    pace: ShowPace,
     /// Whether the object still has to look for turns that were cut off.
     is_look_due: Cell<bool>,
     /// When slow listeners were last checked.
@@ -92,6 +94,7 @@ impl SessionAgent {
             is_migrated: Cell::new(false),
             compactions: CompactionTracker::default(),
             turns: RunningTurns::default(),
+            pace: ShowPace::default(),
             is_look_due: Cell::new(false),
             looked_at_ms: Cell::new(0),
             wakes_at_ms: Cell::new(0),
@@ -128,11 +131,13 @@ impl SessionAgent {
 
     #[wasm_bindgen(js_name = webSocketClose)]
     pub fn web_socket_close(&self, socket: Socket) {
+        self.object.sockets.look_again();
         sockets::close_with(&socket, 1000, "");
     }
 
     #[wasm_bindgen(js_name = webSocketError)]
     pub fn web_socket_error(&self, socket: Socket) {
+        self.object.sockets.look_again();
         sockets::close_with(&socket, 1011, "");
     }
 }
@@ -165,6 +170,7 @@ impl Object {
         if self.turns.is_busy() {
             self.look_later().await;
         }
+        self.begin_calling_back();
         self.go_on_indexing().await;
         Ok(())
     }
@@ -204,7 +210,7 @@ impl Object {
         self.look_once();
         match handled {
             Ok(ObjectAnswer::Reply(reply, reservation)) => {
-                self.go_on(reply.grown, reply.indexing_goes_on);
+                self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
                 http::answer(&reply.body, &db.statements, reservation)
             }
             Ok(ObjectAnswer::Stream(body)) => {
@@ -224,7 +230,10 @@ impl Object {
     }
 
     /// Starts what follows an answer. The alarm for the index survives an eviction.
-    fn go_on(self: &Rc<Self>, grown: Option<Id>, indexing_goes_on: bool) {
+    fn go_on(self: &Rc<Self>, grown: Option<Id>, changed: Option<Id>, indexing_goes_on: bool) {
+        if let Some(changed) = changed {
+            self.show(changed);
+        }
         let object = Rc::clone(self);
         if let Some(grown) = grown {
             self.keep(async move { object.follow_up(&grown).await });
@@ -263,7 +272,7 @@ impl Object {
         if let Some(state) = &heard.state {
             sockets::keep(socket, state).map_err(sockets::failed)?;
         }
-        self.go_on(heard.grown, heard.indexing_goes_on);
+        self.go_on(heard.grown, heard.changed, heard.indexing_goes_on);
         if heard.empties_storage {
             self.empty().await?;
         }
@@ -281,6 +290,12 @@ impl TurnStarter for Object {
     fn look(&self) {
         if let Some(object) = self.me.upgrade() {
             object.look_once();
+        }
+    }
+
+    fn call_back(&self) {
+        if let Some(object) = self.me.upgrade() {
+            object.begin_calling_back();
         }
     }
 }
@@ -438,8 +453,11 @@ impl Object {
                 allows_sources,
                 ..
             } => {
+                let changed = Id::parse(session_id.clone()).ok();
                 let import = begin_import(&agent, session_id, allows_sources)?;
-                transfer::receive(db, import, pieces).await?
+                let mut reply = transfer::receive(db, import, pieces).await?;
+                reply.changed = changed.filter(|id| self.sockets.is_there(id));
+                reply
             }
             Route::Chat { session_id, .. } => {
                 return begin_chat(&agent, &session_id, bytes).map(ObjectAnswer::Turn);

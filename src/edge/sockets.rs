@@ -1,6 +1,8 @@
 //! Sockets that outlive the object's memory: the runtime keeps each socket with its
 //! `SocketState`.
 
+use std::cell::Cell;
+
 use js_sys::{Array, Object, Reflect};
 use wasm_bindgen::prelude::*;
 use worker::web_sys;
@@ -26,16 +28,25 @@ extern "C" {
     fn accept_web_socket(this: &ObjectState, socket: &Socket, tags: Array) -> Result<(), JsValue>;
 
     #[wasm_bindgen(method, catch, js_name = getWebSockets)]
+    fn get_all_web_sockets(this: &ObjectState) -> Result<Array, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = getWebSockets)]
     fn get_web_sockets(this: &ObjectState, tag: &str) -> Result<Array, JsValue>;
 }
 
 pub struct Sockets {
     state: ObjectState,
+    /// Whether any socket may be open; `None`: nobody has looked. So that a write in an
+    /// agent without sockets asks the runtime for none.
+    are_open: Cell<Option<bool>>,
 }
 
 impl Sockets {
     pub fn new(state: ObjectState) -> Self {
-        Self { state }
+        Self {
+            state,
+            are_open: Cell::new(None),
+        }
     }
 
     /// Opens a socket; `protocol` is the subprotocol to answer with.
@@ -49,6 +60,7 @@ impl Sockets {
         let (client, server) = (pair.client()?, pair.server()?);
         self.state
             .accept_web_socket(&server, Array::of1(&tag(&state.session_id).into()))?;
+        self.are_open.set(Some(true));
         keep(&server, state)?;
         for frame in greeting {
             server.send_with_str(frame)?;
@@ -67,6 +79,21 @@ impl Sockets {
     /// How many sockets a session has open.
     pub fn count(&self, session_id: &Id) -> usize {
         usize::try_from(self.of_session(session_id).length()).unwrap_or(usize::MAX)
+    }
+
+    /// Looks for open sockets when somebody asks next: one was closed.
+    pub fn look_again(&self) {
+        self.are_open.set(None);
+    }
+
+    fn are_open(&self) -> bool {
+        if let Some(are_open) = self.are_open.get() {
+            return are_open;
+        }
+        let all = self.state.get_all_web_sockets().unwrap_or_default();
+        let are_open = all.length() > 0;
+        self.are_open.set(Some(are_open));
+        are_open
     }
 
     fn of_session(&self, session_id: &Id) -> Array {
@@ -96,7 +123,7 @@ impl Audience for Sockets {
     }
 
     fn is_there(&self, session_id: &Id) -> bool {
-        self.of_session(session_id).length() > 0
+        self.are_open() && self.of_session(session_id).length() > 0
     }
 }
 

@@ -17,6 +17,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Limit, List};
 use crate::store::stored::{find_stored, write_stored};
+use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
 
 /// The most steps of a turn, unless the agent's configuration says otherwise.
@@ -174,6 +175,8 @@ settings! {
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
     /// What becomes of a message that comes while a turn of its session runs.
     when_busy: WhenBusy = WhenBusy::Reject;
+    /// Who is called when a turn is over.
+    on_turn_end: Option<TurnEndCallback> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {

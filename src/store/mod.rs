@@ -12,5 +12,6 @@ pub mod schema;
 pub mod staging;
 pub mod stored;
 pub mod tables;
+pub mod turn_end;
 pub mod usage;
 pub mod when_busy;

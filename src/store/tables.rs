@@ -181,6 +181,14 @@ pub const TABLES: &[SessionTable] = &[
         file: InFile::Nothing("an answer is taken where the turn ends"),
     },
     SessionTable {
+        name: "cf_agents_callbacks",
+        owner: Owner::Session("session_id"),
+        deletion: Deletion::WithContext,
+        block: None,
+        fork: InFork::Nothing("a turn's end is told once, where the turn ran"),
+        file: InFile::Nothing("a turn's end is told once, where the turn ran"),
+    },
+    SessionTable {
         name: "cf_agents_waiting",
         owner: Owner::Session("session_id"),
         deletion: Deletion::WithContext,

@@ -49,6 +49,8 @@ impl TurnStarter for BegunWorks {
     }
 
     fn look(&self) {}
+
+    fn call_back(&self) {}
 }
 
 /// An agent called `alice`, with tables and without rows.

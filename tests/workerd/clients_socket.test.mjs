@@ -126,6 +126,44 @@ test("a_message_is_answered_in_every_tab", async () => {
   assert.deepEqual(await history(server, "tabs", "default"), expected);
 });
 
+test("open_tabs_show_what_operations_write", async () => {
+  const here = await open("open tabs");
+  const there = await open("open tabs");
+  const other = await open("open tabs", { query: { sessionId: "other" } });
+  const append = (text, role = "user") => call(server, "open tabs", "appendMessage", { sessionId: "default", message: { id: text, role, parts: [{ type: "text", text }] } });
+  await call(server, "open tabs", "createSession", { id: "default" });
+  await append("by a server");
+  for (const tab of [here, there]) await shows(tab, [["user", "by a server"]]);
+  // Many writes within a second are one more list, with all of them.
+  let lists = 0;
+  here.agent.addEventListener("message", ({ data }) => (lists += data.includes("cf_agent_chat_messages") ? 1 : 0));
+  const texts = Array.from({ length: 20 }, (_, n) => `number ${n}`);
+  for (const text of texts) await append(text, "assistant");
+  const expected = [["user", "by a server"], ...texts.map((text) => ["assistant", text])];
+  for (const tab of [here, there]) await shows(tab, expected);
+  assert.ok(lists <= 4, `${lists} lists for 20 writes`);
+  await there.agent.call("deleteMessages", [{ sessionId: "default", messageIds: texts }]);
+  for (const tab of [here, there]) await shows(tab, expected.slice(0, 1));
+  assert.deepEqual(other.messages, []);
+});
+
+test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async () => {
+  const here = await open("news");
+  const there = await open("news");
+  const rest = gate();
+  model.next(say("Once ", rest, "upon a time."));
+  const sent = here.chat.sendMessage({ text: "Tell me." });
+  for (const tab of [here, there]) await tab.reaches(({ messages }) => messages.length === 2 && textOf(messages[1]) === "Once ");
+  const message = { id: "news", role: "user", parts: [{ type: "text", text: "News." }] };
+  await call(server, "news", "appendMessage", { sessionId: "default", message });
+  for (const tab of [here, there]) await tab.reaches(({ messages }) => messages.some(({ id }) => id === "news") && messages.some((message) => textOf(message) === "Once "));
+  rest.open();
+  await sent;
+  const stored = await history(server, "news", "default");
+  for (const tab of [here, there]) await tab.reaches(({ chat, messages }) => isReady({ chat }) && messages.some((message) => textOf(message) === "Once upon a time."));
+  assert.ok(stored.length >= 2);
+});
+
 test("the_other_tab_sees_the_answer_while_it_is_being_said", async () => {
   const here = await open("onlooker");
   const there = await open("onlooker");

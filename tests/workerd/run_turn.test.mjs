@@ -2,10 +2,14 @@
 // messages that wait for their turn, and callers who go away.
 
 import assert from "node:assert/strict";
+import { createHmac } from "node:crypto";
+import { readFile } from "node:fs/promises";
 import { after, afterEach, test } from "node:test";
 import { AgentClient } from "agents/client";
+import { transform } from "esbuild";
 import { call, history, openTurns, startChatServer, textOf } from "./chat_server.mjs";
 import { gate, refuse, say, USAGE } from "./model_server.mjs";
+import { startTools } from "./tool_server.mjs";
 
 const { server, model, stop } = await startChatServer();
 const clients = [];
@@ -171,3 +175,75 @@ test("a_long_message_waits_and_other_requests_find_room_meanwhile", async () => 
   assert.equal(textOf((await first).body.message), "One.");
   assert.equal(textOf((await second).body.message), "Two.");
 });
+
+test("a_service_is_told_of_a_turns_end_and_can_tell_who_calls", async () => {
+  const secret = "the secret of this test, long enough";
+  const receiver = await startTools();
+  const told = await startChatServer({ token: secret, vars: { TOOL_ORIGINS: receiver.origin } });
+  try {
+    const headers = { authorization: `Bearer ${secret}` };
+    const ask = (operation, input) => call(told.server, "told", operation, input, headers);
+    await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
+    // The first try is refused; the second comes after a few seconds.
+    receiver.run = async () => (receiver.calls.length === 1 ? new Response("", { status: 503 }) : { ok: true });
+    told.model.next(say("Hello."));
+    const ran = await ask("runTurn", asks("hi"));
+    await receiver.called(1);
+    while ((await ask("getStats", {})).callbacks.waiting === 1 && receiver.calls.length < 2) await receiver.called(2);
+    const [first, second] = receiver.calls;
+    const { deliveryId, ...body } = first;
+    assert.deepEqual(body, { agent: "told", sessionId: "s", ...ran });
+    assert.deepEqual(second, first);
+    const isFromMemory = await verifierOfTheGuide();
+    const key = createHmac("sha256", secret).update("session-agent callback signing key 1").digest("base64");
+    for (const [n, sent] of receiver.headers.entries()) {
+      assert.equal(sent["webhook-id"], deliveryId);
+      const request = new Request(receiver.origin, { headers: sent });
+      const text = JSON.stringify(receiver.calls[n]);
+      assert.equal(await isFromMemory(request, text, key), true);
+      assert.equal(await isFromMemory(request, text.replace("Hello", "Forged"), key), false);
+      request.headers.set("webhook-timestamp", String(Number(sent["webhook-timestamp"]) - 3600));
+      assert.equal(await isFromMemory(request, text, key), false);
+    }
+    while ((await ask("getStats", {})).callbacks.waiting > 0);
+    assert.deepEqual((await ask("getStats", {})).callbacks, { waiting: 0, failed: [] });
+  } finally {
+    await told.stop();
+    await receiver.stop();
+  }
+});
+
+test("a_service_that_never_answers_holds_up_no_turn_and_a_service_that_runs_a_turn_is_not_told_of_it", async () => {
+  const receiver = await startTools();
+  const told = await startChatServer({ vars: { TOOL_ORIGINS: receiver.origin } });
+  const never = gate();
+  try {
+    const ask = (operation, input) => call(told.server, "loop", operation, input);
+    await ask("configureAgent", { onTurnEnd: { url: `${receiver.origin}/ended` } });
+    // The service answers each message with a turn of its own.
+    receiver.run = async ({ message }) => {
+      if (textOf(message) === "Second.") await never.gate;
+      told.model.next(say("From within."));
+      return await ask("runTurn", asks("from within"));
+    };
+    told.model.next(say("First."));
+    await ask("runTurn", asks("first"));
+    while ((await ask("getPathLength", { sessionId: "s" })).length < 4 || (await ask("getStats", {})).callbacks.waiting > 0);
+    told.model.next(say("Second."), say("Third."));
+    for (const text of ["second", "third"]) await ask("runTurn", { ...asks(text), sessionId: text });
+    await receiver.called(3);
+    assert.deepEqual(receiver.calls.map(({ message }) => textOf(message)).sort(), ["First.", "Second.", "Third."]);
+  } finally {
+    never.open();
+    await told.stop();
+    await receiver.stop();
+  }
+});
+
+/** The function of docs/chat.md that checks who calls. */
+async function verifierOfTheGuide() {
+  const guide = await readFile(new URL("../../docs/chat.md", import.meta.url), "utf8");
+  const blocks = [...guide.matchAll(/^```ts\n([^]*?)^```/gm)].map(([, text]) => text);
+  const { code } = await transform(blocks.find((text) => text.includes("webhook-")), { loader: "ts" });
+  return (await import(`data:text/javascript,${encodeURIComponent(code)}`)).isFromMemory;
+}

@@ -418,6 +418,27 @@ test("killed_with_messages_that_wait_an_alarm_goes_on_without_any_request", asyn
   assert.deepEqual((await getMessages(agent)).map(told), LINE);
 });
 
+test("killed_while_a_service_is_told_of_a_turns_end_it_is_told_again_with_the_same_id", async () => {
+  const agent = "told";
+  await call(server, agent, "configureAgent", { onTurnEnd: { url: `${tools.origin}/ended` } });
+  const at = gate();
+  tools.run = async () => await reach(at);
+  const before = tools.calls.length;
+  model.next(say("One two."));
+  void post(agent, "Go.").then((response) => response.text()).catch(() => {});
+  await at.reached;
+  points += 1;
+  await server.kill9();
+  tools.run = async () => ({ ok: true });
+  await tools.called(before + 2);
+  const [first, second] = tools.calls.slice(before);
+  assert.deepEqual(second, first);
+  assert.equal(textOf(second.message), "One two.");
+  while ((await call(server, agent, "getStats", {})).callbacks.waiting > 0);
+  assert.deepEqual((await call(server, agent, "getStats", {})).callbacks.failed, []);
+  assert.equal(tools.calls.length, before + 2);
+});
+
 const asks = (text) => ({ sessionId: "s", whenBusy: "queue", message: { id: text, role: "user", parts: [{ type: "text", text }] } });
 
 /** Sends a message of a server's, whose connection will break, until the message is stored. */

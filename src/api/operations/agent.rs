@@ -6,6 +6,7 @@ use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
+use crate::chat::callbacks::{check_callback, check_shape};
 use crate::models::choice::ModelName;
 #[cfg(test)]
 use crate::store::config::ShownConfig;
@@ -26,6 +27,9 @@ impl Operation for ConfigureAgent {
 impl RunAtOnce for ConfigureAgent {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         check_change(&self)?;
+        if let Some(Some(callback)) = self.on_turn_end.given() {
+            check_callback(agent.outbound, callback)?;
+        }
         let shown = change_config(agent.db, &agent.outbound.deployed(), self)?;
         Reply::json(&shown)
     }
@@ -37,6 +41,9 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     check_instructions(change.system_instructions.given().into_iter().flatten())?;
     if let Some(Some(model)) = change.model.given() {
         ModelName::parse("model", model.as_str())?;
+    }
+    if let Some(Some(callback)) = change.on_turn_end.given() {
+        check_shape(callback)?;
     }
     Ok(())
 }

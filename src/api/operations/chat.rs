@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::access::{Effect, Needs};
 use crate::api::line::take_back;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
-use crate::api::turn_parts::{CANCEL_RULE, show_if_watched, turn_context};
+use crate::api::turn_parts::{CANCEL_RULE, call_back, show_if_watched, turn_context};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::chat::recover;
@@ -68,6 +68,7 @@ impl RunAtOnce for CancelTurn {
                 let was_there = recover::stop_cut_off(turn_context(agent), session_id, &|turn| {
                     is_meant(turn.parent_id.as_ref(), &turn.message_id)
                 })?;
+                call_back(agent);
                 if was_there {
                     show_if_watched(agent, session_id, None);
                 }

@@ -14,7 +14,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, optional_list};
 use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
-use crate::chat::report::{TurnFinish, TurnReport, find_report};
+use crate::chat::report::{TurnFinish, TurnReport, TurnUsage, find_report};
 use crate::chat::request::{ChatRequest, Trigger, parse_message};
 use crate::chat::running_turns::{AwaitedTurn, Begun, RunningTurn};
 use crate::chat::store::find_turn;
@@ -60,6 +60,9 @@ pub struct RunTurn {
     /// What to do if a turn of the session runs. Default: what the agent's configuration
     /// says. `replace` needs a token that may run `cancelTurn`.
     when_busy: Option<WhenBusy>,
+    /// The `deliveryId` of the call of `onTurnEnd` that this request answers. The end of
+    /// this turn calls nobody.
+    delivery_id: Option<Id>,
 }
 
 #[derive(Serialize)]
@@ -73,28 +76,6 @@ pub struct RanTurn {
     finish_reason: TurnFinish,
     /// How often the model was asked.
     steps: usize,
-}
-
-/// What a turn used.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct TurnUsage {
-    input_tokens: i64,
-    output_tokens: i64,
-    cached_input_tokens: i64,
-    cost: f64,
-}
-
-impl From<&TurnSpending> for TurnUsage {
-    fn from(spent: &TurnSpending) -> Self {
-        Self {
-            input_tokens: spent.input_tokens,
-            output_tokens: spent.output_tokens,
-            cached_input_tokens: spent.cached_input_tokens,
-            cost: 0.0,
-        }
-    }
 }
 
 impl Operation for RunTurn {
@@ -168,6 +149,10 @@ impl RunTurn {
             system_instructions,
             when_busy: self.when_busy,
             is_run: true,
+            // A service that runs a turn before it answers is not told of that turn: it
+            // would run the next one.
+            calls_nobody_back: self.delivery_id.is_some()
+                || agent.turns.callbacks.is_of(&self.session_id),
         })
     }
 }

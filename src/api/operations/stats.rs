@@ -11,6 +11,7 @@ use crate::base::columns::{find_value, load_values};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::json::MAX_INTEGER;
+use crate::chat::callbacks::{FailedCallback, load_failed};
 use crate::chat::running_turns::MAX_TURNS;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::search::index::{IndexState, find_index_state};
@@ -47,6 +48,8 @@ pub struct Stats {
     /// Memory of request bodies and answers that are large enough to be counted.
     requests: ReservedBytes,
     search_index: IndexState,
+    /// Calls that tell of turns' ends (`onTurnEnd`).
+    callbacks: CallbackStats,
     limits: LimitStats,
 }
 
@@ -104,6 +107,23 @@ struct LimitStats {
     running_turns: usize,
 }
 
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+struct CallbackStats {
+    /// Calls that are under way or wait for another try.
+    waiting: i64,
+    /// Calls that were given up, newest first. An agent keeps 64 of them.
+    failed: Vec<FailedCallback>,
+}
+
+impl CallbackStats {
+    fn load(db: &dyn Database) -> Result<Self> {
+        let (failed, waiting) = load_failed(db)?;
+        Ok(Self { waiting, failed })
+    }
+}
+
 impl Operation for GetStats {
     const NAME: &'static str = "getStats";
     const NEEDS: Needs = Needs::WholeAgent;
@@ -132,6 +152,7 @@ impl RunAtOnce for GetStats {
             },
             requests: held(&REQUESTS),
             search_index: find_index_state(agent.db)?,
+            callbacks: CallbackStats::load(agent.db)?,
             limits: LimitStats {
                 event_bytes: MAX_EVENT_BYTES,
                 answer_bytes: MAX_ANSWER_BYTES,

@@ -1,9 +1,17 @@
 //! What the object does later: it looks for turns that were cut off, and it goes on with
 //! the index. An alarm wakes the object for this, also after an eviction.
 
+use std::rc::Rc;
+
 use super::Object;
+use crate::access::Caller;
+use crate::api::show_pace::NextList;
+use crate::api::turn_parts::show_if_watched;
 use crate::base::host::Host as _;
+use crate::base::ids::Id;
 use crate::base::outbound::Outbound as _;
+use crate::chat::callbacks::CallbackSender;
+use crate::chat::running_turns::Audience as _;
 use crate::edge::host::Runtime;
 use crate::edge::http;
 use crate::edge::storage::{Sqlite, wake_at};
@@ -17,6 +25,79 @@ const LOOK_AFTER_MS: i64 = 10_000;
 const INDEX_PAUSE_MS: i64 = 100;
 
 impl Object {
+    /// Shows the sockets of a session what was written to it.
+    pub(super) fn show(self: &Rc<Self>, session_id: Id) {
+        let pause_ms = match self.pace.plan(&session_id, Runtime.now_ms()) {
+            NextList::Now => None,
+            NextList::In { ms } => Some(ms),
+            NextList::IsPlanned => return,
+        };
+        let object = Rc::clone(self);
+        self.keep(async move {
+            if let Some(pause_ms) = pause_ms {
+                object.outbound.sleep(pause_ms).await;
+                object.pace.begin(&session_id, Runtime.now_ms());
+            }
+            if object.is_migrated.get() && object.sockets.is_there(&session_id) {
+                if let Some(running) = object.turns.find(&session_id) {
+                    running.note_news();
+                }
+                let db = Sqlite::new(&object.storage);
+                show_if_watched(&object.agent(&db, &Caller::Owner, &[]), &session_id, None);
+            }
+        });
+    }
+
+    /// Makes the calls that tell of turns' ends, and sets an alarm for those that have to
+    /// be tried again.
+    pub(super) fn begin_calling_back(self: &Rc<Self>) {
+        if !self.is_migrated.get() {
+            return;
+        }
+        let object = Rc::clone(self);
+        self.keep(async move {
+            let db = Sqlite::new(&object.storage);
+            let sender = CallbackSender {
+                agent_name: &object.name,
+                db: &db,
+                host: &Runtime,
+                outbound: &object.outbound,
+                policy: &object.policy,
+                under_way: &object.turns.callbacks,
+            };
+            match sender.find_next_due() {
+                // The alarm finds the calls if the object is evicted while it makes them.
+                Ok(Some(_)) => object.look_later().await,
+                Ok(None) => return,
+                Err(error) => return http::log(&error),
+            }
+            match sender.call_due().await {
+                Ok(Some(due_ms)) => object.wake_by(due_ms).await,
+                Ok(None) => {}
+                // The alarm tries again.
+                Err(error) => http::log(&error),
+            }
+        });
+    }
+
+    /// Sets an alarm for a call that is due then. Calls that are due already are under
+    /// way, and the alarm only makes sure of them.
+    async fn wake_by(&self, due_ms: i64) {
+        let now_ms = Runtime.now_ms();
+        let at_ms = if due_ms > now_ms {
+            due_ms
+        } else {
+            now_ms + LOOK_AFTER_MS
+        };
+        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
+            return;
+        }
+        self.wakes_at_ms.set(at_ms);
+        if let Err(error) = wake_at(&self.storage, at_ms).await {
+            http::log(&error);
+        }
+    }
+
     /// Cuts off listeners that stopped reading. An alarm for the index may come sooner
     /// than `LOOK_AFTER_MS`; it must not shorten the time that listeners have.
     pub(super) fn cut_off_silent(&self) {

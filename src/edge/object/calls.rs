@@ -60,7 +60,7 @@ impl Object {
         let may_be_repeated = may_be_repeated(&route);
         // The answer's memory is counted until the caller is handed the text.
         let _reservation = self.conclude(&reply, may_be_repeated).await?;
-        self.go_on(reply.grown, reply.indexing_goes_on);
+        self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
         rpc::to_text(reply.body, may_be_repeated)
     }
 }

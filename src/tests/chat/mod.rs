@@ -1,6 +1,7 @@
 //! Turns: begun, cut off, taken up, listened to.
 
 pub mod caching;
+pub mod callbacks;
 pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;

@@ -425,7 +425,18 @@ fn cut_turns_off(alice: &mut Alice) {
     cut(json!({"id": session, "messages": [user("where"), message], "tools": tools()}));
     answer_early(alice, session);
     wait_in_line(alice);
+    tell_nobody(alice);
     alice.dies();
+}
+
+/// A call that told of a turn's end and was given up.
+fn tell_nobody(alice: &Alice) {
+    let callback = json!({"onTurnEnd": {"url": "https://tools.example/ended"}});
+    alice.ok("configureAgent", callback);
+    alice.outbound.answer(said("Told."));
+    alice.chat(json!({"id": "told", "message": user("tell")}));
+    alice.gives_up_calling();
+    alice.ok("configureAgent", json!({"onTurnEnd": null}));
 }
 
 /// A message that waits though no turn runs: the object died between two turns.

@@ -1,0 +1,17 @@
+//! Who is called when a turn is over.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::Id;
+
+/// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TurnEndCallback {
+    /// The service binding's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub service: Option<Id>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+}
