@@ -34,10 +34,10 @@ use crate::store::config::load_config;
 use crate::store::turn_end::TurnEndCallback;
 
 /// How often a call is tried.
-pub const MAX_ATTEMPTS: i64 = 5;
+pub const MAX_ATTEMPTS: usize = 5;
 
 /// The pauses before the second try and those after it: about 13 minutes in all.
-const PAUSES_MS: [i64; 4] = [5_000, 30_000, 120_000, 600_000];
+const PAUSES_MS: [i64; MAX_ATTEMPTS - 1] = [5_000, 30_000, 120_000, 600_000];
 
 /// How many calls are under way at once. Models and tools use the same connections.
 const MAX_AT_ONCE: usize = 2;

@@ -111,10 +111,11 @@ impl Object {
     /// Sets an alarm that wakes the object if it is evicted while a turn runs.
     pub(super) async fn look_later(&self) {
         let now_ms = Runtime.now_ms();
-        if self.wakes_at_ms.get() > now_ms {
+        let at_ms = now_ms + LOOK_AFTER_MS;
+        // An alarm that is further away is for a call that is tried again later.
+        if (now_ms + 1..=at_ms).contains(&self.wakes_at_ms.get()) {
             return;
         }
-        let at_ms = now_ms + LOOK_AFTER_MS;
         self.wakes_at_ms.set(at_ms);
         if let Err(error) = wake_at(&self.storage, at_ms).await {
             // Without the alarm, the session's next request finds the turn.
