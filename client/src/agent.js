@@ -84,6 +84,6 @@ function operate(connection, operation, input, options) {
 /** Whether the agent knows a repetition by the ids that the caller gave. */
 function bringsItsIds(operation, { events, message, id }) {
   if (operation === "appendEvents") return Array.isArray(events) && events.every((event) => typeof event?.id === "string");
-  if (operation === "appendMessage") return typeof message?.id === "string";
+  if (operation === "appendMessage" || operation === "runTurn") return typeof message?.id === "string";
   return operation === "addUsage" && typeof id === "string";
 }
