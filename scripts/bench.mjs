@@ -18,7 +18,8 @@ export const BY_NAME = ["vectors", "check", "client"];
 export async function main(names) {
   const unknown = names.find((name) => ![...BENCHES, ...BY_NAME].includes(name));
   if (unknown !== undefined) throw new Stop(`There is no bench \`${unknown}\`: ${[...BENCHES, ...BY_NAME].join(", ")}.`);
-  await setUp(benchPackages, testPackages);
+  // The check measures no peer.
+  await setUp(...(names.join() === "check" ? [testPackages] : [benchPackages, testPackages]));
   await build();
   let worst = 0;
   for (const name of names.length > 0 ? names : BENCHES) {

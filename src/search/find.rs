@@ -40,10 +40,12 @@ struct CandidateRow<'r> {
 }
 
 impl CandidateRow<'_> {
-    /// Columns of an event `e` in a session `s`: 8,192 characters of its content, and
-    /// each other body if it has at most 8 KiB.
+    /// Columns of an event `e` in a session `s`: 8,192 characters of its content, unless
+    /// its message has them, and each other body if it has at most 8 KiB.
     const COLUMNS: &'static str = "s.number, e.seq, e.action, e.created_at, s.name,
-                substr(e.content, 1, 8192),
+                CASE WHEN octet_length(e.message) <= 8192 THEN NULL
+                     WHEN octet_length(e.content) <= 8192 THEN e.content
+                     ELSE substr(e.content, 1, 8192) END,
                 iif(octet_length(e.tool) <= 8192, e.tool, NULL),
                 iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
                 iif(octet_length(e.message) <= 8192, e.message, NULL)";

@@ -7,7 +7,7 @@
 
 use std::collections::HashMap;
 
-use super::stem::{may_have_stem, stem};
+use super::stem::{may_begin_stem, may_have_stem, stem};
 
 /// How fast a repeated word stops adding, and how much length counts.
 const K1: f64 = 1.2;
@@ -65,6 +65,8 @@ pub struct TermCounter<'a> {
     is_together: Vec<bool>,
     /// Which of the prefixes begin one of the words.
     is_begun: Vec<bool>,
+    /// By its first byte, whether a word may be one of the query's words.
+    may_begin: [bool; 256],
     /// The terms that the two previous words matched.
     before: [Option<usize>; 2],
 }
@@ -72,9 +74,16 @@ pub struct TermCounter<'a> {
 impl<'a> TermCounter<'a> {
     /// Counts the query's words, and the beginnings of words that it asks for.
     pub fn new(terms: &'a [QueryTerm], prefixes: &'a [String]) -> Self {
+        let mut may_begin = [false; 256];
+        for term in terms {
+            for (byte, may_begin) in (0..=u8::MAX).zip(&mut may_begin) {
+                *may_begin |= term.stem.is_empty() || may_begin_stem(byte, &term.stem);
+            }
+        }
         Self {
             terms,
             prefixes,
+            may_begin,
             length: 0,
             counts: vec![0; terms.len()],
             is_about: vec![false; terms.len()],
@@ -87,8 +96,13 @@ impl<'a> TermCounter<'a> {
     /// Takes the next word of the text. Few words of a text are stemmed: a word that can't
     /// have the stem of any of the query's words is only counted.
     pub fn take(&mut self, word: &str) {
-        let mut terms = self.terms.iter();
-        let found = match terms.any(|term| may_have_stem(word, &term.stem)) {
+        let first = word.bytes().next().unwrap_or_default();
+        let may_be_found = self.may_begin.get(usize::from(first)) == Some(&true)
+            && self
+                .terms
+                .iter()
+                .any(|term| may_have_stem(word, &term.stem));
+        let found = match may_be_found {
             true => self.find(&stem(word)),
             false => None,
         };

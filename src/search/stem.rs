@@ -29,9 +29,19 @@ pub fn stem(word: &str) -> String {
 /// beginnings: a stem is never longer than its word, and keeps the word's first two
 /// letters, but that a `y` may become an `i`.
 pub fn may_have_stem(word: &str, stem: &str) -> bool {
-    let folded = |letter: u8| if letter == b'y' { b'i' } else { letter };
     let mut pairs = word.bytes().zip(stem.bytes()).take(2);
     word.len() >= stem.len() && pairs.all(|(letter, other)| folded(letter) == folded(other))
+}
+
+/// As [`may_have_stem`], for all words that begin with this byte.
+pub fn may_begin_stem(first: u8, stem: &str) -> bool {
+    stem.bytes()
+        .next()
+        .is_some_and(|other| folded(first) == folded(other))
+}
+
+fn folded(letter: u8) -> u8 {
+    if letter == b'y' { b'i' } else { letter }
 }
 
 const EXCEPTIONS: &[(&str, &str)] = &[

@@ -5,6 +5,30 @@
 /// Longer words are cut here: nobody searches for all of a key or of base64.
 const MAX_WORD_CHARS: usize = 64;
 
+/// What a byte is to a word of small letters and digits.
+#[derive(Clone, Copy)]
+enum ByteKind {
+    OfWord,
+    Between,
+    /// Capitals are made small, an apostrophe joins, and what is beyond ASCII is looked at
+    /// as a character.
+    Other,
+}
+
+const KINDS: [ByteKind; 256] = {
+    let mut kinds = [ByteKind::Other; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        kinds[byte] = match byte as u8 {
+            b'a'..=b'z' | b'0'..=b'9' => ByteKind::OfWord,
+            b'A'..=b'Z' | b'\'' => ByteKind::Other,
+            _ => ByteKind::Between,
+        };
+        byte += 1;
+    }
+    kinds
+};
+
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -33,6 +57,7 @@ impl WordSplitter {
     pub fn read(&mut self, text: &str, take: &mut dyn FnMut(&str)) {
         let mut rest = text;
         loop {
+            rest = self.read_plain(rest, take);
             let is_word_byte = |byte: u8| byte.is_ascii_alphanumeric();
             let length = rest.bytes().take_while(|byte| is_word_byte(*byte)).count();
             let Some((run, after)) = rest.split_at_checked(length) else {
@@ -50,8 +75,37 @@ impl WordSplitter {
         }
     }
 
-    /// Reads letters and digits of ASCII. Almost all of most texts is such runs, and most
-    /// of them are words as they stand, which are passed on without a copy.
+    /// Passes on the words that stand in the text as they are: small letters and digits of
+    /// ASCII, between other characters of ASCII. Almost all of most texts is such words.
+    /// Returns what begins with another word.
+    fn read_plain<'t>(&mut self, text: &'t str, take: &mut dyn FnMut(&str)) -> &'t str {
+        if self.length > 0 {
+            return text;
+        }
+        let mut start = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            match KINDS.get(usize::from(byte)) {
+                Some(ByteKind::OfWord) => {}
+                Some(ByteKind::Between) => {
+                    if at - start > MAX_WORD_CHARS {
+                        break;
+                    }
+                    if at > start {
+                        take(text.get(start..at).unwrap_or_default());
+                    }
+                    start = at + 1;
+                }
+                Some(ByteKind::Other) | None => break,
+            }
+        }
+        if start > 0 {
+            self.before = None;
+        }
+        text.get(start..).unwrap_or_default()
+    }
+
+    /// Reads letters and digits of ASCII. Most of them are words as they stand, which are
+    /// passed on without a copy.
     fn read_run(&mut self, run: &str, after: &str, take: &mut dyn FnMut(&str)) {
         self.before = None;
         let ends_here = |next: u8| next.is_ascii() && next != b'\'';
@@ -351,6 +405,50 @@ mod tests {
             assert_eq!(found, expected, "{text}");
         }
         assert_eq!(words(&"x".repeat(1000))[0].len(), MAX_WORD_CHARS);
+    }
+
+    #[test]
+    fn a_text_has_the_same_words_whole_and_character_by_character() {
+        let pieces = [
+            "a",
+            "word",
+            "Z",
+            "09",
+            "'",
+            "\u{2019}",
+            " ",
+            "  ",
+            ".\n",
+            "-",
+            "_",
+            "é",
+            "\u{301}",
+            "東",
+            "京",
+            "ﬁ",
+            "İ",
+            "\u{0}",
+            "a67890123456789012345678901234567890123456789012345678901234",
+        ];
+        let mut state = 7_usize;
+        for _ in 0..5_000 {
+            let mut text = String::new();
+            for _ in 0..12 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[(state >> 33) % pieces.len()]);
+            }
+            let mut by_character = Vec::new();
+            let mut splitter = WordSplitter::default();
+            for c in text.chars() {
+                splitter.read(c.encode_utf8(&mut [0; 4]), &mut |word| {
+                    by_character.push(word.to_owned())
+                });
+            }
+            splitter.end(&mut |word| by_character.push(word.to_owned()));
+            assert_eq!(words(&text), by_character, "{text:?}");
+        }
     }
 
     #[test]
