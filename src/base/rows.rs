@@ -15,7 +15,6 @@ pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
 }
 
 /// Values as a JSON list, as a statement takes them.
-#[cfg(any(target_arch = "wasm32", test))]
 pub fn list_of(values: &[SqlValue]) -> String {
     let mut list = String::from("[");
     for (index, value) in values.iter().enumerate() {
@@ -34,7 +33,6 @@ pub fn list_of(values: &[SqlValue]) -> String {
 }
 
 /// Adds a text as a JSON string.
-#[cfg(any(target_arch = "wasm32", test))]
 fn push_quoted(json: &mut String, text: &str) {
     let is_special = |mark: char| mark < ' ' || mark == '"' || mark == '\\';
     json.push('"');
@@ -43,7 +41,11 @@ fn push_quoted(json: &mut String, text: &str) {
             None => json.push_str(piece),
             Some(special) => {
                 json.push_str(piece.strip_suffix(special).unwrap_or_default());
-                json.push_str(&format!("\\u{:04x}", u32::from(special)));
+                match special {
+                    '"' | '\\' => json.extend(['\\', special]),
+                    '\n' => json.push_str("\\n"),
+                    _ => json.push_str(&format!("\\u{:04x}", u32::from(special))),
+                }
             }
         }
     }

@@ -1,19 +1,17 @@
 //! Writes rows into the log: with as few statements as possible, each within the
 //! engine's limits.
 
-use serde::Serialize;
-
 use super::media::{self, Payload};
 use super::slices::{MAX_EVENT_BYTES, Sliced, delete_slices, write_slices};
 use crate::base::action::Action;
 use crate::base::database::{Database, MAX_LIST_BYTES, MAX_VALUE_BYTES, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::rows::list_of;
 use crate::search::document::EventText;
 use crate::search::index::{self, SessionIndex};
 
 /// A row of the log, as the INSERT statement takes it.
-#[derive(Serialize)]
 pub struct NewRow<'a> {
     pub seq: i64,
     pub id: &'a str,
@@ -30,21 +28,16 @@ pub struct NewRow<'a> {
     pub media: Option<&'a str>,
     pub message_dated: u8,
     pub note: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub ends_turn: Option<&'a str>,
     pub sliced_bytes: usize,
     pub created_at: i64,
     pub written_at: i64,
-    #[serde(skip)]
     pub sliced: Vec<Sliced<'a>>,
     /// The media that was cut out of the message.
-    #[serde(skip)]
     pub payloads: &'a [Payload<'a>],
     /// How many bytes of media were cut out.
-    #[serde(skip)]
     pub cut_bytes: usize,
     /// A `content` that is left out of the row, since the message contains it.
-    #[serde(skip)]
     pub text: &'a str,
 }
 
@@ -168,6 +161,57 @@ impl<'a> NewRow<'a> {
             self.note.into(),
             self.ends_turn.into(),
         ]
+    }
+}
+
+impl NewRow<'_> {
+    /// The row as a JSON list without its session: first what every row has, then what few
+    /// rows have. The list ends with the last value that is there.
+    fn list(&self, session_id: &Id) -> String {
+        let [
+            _,
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            tool,
+            metadata,
+            message,
+            message_dated,
+            sliced_bytes,
+            created_at,
+            written_at,
+            media,
+            note,
+            ends_turn,
+        ] = self.values(session_id);
+        let values = [
+            seq,
+            id,
+            id_indexed,
+            parent_seq,
+            parent_id,
+            is_branch,
+            action,
+            content,
+            message_dated,
+            sliced_bytes,
+            created_at,
+            written_at,
+            tool,
+            metadata,
+            message,
+            media,
+            note,
+            ends_turn,
+        ];
+        let there = values.iter().rposition(|value| *value != SqlValue::Null);
+        let length = there.map_or(0, |last| last + 1);
+        list_of(values.get(..length).unwrap_or_default())
     }
 }
 
@@ -308,15 +352,14 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
         );
         return db.run(&sql, &row.values(session_id));
     }
-    let json = serde_json::to_string(batch).map_err(|error| Error::storage(error.to_string()))?;
+    let lists: Vec<String> = batch.iter().map(|row| row.list(session_id)).collect();
+    let json = format!("[{}]", lists.join(","));
     let sql = format!(
         "{INSERT}
-         SELECT ?1, value ->> 'seq', value ->> 'id', value ->> 'id_indexed',
-                value ->> 'parent_seq', value ->> 'parent_id', value ->> 'is_branch',
-                value ->> 'action', value ->> 'content', value ->> 'tool', value ->> 'metadata',
-                value ->> 'message', value ->> 'message_dated', value ->> 'sliced_bytes',
-                value ->> 'created_at', value ->> 'written_at', value ->> 'media',
-                value ->> 'note', value ->> 'ends_turn'
+         SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3, value ->> 4,
+                value ->> 5, value ->> 6, value ->> 7, value ->> 12, value ->> 13,
+                value ->> 14, value ->> 8, value ->> 9, value ->> 10, value ->> 11,
+                value ->> 15, value ->> 16, value ->> 17
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])

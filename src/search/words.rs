@@ -5,30 +5,6 @@
 /// Longer words are cut here: nobody searches for all of a key or of base64.
 const MAX_WORD_CHARS: usize = 64;
 
-/// What a byte is to a word of small letters and digits.
-#[derive(Clone, Copy)]
-enum ByteKind {
-    OfWord,
-    Between,
-    /// Capitals are made small, an apostrophe joins, and what is beyond ASCII is looked at
-    /// as a character.
-    Other,
-}
-
-const KINDS: [ByteKind; 256] = {
-    let mut kinds = [ByteKind::Other; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        kinds[byte] = match byte as u8 {
-            b'a'..=b'z' | b'0'..=b'9' => ByteKind::OfWord,
-            b'A'..=b'Z' | b'\'' => ByteKind::Other,
-            _ => ByteKind::Between,
-        };
-        byte += 1;
-    }
-    kinds
-};
-
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
@@ -84,9 +60,12 @@ impl WordSplitter {
         }
         let mut start = 0;
         for (at, byte) in text.bytes().enumerate() {
-            match KINDS.get(usize::from(byte)) {
-                Some(ByteKind::OfWord) => {}
-                Some(ByteKind::Between) => {
+            match byte {
+                b'a'..=b'z' | b'0'..=b'9' => {}
+                // Capitals are made small, an apostrophe joins, and what is beyond ASCII
+                // is looked at as a character.
+                b'A'..=b'Z' | b'\'' | 128.. => break,
+                _ => {
                     if at - start > MAX_WORD_CHARS {
                         break;
                     }
@@ -95,7 +74,6 @@ impl WordSplitter {
                     }
                     start = at + 1;
                 }
-                Some(ByteKind::Other) | None => break,
             }
         }
         if start > 0 {
@@ -443,7 +421,7 @@ mod tests {
             let mut splitter = WordSplitter::default();
             for c in text.chars() {
                 splitter.read(c.encode_utf8(&mut [0; 4]), &mut |word| {
-                    by_character.push(word.to_owned())
+                    by_character.push(word.to_owned());
                 });
             }
             splitter.end(&mut |word| by_character.push(word.to_owned()));
