@@ -49,7 +49,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<AppendEvents>(),
     at_once::<LoadEvents>(),
     at_once::<DeleteEvents>(),
-    at_once::<BuildWorkingContext>(),
+    waiting::<BuildWorkingContext>(),
     at_once::<PersistWorkingContext>(),
     at_once::<AppendMessage>(),
     at_once::<UpdateMessage>(),

@@ -89,5 +89,6 @@ pub fn turn_context<'a>(agent: &Agent<'a>) -> TurnContext<'a> {
         memory: agent.memory(),
         turns: agent.turns,
         audience: agent.audience,
+        compactions: agent.compactions,
     }
 }

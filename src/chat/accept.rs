@@ -10,7 +10,7 @@ use super::known_messages::{KnownMessage, find_last_id, find_leaf_id, load_known
 use super::plan::{Accepted, Answered, NamedMessage, TurnPosition, find_asking, plan};
 use super::request::{ChatRequest, ClientMessage};
 use super::store::{has_turn, insert_turn};
-use super::turn::Turn;
+use super::turn::{Turn, TurnRoom};
 use crate::access::ModelReach;
 use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
@@ -254,6 +254,7 @@ impl Accepting<'_> {
             estimated: 0,
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
+            room: TurnRoom::default(),
         };
         insert_turn(self.db, &turn, answer_seq)?;
         Ok(AcceptedRequest {

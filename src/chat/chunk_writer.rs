@@ -71,6 +71,11 @@ impl ChunkWriter {
         }]
     }
 
+    /// Whether a step has begun, and has not ended.
+    pub fn is_in_step(&self) -> bool {
+        self.place == StreamPosition::InStep
+    }
+
     /// Begins a step: one model call.
     pub fn start_step(&mut self) -> Vec<Chunk> {
         let mut out = Vec::new();

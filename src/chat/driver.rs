@@ -12,42 +12,42 @@ use futures_util::{StreamExt as _, future};
 
 use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
-use super::ending::{gone, write};
+use super::ending::write;
 use super::frames::outgoing::{TurnOutcome, render_failed};
+use super::partial_answer::PartialAnswer;
 use super::recover::{MAX_RECOVERIES, RecoveredTurn};
 use super::report::{TurnReport, step_limit_reached};
 use super::retell::{retell, tell_outcome};
 use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
-use super::turn::{AskedCall, CallState, NextAction, Turn, TurnEnding, kept_bytes};
+use super::turn::{CallState, NextAction, Turn, TurnEnding, kept_bytes};
 use super::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
+use super::turn_window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, find_leaf, keep_window};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::tokens;
-use crate::context::compaction::fixed::tools_tokens;
+use crate::context::compaction::act::Compactor;
+use crate::context::compaction::auto::make_room;
+use crate::context::compaction::configure::load_settings;
+use crate::context::compaction::fixed::{load_fixed, tools_tokens};
+use crate::context::compaction::summariser::ModelSummariser;
 use crate::context::tools::{Toolbox, is_ours};
-use crate::context::working_context::build::{
-    ContextWindow, WorkingContext, build_working_context,
-};
-use crate::log::find::find_seqs;
+use crate::context::working_context::budget::Budget;
+use crate::context::working_context::build::{ContextWindow, WorkingContext, message_tokens};
+use crate::context::working_context::fitting::build_fitting;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::memory::BlockScope;
 use crate::memory::frozen::{find_reminder, freeze};
 use crate::models::call::{choose_model, open};
-use crate::models::{AnswerPart, FinishReason, ModelRequest, TokenUsage};
+use crate::models::choice::ModelChoice;
+use crate::models::length::LengthRefusal;
+use crate::models::{AnswerPart, FinishReason, ModelRequest};
 use crate::store::config::{Config, load_config};
-
-/// At most this many events make up the context of a turn.
-const CONTEXT_EVENTS: usize = 1_000;
 
 /// The most bytes of one answer of the model: what an event may hold, less its other
 /// fields.
 const MAX_SAID_BYTES: usize = MAX_EVENT_BYTES - (64 << 10);
-
-/// The most bytes that a model is sent. Twice this is two thirds of what all turns may
-/// hold.
-const MAX_SENT_BYTES: usize = 8 << 20;
 
 /// A turn waits this many times, `WAIT_MS` each, for memory for what it sends to its
 /// model: half a minute in all.
@@ -120,6 +120,7 @@ impl TurnDriver<'_> {
             let next = self.turn.borrow().next();
             match next {
                 NextAction::AskModel => self.ask().await?,
+                NextAction::MakeRoom => self.make_room().await?,
                 NextAction::RunTools(calls) => self.run_tools(&calls).await?,
                 NextAction::Finish(ending) => return Ok(ending),
             }
@@ -136,8 +137,11 @@ impl TurnDriver<'_> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
         let turn_tools = self.turn_tools(&config, &turn)?;
-        let begun = self.writer.borrow_mut().start_step();
-        self.tell(begun);
+        // A request that is sent once more belongs to the same step.
+        if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
+            let begun = self.writer.borrow_mut().start_step();
+            self.tell(begun);
+        }
         let mut heard = PartialAnswer::default();
         let outcome = self
             .running
@@ -148,7 +152,10 @@ impl TurnDriver<'_> {
         drop(turn);
         let broken = match outcome {
             Some(Ok(())) => None,
-            Some(Err(error)) => Some(Broken::Failed(error)),
+            Some(Err(error)) => match self.take_refusal(&heard, error) {
+                Ok(()) => return Ok(()),
+                Err(error) => Some(Broken::Failed(error)),
+            },
             None => Some(Broken::Cancelled),
         };
         if let Some(broken) = broken {
@@ -173,6 +180,67 @@ impl TurnDriver<'_> {
         }
         self.tell(told);
         Ok(())
+    }
+
+    /// Takes a refusal for length: the step is tried once more. Any other error goes on.
+    fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
+        let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
+            return Err(error);
+        };
+        let memory = &self.context.memory;
+        let request = RefusedRequest {
+            refusal,
+            model: &heard.refused_by,
+            estimated: heard.estimated,
+            fixed: heard.fixed,
+        };
+        request.learn(memory.db, memory.host, &mut self.turn.borrow_mut(), error)
+    }
+
+    /// Compacts the conversation, so that the request fits. A summary that fails costs
+    /// nothing but its detail: the next request is shorter anyway.
+    async fn make_room(&self) -> Result<(), Broken> {
+        let config = self.config()?;
+        let turn = self.turn.borrow().clone();
+        let memory = &self.context.memory;
+        if let Some(leaf_seq) = find_leaf(memory.db, &turn)? {
+            let turn_tools = self.turn_tools(&config, &turn)?;
+            let choice = self.choice(&config, &turn)?;
+            let (db, host) = (memory.db, memory.host);
+            let window = TurnWindow::load(db, host, &turn.session_id, &config, &choice)?;
+            let fixed = load_fixed(memory, &turn.session_id, &turn_tools.definitions)?;
+            let deployed = memory.outbound.deployed();
+            let settings = load_settings(db, &deployed, Some(&turn.session_id))?;
+            let compactor = Compactor {
+                db,
+                host,
+                summariser: &ModelSummariser {
+                    db,
+                    outbound: memory.outbound,
+                },
+            };
+            let compactions = self.context.compactions;
+            let made = make_room(
+                compactions,
+                &compactor,
+                &turn.session_id,
+                leaf_seq,
+                settings,
+                (&fixed, window.tokens),
+            );
+            match self.running.unless_cancelled(made).await {
+                Some(made) => drop(made?),
+                None => return Err(Broken::Cancelled),
+            }
+        }
+        self.turn.borrow_mut().room.take_room();
+        Ok(())
+    }
+
+    fn choice(&self, config: &Config, turn: &Turn) -> Result<ModelChoice> {
+        let own = config.model.as_ref().map(Id::as_str);
+        let named = turn.model.as_deref().or(own);
+        choose_model(self.context.memory.outbound, named)
     }
 
     fn turn_tools<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Result<TurnTools<'b>> {
@@ -204,31 +272,37 @@ impl TurnDriver<'_> {
         instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend(turn.system_instructions.iter().cloned());
         let reminder = find_reminder(memory, scope).await?;
-        let leaf_seq = match &turn.parent_id {
-            Some(id) => {
-                let found = find_seqs(memory.db, &turn.session_id, std::iter::once(id))?;
-                Some(*found.get(id.as_str()).ok_or_else(gone)?)
-            }
-            None => None,
+        let leaf_seq = find_leaf(memory.db, turn)?;
+        let choice = self.choice(config, turn)?;
+        let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
+        let reminded = reminder.as_deref().map_or(0, tokens::estimate);
+        let budget = || {
+            let tools = &turn_tools.definitions;
+            window.budget(memory.db, &turn.session_id, tools, reminded)
         };
-        let own = config.model.as_ref().map(Id::as_str);
-        let named = turn.model.as_deref().or(own);
-        let choice = choose_model(memory.outbound, named)?;
+        let shown = ContextRequest {
+            instructions: &instructions,
+            leaf_seq,
+            keep_media: usize::try_from(config.keep_media.0).unwrap_or(0),
+            window: &window,
+        };
         let kept_bytes = state_bytes(turn) + turn_tools.bytes();
         self.running.keeps(kept_bytes);
         let mut stream = {
             // The context and its reservation are dropped as soon as the model answers.
-            let (context, _held) = self.build_context(turn, &instructions, leaf_seq).await?;
+            let (context, _held) = self.build_context(turn, &shown, &budget).await?;
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,
                 tools: &turn_tools.definitions,
                 reminder: reminder.as_deref(),
-                ..ModelRequest::default()
+                max_output_tokens: window.answer_tokens,
             };
-            heard.estimated = context.tokens_estimate
-                + reminder.as_deref().map_or(0, tokens::estimate)
-                + tools_tokens(&turn_tools.definitions);
+            let tools = tools_tokens(&turn_tools.definitions);
+            heard.estimated = context.tokens_estimate + reminded + tools;
+            let messages = context.messages.iter().map(message_tokens);
+            heard.fixed = heard.estimated - messages.sum::<i64>();
+            heard.refused_by = choice.name.to_string();
             heard.model = Some(choice.name.to_string());
             open(memory.outbound, &choice, &request, true).await?
         };
@@ -258,19 +332,26 @@ impl TurnDriver<'_> {
     async fn build_context(
         &self,
         turn: &Turn,
-        instructions: &[String],
-        leaf_seq: Option<i64>,
+        shown: &ContextRequest<'_>,
+        budget: &dyn Fn() -> Result<Budget<'static>>,
     ) -> Result<(WorkingContext, Reservation)> {
         let memory = &self.context.memory;
         let mut tries = 0;
         loop {
             let window = ContextWindow {
-                leaf_seq,
-                limit: CONTEXT_EVENTS,
-                system_instructions: instructions.to_vec(),
+                leaf_seq: shown.leaf_seq,
+                limit: usize::MAX,
+                system_instructions: shown.instructions.to_vec(),
                 added: turn.messages(),
+                keep_media: shown.keep_media,
             };
-            let context = build_working_context(memory.db, &turn.session_id, window)?;
+            let fitted = build_fitting(memory.db, &turn.session_id, window, &budget()?)?;
+            keep_window(memory.db, &turn.session_id, &fitted)?;
+            if shown.window.is_filling(&fitted) {
+                let compactions = self.context.compactions;
+                compactions.mark_filling(&turn.session_id, shown.window.tokens);
+            }
+            let context = fitted.context;
             let bytes = context.bytes();
             if bytes > MAX_SENT_BYTES {
                 let what = "What the model would be sent";
@@ -451,44 +532,10 @@ impl TurnDriver<'_> {
     }
 }
 
-/// What a model has said so far in one answer.
-#[derive(Default)]
-struct PartialAnswer {
-    text: String,
-    reasoning: String,
-    calls: Vec<AskedCall>,
-    usage: TokenUsage,
-    /// Tokens of the model's input, by our own estimate.
-    estimated: i64,
-    /// The model that is asked.
-    model: Option<String>,
-    finish_reason: FinishReason,
-}
-
-impl PartialAnswer {
-    fn bytes(&self) -> usize {
-        let calls = self.calls.iter().map(|call| call.arguments.len());
-        self.text.len() + self.reasoning.len() + calls.sum::<usize>()
-    }
-
-    fn take(&mut self, part: AnswerPart) {
-        match part {
-            AnswerPart::Text(text) => self.text.push_str(&text),
-            AnswerPart::Reasoning(text) => self.reasoning.push_str(&text),
-            AnswerPart::Call {
-                id,
-                name,
-                arguments,
-                ..
-            } => self.calls.push(AskedCall {
-                id,
-                name,
-                arguments,
-            }),
-            AnswerPart::Usage(usage) => self.usage = usage,
-            AnswerPart::Finish(reason) => self.finish_reason = reason,
-            AnswerPart::CallStart { .. } | AnswerPart::CallDelta { .. } | AnswerPart::Failed(_) => {
-            }
-        }
-    }
+/// What of a conversation a model is to be sent.
+struct ContextRequest<'a> {
+    instructions: &'a [String],
+    leaf_seq: Option<i64>,
+    keep_media: usize,
+    window: &'a TurnWindow,
 }

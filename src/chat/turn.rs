@@ -12,28 +12,25 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::chunk_writer::{BAD_ARGUMENTS, parse_arguments};
+use super::turn_call::decide;
+pub use super::turn_call::{AskedCall, CallState, MAX_CALLS, ToolRunner, TurnCall, result_event};
+pub use super::turn_room::TurnRoom;
 use crate::access::ModelReach;
 use crate::base::action::Action;
 use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject};
 use crate::log::event::NewEvent;
-use crate::log::note::{Approval, MAX_REASONING_BYTES, Note};
+use crate::log::note::{MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
 use crate::store::last_turns::TurnSpending;
 
-/// Calls that are made per step; further calls of the step are refused.
-pub const MAX_CALLS: usize = 64;
-
 /// What the model reads as the result of a call that was cut off.
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
 const CANCELLED: &str = "The user stopped the turn before the tool answered.";
 const FAILED: &str = "The turn failed before the tool answered.";
-const TOO_MANY: &str = "The tool was not called: too many calls in one step.";
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -73,6 +70,9 @@ pub struct Turn {
     /// Whether nobody is told of the turn's end (`onTurnEnd`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub calls_nobody_back: bool,
+    /// How the model took the length of the request.
+    #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
+    pub room: TurnRoom,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -87,69 +87,12 @@ pub struct TurnStep {
     pub finish_reason: Option<FinishReason>,
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnCall {
-    pub id: Id,
-    pub name: Id,
-    pub arguments: JsonObject,
-    /// What the model sent as arguments, if it is not a JSON object.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub bad_arguments: Option<String>,
-    pub state: CallState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub approval: Option<Approval>,
-    /// The fingerprint of the tool at the time the user was asked, if the call was
-    /// approved.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub asked_of: Option<String>,
-}
-
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum CallState {
-    /// The call has yet to be made.
-    Waiting,
-    /// The call is being made. After a crash nobody knows whether it took effect.
-    Running,
-    Done {
-        output: String,
-        is_json: bool,
-    },
-    Failed {
-        error: String,
-    },
-    /// The client runs the tool.
-    LeftToClient,
-    /// The user is asked for approval.
-    LeftToUser {
-        approval_id: String,
-        /// The fingerprint of the tool: the approval counts for this tool only.
-        #[serde(default)]
-        asked_of: Option<String>,
-    },
-}
-
-impl CallState {
-    pub fn failed(error: impl Into<String>) -> Self {
-        Self::Failed {
-            error: error.into(),
-        }
-    }
-
-    pub fn is_open(&self) -> bool {
-        matches!(self, Self::LeftToClient | Self::LeftToUser { .. })
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(self, Self::Done { .. } | Self::Failed { .. })
-    }
-}
-
 /// What has to be done next.
 #[derive(Debug, PartialEq)]
 pub enum NextAction {
     AskModel,
+    /// Compact the conversation: the model refused its length.
+    MakeRoom,
     /// Run these calls of the newest step, given by their index in the step.
     RunTools(Vec<usize>),
     Finish(TurnEnding),
@@ -163,27 +106,6 @@ pub enum TurnEnding {
     StepLimit,
 }
 
-/// A call as the model made it.
-pub struct AskedCall {
-    pub id: String,
-    pub name: String,
-    pub arguments: String,
-}
-
-/// Who runs a tool.
-#[derive(Debug, PartialEq)]
-pub enum ToolRunner {
-    Server,
-    /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
-    /// of the same name.
-    ServerAfterApproval {
-        asked_of: String,
-    },
-    Client,
-    /// Nobody runs the tool: the sentence names the tools that exist.
-    Nobody(String),
-}
-
 impl Turn {
     /// What this turn's model may read and write.
     pub fn reach(&self) -> ModelReach {
@@ -195,6 +117,9 @@ impl Turn {
     }
 
     pub fn next(&self) -> NextAction {
+        if self.room.is_needed {
+            return NextAction::MakeRoom;
+        }
         let Some(step) = self.steps.last() else {
             return NextAction::AskModel;
         };
@@ -248,6 +173,7 @@ impl Turn {
         mint: &mut dyn FnMut() -> String,
     ) {
         truncate(&mut reasoning, MAX_REASONING_BYTES);
+        self.room = TurnRoom::default();
         let calls = asked
             .into_iter()
             .enumerate()
@@ -441,105 +367,6 @@ impl TurnStep {
     }
 }
 
-impl TurnCall {
-    fn to_tool_call(&self) -> ToolCall {
-        ToolCall {
-            id: self.id.clone(),
-            name: self.name.clone(),
-            arguments: self.arguments.clone(),
-        }
-    }
-
-    /// The call's outcome as text; `None` while the call is open.
-    fn outcome(&self) -> Option<(&str, bool)> {
-        match &self.state {
-            CallState::Done { output, .. } => Some((output, false)),
-            CallState::Failed { error } => Some((error, true)),
-            _ => None,
-        }
-    }
-
-    fn to_result_message(&self) -> Option<ContextMessage> {
-        let (content, is_error) = self.outcome()?;
-        Some(ContextMessage {
-            tool_call_id: Some(self.id.clone()),
-            tool_name: Some(self.name.clone()),
-            is_error: is_error.then_some(true),
-            ..ContextMessage::plain(Role::Tool, content.to_owned())
-        })
-    }
-
-    fn to_result_event(&self) -> Option<NewEvent> {
-        let (content, is_error) = self.outcome()?;
-        Some(result_event(
-            self.id.clone(),
-            self.name.clone(),
-            content.to_owned(),
-            is_error,
-            Note {
-                approval: self.approval.clone(),
-                is_json: matches!(self.state, CallState::Done { is_json: true, .. }),
-                ..Note::default()
-            },
-        ))
-    }
-
-    pub fn is_over(&self) -> bool {
-        self.state.is_over()
-    }
-}
-
-pub fn result_event(id: Id, name: Id, content: String, is_error: bool, note: Note) -> NewEvent {
-    NewEvent {
-        content: Some(content),
-        tool_call_id: Some(id),
-        tool_name: Some(name),
-        is_error: is_error.then_some(true),
-        note: Some(note),
-        ..NewEvent::new(Action::ToolResult)
-    }
-}
-
-/// Decides the state of a call that the model asked for. `None`: the call's name or id
-/// is not valid; the model's adapter makes no such call.
-fn decide(
-    index: usize,
-    asked: AskedCall,
-    runner: &dyn Fn(&str) -> ToolRunner,
-    mint: &mut dyn FnMut() -> String,
-) -> Option<TurnCall> {
-    let empty = || json::decode::<JsonObject>("{}").ok();
-    let (id, name) = (Id::parse(asked.id).ok()?, Id::parse(asked.name).ok()?);
-    let (arguments, bad_arguments) = match parse_arguments(&asked.arguments) {
-        Some(arguments) => (arguments, None),
-        None => (empty()?, Some(asked.arguments)),
-    };
-    let state = if bad_arguments.is_some() {
-        CallState::failed(BAD_ARGUMENTS)
-    } else if index >= MAX_CALLS {
-        CallState::failed(TOO_MANY)
-    } else {
-        match runner(name.as_str()) {
-            ToolRunner::Server => CallState::Waiting,
-            ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
-                approval_id: mint(),
-                asked_of: Some(asked_of),
-            },
-            ToolRunner::Client => CallState::LeftToClient,
-            ToolRunner::Nobody(sentence) => CallState::failed(sentence),
-        }
-    };
-    Some(TurnCall {
-        id,
-        name,
-        arguments,
-        bad_arguments,
-        state,
-        approval: None,
-        asked_of: None,
-    })
-}
-
 /// Bytes of a text as JSON: quotes and line breaks take two bytes each.
 pub fn kept_bytes(text: &str) -> usize {
     let escaped = text.bytes().map(|byte| match byte {
@@ -557,6 +384,8 @@ fn truncate(text: &mut String, max_bytes: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::chat::chunk_writer::BAD_ARGUMENTS;
+    use crate::chat::turn_call::TOO_MANY;
 
     fn turn() -> Turn {
         Turn {
@@ -578,6 +407,7 @@ mod tests {
             estimated: 0,
             is_run: false,
             calls_nobody_back: false,
+            room: TurnRoom::default(),
         }
     }
 

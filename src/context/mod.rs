@@ -1,8 +1,11 @@
 //! What a model gets in a turn: the messages that fit (`working_context`), the summaries
-//! that replace the others (`compaction`), and the tools on its memory (`tools`).
+//! that replace the others (`compaction`), and the tools on its memory (`tools`). For
+//! applications that ask a model themselves, `for_model` shows messages as a model
+//! should get them.
 //!
 //! Knows messages, memory and models. Knows neither turns nor callers.
 
 pub mod compaction;
+pub mod for_model;
 pub mod tools;
 pub mod working_context;

@@ -110,6 +110,35 @@ impl MessagePage {
     }
 }
 
+impl MessagePage {
+    /// The first events of the page's messages, newest first. Only of a page from
+    /// [`walk_page`].
+    pub fn first_seqs(&self) -> Vec<i64> {
+        match &self.messages {
+            PageMessages::Pieces(_) => Vec::new(),
+            PageMessages::Read(messages) => {
+                let seqs = messages.iter().rev().map(|message| message.first_seq);
+                seqs.collect()
+            }
+        }
+    }
+
+    /// Whether there are messages above the page.
+    pub fn is_cut(&self) -> bool {
+        self.cursor.is_some()
+    }
+
+    /// Changes the JSON of each message, given with its first event. Only of a page from
+    /// [`walk_page`].
+    pub fn rewrite(&mut self, rewrite: &mut dyn FnMut(&mut String, i64)) {
+        if let PageMessages::Read(messages) = &mut self.messages {
+            for message in messages {
+                rewrite(&mut message.json, message.first_seq);
+            }
+        }
+    }
+}
+
 impl PageMessages {
     fn into_json(self, head: &str, tail: &str) -> SqlText {
         match self {

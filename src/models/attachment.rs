@@ -46,15 +46,15 @@ pub fn show(file: &File) -> ShownAttachment<'_> {
         (Some(data), None) if file.is_text() => {
             let (text, is_cut) = data.text();
             let note = if is_cut { "\n[… cut here]" } else { "" };
-            let label = label(file, &kind);
+            let label = label(file);
             ShownAttachment::Text(format!("{label}\n{text}{note}\n[End of the attachment]"))
         }
-        _ => ShownAttachment::Text(label(file, &kind)),
+        _ => ShownAttachment::Text(label(file)),
     }
 }
 
 /// `[Attachment: report.pdf, application/pdf]`
-fn label(file: &File, kind: &str) -> String {
+pub fn label(file: &File) -> String {
     // A stranger chose the name: it must stay on its line and in its brackets.
     let clean = |text: &str| -> String {
         text.chars()
@@ -68,7 +68,7 @@ fn label(file: &File, kind: &str) -> String {
     };
     let mut words = Vec::new();
     words.extend(file.filename.as_deref().map(clean));
-    words.push(clean(kind));
+    words.push(clean(&file.kind()));
     let is_address = DataUrl::parse(&file.url).is_none();
     if is_address && file.url.chars().take(MAX_SHOWN_URL_CHARS + 1).count() <= MAX_SHOWN_URL_CHARS {
         words.push(clean(&file.url));

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use super::call_ids::CallIds;
 use super::choice::{ModelChoice, Provider, choose};
 use super::decode::Decoder;
+use super::http_error::to_error;
 use super::send::{
     Backoff, ModelEndpoint, anthropic_endpoint, attempt, openai_endpoint, overloaded, unanswered,
 };
@@ -160,6 +161,11 @@ impl<'a> ModelStream<'a> {
                 return Err(error);
             }
         };
+        if let Some(problem) = rest.decoder.too_long() {
+            let error = to_error(rest.provider, 200, problem, None);
+            self.rest = None;
+            return Err(error);
+        }
         self.ready.extend(parts);
         let is_overload = rest.decoder.is_overload();
         if rest.decoder.is_over() {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::answer::AnswerBuilder;
 use super::call_ids::CallIds;
 use super::choice::Provider;
-use super::http_error::find_problem;
+use super::http_error::{ProviderError, find_problem};
 use super::mend::mend;
 use super::{AnswerPart, anthropic, openai, sse, workers_ai};
 
@@ -22,6 +22,7 @@ pub struct Decoder {
     provider: Provider,
     answer: AnswerBuilder,
     body: BodyFormat,
+    too_long: Option<ProviderError>,
 }
 
 enum BodyFormat {
@@ -37,6 +38,7 @@ impl Decoder {
             provider,
             answer: AnswerBuilder::new(ids),
             body: BodyFormat::Unknown,
+            too_long: None,
         }
     }
 
@@ -107,6 +109,11 @@ impl Decoder {
         self.answer.is_over()
     }
 
+    /// The failure that came instead of an answer, if the request is too long.
+    pub fn too_long(&self) -> Option<&ProviderError> {
+        self.too_long.as_ref()
+    }
+
     /// Whether the answer failed because the provider is overloaded.
     pub fn is_overload(&self) -> bool {
         self.answer.is_overload()
@@ -130,10 +137,14 @@ impl Decoder {
 
     fn take_value(&mut self, value: &Value) {
         if let Some(problem) = find_problem(value) {
-            let named = problem.kind.map(|kind| format!(" (`{kind}`)"));
+            let kind = problem.kind.as_ref();
+            let named = kind.map(|kind| format!(" (`{kind}`)"));
             let named = named.unwrap_or_default();
             let title = self.provider.title();
-            if problem.is_overload {
+            if problem.too_long.is_some() && !self.answer.has_said_anything() {
+                self.fail("refused the request for its length");
+                self.too_long = Some(problem);
+            } else if problem.is_overload {
                 let sentence = format!("{title} is overloaded{named}. Try again in a moment.");
                 self.answer.fail_overloaded(sentence);
             } else {

@@ -7,6 +7,7 @@
 use serde_json::Value;
 
 use super::choice::Provider;
+use super::length::LengthRefusal;
 use crate::base::error::{Code, Error};
 use crate::base::json;
 
@@ -23,6 +24,8 @@ pub struct ProviderError {
     pub is_overload: bool,
     /// An allowance is used up: waiting for seconds won't help.
     pub is_exhausted: bool,
+    /// The request is too long for the model.
+    pub too_long: Option<LengthRefusal>,
 }
 
 /// The error in a JSON answer, if it is one.
@@ -55,6 +58,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
         kind: shown,
         is_overload,
         is_exhausted,
+        too_long: LengthRefusal::find(&value.to_string()).filter(|_| !is_overload),
     })
 }
 
@@ -79,6 +83,7 @@ fn problem_of_text(text: &str) -> ProviderError {
             || says("capacity temporarily exceeded")
             || says("too many requests"),
         is_exhausted: code.is_some_and(is_exhausted_word),
+        too_long: LengthRefusal::find(text),
         kind,
     }
 }
@@ -117,6 +122,13 @@ pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
         None => problem_of_text(&text),
     };
     problem.is_overload |= matches!(status, 429 | 503 | 529);
+    if problem.too_long.is_none() {
+        let is_too_large = status == 413;
+        problem.too_long = LengthRefusal::find(&text).or(is_too_large.then(LengthRefusal::default));
+    }
+    if problem.is_overload {
+        problem.too_long = None;
+    }
     problem
 }
 
@@ -162,6 +174,9 @@ pub fn to_error(
         .with("status", status);
     if let Some(kind) = kind {
         error = error.with("type", kind);
+    }
+    if let Some(too_long) = problem.too_long {
+        error = too_long.mark(error);
     }
     match retry_after {
         Some(seconds) if code == Code::ModelOverloaded => error.with("retryAfter", seconds),

@@ -10,17 +10,19 @@
 mod answer;
 mod anthropic;
 mod anthropic_messages;
-mod attachment;
+pub mod attachment;
 pub mod call;
 mod call_ids;
 mod chat_answer;
 mod chat_messages;
 pub mod choice;
+pub mod context_windows;
 mod decode;
 mod demo;
 pub mod embedding;
 pub mod file;
 mod http_error;
+pub mod length;
 mod mend;
 pub mod message;
 mod openai;
@@ -37,7 +39,7 @@ use serde_json::value::RawValue;
 use crate::base::action::Role;
 use crate::base::json::{MAX_INTEGER, is_zero};
 use crate::models::message::ContextMessage;
-use choice::Provider;
+use choice::{ModelName, Provider};
 
 /// How a request for a summary begins. The demo model, which understands nothing,
 /// recognises such a request by this beginning.
@@ -158,6 +160,15 @@ pub fn encode_input(provider: Provider, request: &ModelRequest<'_>) -> String {
         Provider::WorkersAi => workers_ai::encode_input(request),
         Provider::OpenAi => openai::encode_input(request),
         Provider::Anthropic => anthropic::encode_input(request),
+    }
+}
+
+/// The most tokens that a model is asked to answer, where nobody sets another number.
+pub fn answer_tokens(model: &ModelName) -> i64 {
+    match model.served() {
+        Some((Provider::WorkersAi, _)) => workers_ai::DEFAULT_MAX_TOKENS,
+        Some((Provider::Anthropic, _)) => anthropic::DEFAULT_MAX_TOKENS,
+        Some((Provider::OpenAi, _)) | None => 4_096,
     }
 }
 

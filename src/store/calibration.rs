@@ -63,6 +63,11 @@ impl Calibration {
         (tokens as f64 * self.factor()).round() as i64
     }
 
+    /// The highest estimate that is at most so many tokens as the provider counts them.
+    pub fn uncorrect(self, tokens: i64) -> i64 {
+        (tokens as f64 / self.factor()).floor() as i64
+    }
+
     /// The sums after a report. `estimated` is the uncorrected estimate of what a model
     /// was sent. `reported` is the provider's count, cached tokens included. `None`: the
     /// report says nothing.
@@ -140,6 +145,18 @@ mod tests {
         // And back again, when another model counts otherwise.
         let corrected = taught(sums, 60, 10_000, 9_000).correct(10_000);
         assert!((9_000..=9_100).contains(&corrected), "{corrected}");
+    }
+
+    #[test]
+    fn a_limit_becomes_an_estimate_that_keeps_it() {
+        for reported in [7_000, 10_000, 13_337] {
+            let sums = taught(Calibration::default(), 9, 10_000, reported);
+            for limit in [0, 1, 99, 8_000, 100_001] {
+                let estimate = sums.uncorrect(limit);
+                assert!(sums.correct(estimate) <= limit, "{reported} {limit}");
+                assert!(sums.correct(estimate + 2) > limit, "{reported} {limit}");
+            }
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::base::database::{Database, atomically};
 use crate::base::deployed::{Deployed, DeployedProblem};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Limit, List};
+use crate::base::json::{self, Count, Limit, List};
 use crate::store::stored::{find_stored, write_stored};
 use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
@@ -31,6 +31,15 @@ pub const MAX_INSTRUCTIONS_BYTES: usize = 256 << 10;
 
 /// The most metadata keys that an agent may reserve.
 pub const MAX_RESERVED_KEYS: usize = 100;
+
+/// In how many of the newest messages files are sent to a model, unless the agent's
+/// configuration says otherwise.
+const DEFAULT_KEEP_MEDIA: i64 = 4;
+
+/// The most messages whose files may be sent.
+const MAX_KEEP_MEDIA: i64 = 100;
+
+pub type KeepMedia = Limit<DEFAULT_KEEP_MEDIA, MAX_KEEP_MEDIA>;
 
 /// What a request says about one setting.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -171,6 +180,11 @@ settings! {
     session_search: bool = false;
     /// Whether search also compares meanings, by vectors.
     vectors: bool = false;
+    /// The most tokens that a chat turn and its answer take. `null`: the window of the
+    /// model, if it is a known one, else 100,000.
+    max_context_tokens: Option<Count> = None;
+    /// In how many of the newest messages files are sent to a model. Older files are named.
+    keep_media: KeepMedia = Limit::default();
     /// Metadata keys that a client can't set on a message.
     reserved_metadata_keys: List<Id, 0, MAX_RESERVED_KEYS> = List::default();
     /// What becomes of a message that comes while a turn of its session runs.

@@ -8,6 +8,7 @@ pub mod calibration;
 pub mod changes;
 pub mod config;
 pub mod last_turns;
+pub mod learned_windows;
 pub mod schema;
 pub mod staging;
 pub mod stored;

@@ -40,7 +40,8 @@ use crate::models::ToolDefinition;
 pub struct ConfigureCompaction {
     session_id: Option<Id>,
     /// The context is compacted automatically beyond this many estimated tokens.
-    /// `null`: never.
+    /// `null`: never, also not by chat turns. Unless it is set, chat turns alone compact,
+    /// before their model's window is full.
     #[serde(default, deserialize_with = "nullable")]
     #[cfg_attr(test, schemars(with = "Option<Count>"))]
     compact_after: Option<Option<Count>>,
@@ -219,6 +220,7 @@ impl RunWaiting for Compact {
                     fixed,
                     is_auto: false,
                     dry_run: self.dry_run,
+                    room: None,
                 };
                 compactor.compact(&task).await?
             }

@@ -47,7 +47,12 @@ pub struct ListedTool {
     pub parameters: crate::base::json::JsonObject,
 }
 
-fn toolbox<'a>(agent: &Agent<'a>, config: &'a Config, session_id: Option<&'a Id>) -> Toolbox<'a> {
+/// What the tools of a session's model work with, for this caller.
+pub fn toolbox<'a>(
+    agent: &Agent<'a>,
+    config: &'a Config,
+    session_id: Option<&'a Id>,
+) -> Toolbox<'a> {
     Toolbox {
         memory: agent.memory(),
         config,

@@ -13,6 +13,7 @@ use crate::base::ids::Id;
 #[cfg(test)]
 use crate::base::json::JsonObject;
 use crate::base::json::Limit;
+use crate::context::for_model::load_page_for_model;
 use crate::log::sessions::session_exists;
 use crate::messages::history::{
     DEFAULT_MAX_BYTES, HistoryCursor, WalkStart, count_messages, load_page,
@@ -21,6 +22,7 @@ use crate::messages::read::{find_message, load_branches, message_at_leaf};
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::path::load_segments;
 use crate::messages::view::Message;
+use crate::store::config::{KeepMedia, load_config};
 
 /// The longest page that a caller may ask for, in bytes.
 const MAX_PAGE_BYTES: i64 = 32 << 20;
@@ -118,6 +120,13 @@ pub struct GetHistory {
     #[serde(default)]
     max_bytes: Limit<DEFAULT_MAX_BYTES, MAX_PAGE_BYTES>,
     before: Option<String>,
+    /// Shows the messages as a model should get them: older outputs and texts shortened,
+    /// documents that were unloaded gone, older files named instead of sent.
+    #[serde(default)]
+    for_model: bool,
+    /// With `forModel`: in how many of the newest messages files are sent. Left out: the
+    /// agent's `keepMedia`.
+    keep_media: Option<KeepMedia>,
 }
 
 #[cfg(test)]
@@ -168,9 +177,27 @@ impl RunAtOnce for GetHistory {
         let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
         let max_bytes = max_bytes.min(MAX_HISTORY_BYTES);
-        let page = load_page(agent.db, &self.session_id, start, limit, max_bytes)?;
+        let page = match self.for_model {
+            false => load_page(agent.db, &self.session_id, start, limit, max_bytes)?,
+            true => load_page_for_model(
+                agent.db,
+                &self.session_id,
+                (leaf.unwrap_or(0), start),
+                (limit, max_bytes),
+                keep_media(agent, self.keep_media)?,
+            )?,
+        };
         Ok(Reply::text(page.into_json()))
     }
+}
+
+/// In how many messages files are sent to a model.
+fn keep_media(agent: &Agent<'_>, given: Option<KeepMedia>) -> Result<usize> {
+    let keep_media = match given {
+        Some(given) => given,
+        None => load_config(agent.db, &agent.outbound.deployed())?.keep_media,
+    };
+    Ok(usize::try_from(keep_media.0).unwrap_or(0))
 }
 
 /// Answers `GET …/get-messages`. A token that may run `getHistory` may ask for it.

@@ -4,34 +4,47 @@ use std::collections::HashMap;
 
 use serde::Deserialize;
 
-use crate::access::{Effect, Needs, permit_voice};
+use super::memory_prompt::FreezePrompt;
+use super::memory_tools::toolbox;
+use crate::access::{Effect, Needs, permit, permit_voice};
 use crate::api::limits::{EVENTS_BODY_BYTES, body_with_text};
-use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Role;
+use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject, Limit, list, nullable};
+use crate::base::json::{self, Count, JsonObject, Limit, list, nullable};
+use crate::context::compaction::fixed::tools_tokens;
+use crate::context::tools::{has_search, load_tools};
+use crate::context::working_context::budget::{Budget, WindowSteps};
 use crate::context::working_context::build::{
     ContextWindow, WorkingContext, build_working_context,
 };
+use crate::context::working_context::fitting::build_fitting;
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
+use crate::memory::BlockScope;
+use crate::memory::frozen::{find_frozen, freeze};
+use crate::memory::prompt::{PromptFormat, render};
+use crate::memory::view::read_view;
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::models::choice::Provider;
 use crate::models::message::ContextMessage;
-use crate::models::{ModelRequest, encode_input};
+use crate::models::{ModelRequest, ToolDefinition, encode_input};
 use crate::store::config::{
-    MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
+    KeepMedia, MAX_INSTRUCTIONS, MAX_INSTRUCTIONS_BYTES, check_instructions, load_config,
 };
 use crate::store::last_turns::load_calibration;
 
 /// Builds what one turn sends to a model from the newest events of a branch.
 ///
 /// A tool call without a result is completed with an error result. Older long outputs
-/// are shortened; the log keeps them whole.
+/// are shortened, and older files are named instead of sent; the log keeps them whole.
+/// With `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
+/// `systemInstructions` says how many are not shown.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -48,6 +61,16 @@ pub struct BuildWorkingContext {
     leaf_id: Option<Id>,
     /// The provider whose format `modelInput` has. Left out: there is no `modelInput`.
     format: Option<Provider>,
+    /// The most tokens of the whole context, estimated as the session's provider counts
+    /// them.
+    max_tokens: Option<Count>,
+    /// Puts the frozen prompt first, and the memory's tools into `modelInput`. If no
+    /// prompt is frozen yet, it is frozen, if the caller may do that.
+    #[serde(default)]
+    memory: bool,
+    /// In how many of the newest messages files are sent. Older files are named. Left
+    /// out: the agent's `keepMedia`.
+    keep_media: Option<KeepMedia>,
 }
 
 impl Operation for BuildWorkingContext {
@@ -64,36 +87,81 @@ impl Operation for BuildWorkingContext {
     }
 }
 
-impl RunAtOnce for BuildWorkingContext {
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
+impl RunWaiting for BuildWorkingContext {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let session_id = &self.session_id;
+        // A wrong leaf is refused before blocks are read from their homes. Reading them
+        // takes time, so the leaf is found again.
+        resolve_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?;
         check_instructions(&self.system_instructions)?;
         let config = load_config(agent.db, &agent.outbound.deployed())?;
-        let mut instructions = config.system_instructions.0;
-        instructions.extend(self.system_instructions);
-        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let mut system_instructions = Vec::new();
+        let mut tools = Vec::new();
+        if self.memory {
+            let prompt = read_prompt(agent, session_id).await?;
+            system_instructions.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
+            tools = load_tools(&toolbox(agent, &config, Some(session_id)))?;
+        }
+        let keep_media = self.keep_media.unwrap_or(config.keep_media);
+        system_instructions.extend(config.system_instructions.0);
+        system_instructions.extend(self.system_instructions);
         let window = ContextWindow {
-            leaf_seq: leaf,
-            limit,
-            system_instructions: instructions,
+            leaf_seq: resolve_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?,
+            limit: usize::try_from(self.limit.0).unwrap_or(0),
+            system_instructions,
             added: Vec::new(),
+            keep_media: usize::try_from(keep_media.0).unwrap_or(0),
         };
-        let mut context = build_working_context(agent.db, &self.session_id, window)?;
-        let calibration = load_calibration(agent.db, &self.session_id)?;
-        context.tokens_estimate = calibration.correct(context.tokens_estimate);
+        let calibration = load_calibration(agent.db, session_id)?;
+        let mut context = match self.max_tokens {
+            None => build_working_context(agent.db, session_id, window)?,
+            Some(tokens) => {
+                let budget = Budget {
+                    tokens: tokens.0,
+                    calibration,
+                    tools: tools_tokens(&tools),
+                    bytes: MAX_ANSWER_BYTES,
+                    events: window.limit,
+                    steps: WindowSteps::Round,
+                    field: "maxTokens",
+                    has_search: has_search(&tools),
+                };
+                build_fitting(agent.db, session_id, window, &budget)?.context
+            }
+        };
+        context.tokens_estimate =
+            calibration.correct(context.tokens_estimate + tools_tokens(&tools));
         context.model_input = self
             .format
-            .map(|provider| model_input(provider, &context))
+            .map(|provider| model_input(provider, &context, &tools))
             .transpose()?;
         Reply::json(&context)
     }
 }
 
-fn model_input(provider: Provider, context: &WorkingContext) -> Result<JsonObject> {
+/// The frozen prompt. Where there is none, and the caller may freeze none, the prompt as
+/// things stand now.
+async fn read_prompt(agent: &Agent<'_>, session_id: &Id) -> Result<String> {
+    let scope = BlockScope::get(agent.db, Some(session_id))?;
+    let memory = agent.memory();
+    if permit(agent.caller, FreezePrompt::RULE, Some(session_id)).is_ok() {
+        return Ok(freeze(&memory, scope).await?.prompt);
+    }
+    Ok(match find_frozen(agent.db, scope)? {
+        Some(frozen) => frozen.prompt,
+        None => render(&read_view(&memory, scope).await?, PromptFormat::Text),
+    })
+}
+
+fn model_input(
+    provider: Provider,
+    context: &WorkingContext,
+    tools: &[ToolDefinition],
+) -> Result<JsonObject> {
     let request = ModelRequest {
         system: &context.system_instructions,
         messages: &context.messages,
-        tools: &[],
+        tools,
         ..ModelRequest::default()
     };
     json::decode(&encode_input(provider, &request))

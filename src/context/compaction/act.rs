@@ -6,7 +6,7 @@ use std::ops;
 use serde::Serialize;
 
 use super::boundary::{PathUnit, find_middle, parts};
-use super::estimate::{PromptOverhead, load_units};
+use super::estimate::{MessageLength, PromptOverhead, load_units};
 use super::journal::{CompactionDecision, change_journal, record_failure};
 use super::settings::CompactionSettings;
 use super::summary::{accept, render_conversation, render_prompt, summary_tokens};
@@ -18,12 +18,14 @@ use crate::base::ids::Id;
 use crate::base::outbound::LocalBoxFuture;
 use crate::base::tokens;
 use crate::context::working_context::message::{from_overlay, from_row};
+use crate::context::working_context::truncate::cut_middle;
 use crate::log::tip::get_tip;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::overlay_writes::{self, NewOverlay};
 use crate::messages::tree::overlays::{self, EventRange};
 use crate::messages::tree::path::WalkStep;
 use crate::models::TokenUsage;
+use crate::models::length::LengthRefusal;
 use crate::models::message::ContextMessage;
 use crate::store::changes::{self, ChangeType};
 use crate::store::usage::{UsageIncrease, count_usage};
@@ -32,6 +34,26 @@ use crate::store::usage::{UsageIncrease, count_usage};
 /// If the middle is longer, the next compaction goes on where this one ended.
 const PART_TOKENS: i64 = 8_000;
 const MAX_PARTS: usize = 16;
+
+/// In a small window, a part takes half of the room, and a summary an eighth.
+const PART_SHARE: i64 = 2;
+const SUMMARY_SHARE: i64 = 8;
+const MIN_PART_TOKENS: i64 = 500;
+const CHARS_PER_TOKEN: i64 = 4;
+
+/// Before a chat turn, the newest messages keep a quarter of the room, and the first
+/// messages an eighth. A compaction that would cover less than a tenth is not worth its
+/// request.
+const TAIL_SHARE: i64 = 4;
+const HEAD_SHARE: i64 = 8;
+const GAIN_SHARE: i64 = 10;
+
+/// The newest messages that stay before a chat turn. A turn is sent 1,000 events at most.
+const MAX_TAIL_UNITS: usize = 250;
+
+/// How often a part is sent to a model that refuses it for its length, half as long each
+/// time.
+const MAX_TRIES: u32 = 3;
 
 /// How many older overlays are kept under a wider one. They come back when the wider
 /// overlay is deleted.
@@ -62,6 +84,9 @@ pub struct CompactionTask<'a> {
     pub fixed: PromptOverhead,
     pub is_auto: bool,
     pub dry_run: bool,
+    /// The tokens that a chat turn has for messages, if the compaction makes room for one.
+    /// `None`: the settings alone say how far to compact.
+    pub room: Option<i64>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -149,12 +174,20 @@ impl Compactor<'_> {
             task.session_id,
             task.leaf_seq,
             task.fixed.calibration,
+            match task.room {
+                Some(_) => MessageLength::Short,
+                None => MessageLength::Whole,
+            },
         )?;
         let before = task
             .fixed
             .with(units.iter().map(|unit| unit.tokens).sum())
             .total;
-        let Some(plan) = plan(&units, &task.settings) else {
+        let plan = match task.room {
+            Some(room) => plan_for_room(&units, &task.settings, room),
+            None => plan(&units, &task.settings, PART_TOKENS),
+        };
+        let Some(plan) = plan else {
             return Ok(CompactionOutcome::nothing(
                 CompactionReason::NothingToCompact,
                 before,
@@ -225,11 +258,28 @@ impl Compactor<'_> {
             let Some(part) = units.get(part.clone()) else {
                 continue;
             };
-            let conversation = self.render_part(task.session_id, part)?;
-            let tokens = summary_tokens(plan.covered_tokens);
-            let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
-            // Twice the intended length: a cut-off summary is worse than a long one.
-            let answer = self.summariser.summarise(prompt, tokens * 2).await;
+            let mut conversation = self.render_part(task.session_id, part)?;
+            let mut tokens = summary_tokens(plan.covered_tokens);
+            if let Some(room) = task.room {
+                tokens = tokens.min(room / SUMMARY_SHARE);
+                cut(&mut conversation, part_tokens(room) * CHARS_PER_TOKEN);
+                if let Some(summary) = &mut summary {
+                    cut(summary, room / SUMMARY_SHARE * CHARS_PER_TOKEN);
+                }
+            }
+            let mut tries = 0;
+            let answer = loop {
+                let prompt = render_prompt(summary.as_deref(), &conversation, tokens);
+                // Twice the intended length: a cut-off summary is worse than a long one.
+                let answer = self.summariser.summarise(prompt, tokens * 2).await;
+                let refusal = answer.summary.as_ref().err().and_then(LengthRefusal::of);
+                tries += 1;
+                if refusal.is_none() || tries == MAX_TRIES {
+                    break answer;
+                }
+                let half = conversation.chars().count() as i64 / 2;
+                cut(&mut conversation, half);
+            };
             used.input_tokens += answer.usage.input_tokens;
             used.output_tokens += answer.usage.output_tokens;
             used.cached_input_tokens += answer.usage.cached_input_tokens;
@@ -328,6 +378,10 @@ impl Compactor<'_> {
                 &changed,
             )?;
             change_journal(self.db, session_id, |journal| {
+                // The summary makes room, so the window may begin with the branch again.
+                if let Some(window) = &mut journal.window {
+                    window.from_seq = 0;
+                }
                 journal.last_error = None;
                 journal.decisions.push(decision);
             })?;
@@ -362,9 +416,55 @@ impl Compactor<'_> {
     }
 }
 
-fn plan(units: &[PathUnit], settings: &CompactionSettings) -> Option<CompactionPlan> {
+fn part_tokens(room: i64) -> i64 {
+    (room / PART_SHARE).clamp(MIN_PART_TOKENS, PART_TOKENS)
+}
+
+fn cut(text: &mut String, chars: i64) {
+    if let Some(cut) = cut_middle(text, usize::try_from(chars).unwrap_or(0)) {
+        *text = cut;
+    }
+}
+
+/// As [`plan`], where a chat turn has so much room for messages. The settings hold as far
+/// as the room allows.
+fn plan_for_room(
+    units: &[PathUnit],
+    settings: &CompactionSettings,
+    room: i64,
+) -> Option<CompactionPlan> {
+    let tokens = |unit: &PathUnit| unit.tokens;
+    let newest: i64 = units.iter().rev().take(MAX_TAIL_UNITS).map(tokens).sum();
+    let mut head = 0;
+    let fitting = units.iter().take_while(|unit| {
+        head += unit.tokens;
+        head <= room / HEAD_SHARE
+    });
+    let settings = CompactionSettings {
+        protect_head: settings.protect_head.min(fitting.count() as i64),
+        tail_token_budget: settings
+            .tail_token_budget
+            .min(room / TAIL_SHARE)
+            .min(newest),
+        ..*settings
+    };
+    let middle = find_middle(units, &settings)?;
+    let news = units
+        .get(middle)?
+        .iter()
+        .filter(|unit| unit.summary.is_none());
+    let gain: i64 = news.map(tokens).sum();
+    let plan = plan(units, &settings, part_tokens(room));
+    plan.filter(|plan| gain > room / GAIN_SHARE || plan.covered_units > MAX_TAIL_UNITS)
+}
+
+fn plan(
+    units: &[PathUnit],
+    settings: &CompactionSettings,
+    part_tokens: i64,
+) -> Option<CompactionPlan> {
     let middle = find_middle(units, settings)?;
-    let parts = parts(units, middle.clone(), PART_TOKENS, MAX_PARTS);
+    let parts = parts(units, middle.clone(), part_tokens, MAX_PARTS);
     let end = parts.last()?.end;
     let covered = units.get(middle.start..end)?;
     let (first, last) = (covered.first()?, covered.last()?);

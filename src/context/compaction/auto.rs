@@ -36,6 +36,8 @@ const MAX_PAUSE_EVENTS: i64 = 64;
 pub struct CompactionTracker {
     running: RefCell<HashSet<String>>,
     known: RefCell<HashMap<String, MeasuredPath>>,
+    /// Sessions whose chat turns fill their window, and the window's tokens.
+    filling: RefCell<HashMap<String, i64>>,
 }
 
 /// A path's measure, and the newest change other than an append at that time.
@@ -70,6 +72,16 @@ impl CompactionTracker {
             compactions: self,
             session_id,
         })
+    }
+
+    /// Notes that the session's chat turns fill their window of so many tokens. The work
+    /// that follows the turn makes room.
+    pub fn mark_filling(&self, session_id: &Id, tokens: i64) {
+        let mut filling = self.filling.borrow_mut();
+        if filling.len() >= MAX_KNOWN {
+            filling.clear();
+        }
+        filling.insert(session_id.as_str().to_owned(), tokens);
     }
 
     fn measure(
@@ -116,13 +128,32 @@ pub async fn after_append(
         Err(error) if error.code == Code::SessionNotFound => return Ok(None),
         Err(error) => return Err(error),
     };
+    let filling = compactions.filling.borrow_mut().remove(session_id.as_str());
+    let mut last = None;
+    if let Some(tokens) = filling
+        && !settings.is_off
+        && let Some(leaf) = get_tip(compactor.db, session_id)?.leaf
+        && !is_pausing(
+            load_journal(compactor.db, session_id)?.last_error.as_ref(),
+            leaf.seq,
+        )
+    {
+        last = make_room(
+            compactions,
+            compactor,
+            session_id,
+            leaf.seq,
+            settings,
+            (&load_fixed()?, tokens),
+        )
+        .await?;
+    }
     if settings.compact_after.is_none() {
-        return Ok(None);
+        return Ok(last);
     }
     let Some(_lease) = compactions.take(session_id) else {
-        return Ok(None);
+        return Ok(last);
     };
-    let mut last = None;
     for _ in 0..MAX_ROUNDS {
         let Some(leaf) = get_tip(compactor.db, session_id)?.leaf else {
             break;
@@ -146,11 +177,50 @@ pub async fn after_append(
             fixed,
             is_auto: true,
             dry_run: false,
+            room: None,
         };
         let outcome = compactor.compact(&task).await?;
         let is_over = outcome.reason != CompactionReason::Compacted;
         last = Some(outcome);
         if is_over {
+            break;
+        }
+    }
+    Ok(last)
+}
+
+/// Compacts for the chat turns of a session, whose window has so many tokens. `None`: chat
+/// turns don't compact here, or another compaction of this session is running.
+pub async fn make_room(
+    compactions: &CompactionTracker,
+    compactor: &Compactor<'_>,
+    session_id: &Id,
+    leaf_seq: i64,
+    settings: CompactionSettings,
+    (fixed, tokens): (&PromptOverhead, i64),
+) -> Result<Option<CompactionOutcome>> {
+    let room = tokens - fixed.system_prompt - fixed.tools;
+    if settings.is_off || room <= 0 {
+        return Ok(None);
+    }
+    let Some(_lease) = compactions.take(session_id) else {
+        return Ok(None);
+    };
+    let mut last = None;
+    for _ in 0..MAX_ROUNDS {
+        let task = CompactionTask {
+            session_id,
+            leaf_seq,
+            settings,
+            fixed: *fixed,
+            is_auto: true,
+            dry_run: false,
+            room: Some(room),
+        };
+        let outcome = compactor.compact(&task).await?;
+        let goes_on = outcome.has_more && outcome.reason == CompactionReason::Compacted;
+        last = Some(outcome);
+        if !goes_on {
             break;
         }
     }
@@ -195,6 +265,7 @@ mod tests {
             protect_head: 3,
             tail_token_budget: 50,
             min_tail_messages: 2,
+            is_off: false,
         }
     }
 

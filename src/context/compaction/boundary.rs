@@ -118,6 +118,7 @@ mod tests {
     ) -> CompactionSettings {
         CompactionSettings {
             compact_after: None,
+            is_off: false,
             protect_head,
             tail_token_budget,
             min_tail_messages,

@@ -10,6 +10,7 @@ use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::tokens;
+use crate::context::working_context::budget::short_size;
 use crate::context::working_context::build::message_tokens;
 use crate::context::working_context::message::from_row;
 use crate::log::row::EventRow;
@@ -54,12 +55,27 @@ pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
+/// How the messages of a path are counted.
+#[derive(Clone, Copy)]
+pub enum MessageLength {
+    Whole,
+    /// As a full window sends older messages.
+    Short,
+}
+
+fn short_event_tokens(row: &EventRow) -> Result<i64> {
+    let sizes = from_row(row)?;
+    let sizes = sizes.iter().map(|message| short_size(message, true));
+    Ok(sizes.map(|size| size.tokens).sum())
+}
+
 /// The units of the path that ends at `leaf_seq`, oldest first, with corrected tokens.
 pub fn load_units(
     db: &dyn Database,
     session_id: &Id,
     leaf_seq: i64,
     calibration: Calibration,
+    length: MessageLength,
 ) -> Result<Vec<PathUnit>> {
     let copied_seq = get_tip(db, session_id)?.copied_seq;
     let mut units: Vec<PathUnit> = Vec::new();
@@ -74,7 +90,10 @@ pub fn load_units(
         &mut |item| {
             match item {
                 PathItem::Event(row) => {
-                    let tokens = event_tokens(&row)?;
+                    let tokens = match length {
+                        MessageLength::Whole => event_tokens(&row)?,
+                        MessageLength::Short => short_event_tokens(&row)?,
+                    };
                     answered.extend(row.answered_call()?);
                     // Calls that an import or a fork left open stay open, and don't keep
                     // a message from being summarised.

@@ -1,5 +1,5 @@
 //! The journal of a session's compactions, beside the overlays: the session's own
-//! settings, and how the last attempts went and why. One JSON value in the session's
+//! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
 //! row.
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +11,7 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
+use crate::context::working_context::budget::KeptWindow;
 use crate::log::sessions::LastCompactionError;
 
 /// How many decisions the journal keeps.
@@ -22,6 +23,9 @@ pub struct Journal {
     pub settings: OwnSettings,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_error: Option<LastCompactionError>,
+    /// Where the window of chat turns stands. `None`: it holds the whole branch.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub window: Option<KeptWindow>,
     /// Newest last.
     pub decisions: Vec<CompactionDecision>,
 }

@@ -29,6 +29,9 @@ pub struct CompactionSettings {
     /// At least this many of the newest messages are not summarised, whatever their
     /// tokens.
     pub min_tail_messages: i64,
+    /// `compactAfter` is `null` by somebody's wish, so chat turns don't compact either.
+    #[serde(skip)]
+    pub is_off: bool,
 }
 
 /// The settings that one scope sets itself.
@@ -78,6 +81,7 @@ impl OwnSettings {
     pub fn settings(self) -> CompactionSettings {
         CompactionSettings {
             compact_after: self.compact_after.flatten(),
+            is_off: self.compact_after == Some(None),
             protect_head: self.protect_head.unwrap_or(PROTECT_HEAD),
             tail_token_budget: self.tail_token_budget.unwrap_or(TAIL_TOKEN_BUDGET),
             min_tail_messages: self.min_tail_messages.unwrap_or(MIN_TAIL_MESSAGES),

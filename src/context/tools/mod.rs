@@ -108,6 +108,12 @@ pub fn is_ours(name: &str) -> bool {
     TOOLS.iter().any(|tool| tool.name == name)
 }
 
+/// Whether the model can search what was said.
+pub fn has_search(tools: &[ToolDefinition]) -> bool {
+    let name = session_search::TOOL.name;
+    tools.iter().any(|tool| tool.name == name)
+}
+
 /// Runs a tool. `arguments` is what the model sent, valid or not.
 pub async fn run(toolbox: &Toolbox<'_>, name: &str, arguments: &str) -> Result<ToolOutcome> {
     match attempt(toolbox, name, arguments).await {

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::documents::find_documents;
+use super::media::{media_line, name_older_files};
 use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{PlacedMessage, close_pairs};
@@ -45,6 +46,8 @@ pub struct ContextWindow {
     pub system_instructions: Vec<String>,
     /// Messages that a turn added and that are not in the log yet.
     pub added: Vec<ContextMessage>,
+    /// In how many of the newest messages files are sent.
+    pub keep_media: usize,
 }
 
 impl WorkingContext {
@@ -67,6 +70,7 @@ pub fn build_working_context(
         limit,
         mut system_instructions,
         added,
+        keep_media,
     } = window;
     let mut items = Vec::new();
     let mut bytes = 0;
@@ -116,6 +120,8 @@ pub fn build_working_context(
     let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
     system_instructions.append(&mut documents.instructions);
     shorten_older(&mut placed);
+    let line = media_line(placed.iter().rev(), keep_media);
+    name_older_files(&mut placed, line);
     documents.place(&mut placed);
     let messages: Vec<ContextMessage> = placed.into_iter().map(|placed| placed.message).collect();
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
@@ -138,9 +144,13 @@ pub fn message_tokens(message: &ContextMessage) -> i64 {
         tokens::estimate(call.name.as_str()) + tokens::estimate(call.arguments.as_str())
     });
     let files = message.files.iter().map(File::tokens);
-    let content = match message.role {
-        Role::Tool => tokens::estimate_output(&message.content),
-        Role::User | Role::Assistant | Role::System => tokens::estimate(&message.content),
-    };
-    content + calls.sum::<i64>() + files.sum::<i64>()
+    content_tokens(message.role, &message.content) + calls.sum::<i64>() + files.sum::<i64>()
+}
+
+/// The estimated tokens of what a message says.
+pub fn content_tokens(role: Role, content: &str) -> i64 {
+    match role {
+        Role::Tool => tokens::estimate_output(content),
+        Role::User | Role::Assistant | Role::System => tokens::estimate(content),
+    }
 }

@@ -7,14 +7,29 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::truncate::cut_middle;
 use super::window::PlacedMessage;
 use crate::base::action::Role;
 use crate::base::json;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
+use crate::models::message::ContextMessage;
 
 /// The tool whose answers are documents.
 const TOOL: &str = "load_context";
+
+/// Whether the message is a loaded document, which is recognised by its exact text.
+pub fn is_document(message: &ContextMessage, documents: &[LoadedSkill]) -> bool {
+    let content = Some(&message.content);
+    message.role == Role::Tool
+        && message
+            .tool_name
+            .as_ref()
+            .is_none_or(|name| name.as_str() == TOOL)
+        && documents
+            .iter()
+            .any(|document| document.content.as_ref() == content)
+}
 
 /// The changes to make to messages after the others are shortened.
 #[derive(Default)]
@@ -98,7 +113,38 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
     found
 }
 
+/// What replaces a document that an answer of `load_context` holds. `None`: the answer is
+/// no document, or the document as it is loaded.
+pub fn find_replacement(
+    name: &str,
+    arguments: &str,
+    content: &str,
+    documents: &[LoadedSkill],
+) -> Option<String> {
+    let (label, key) = Some(arguments)
+        .filter(|_| name == TOOL)
+        .and_then(read_call)?;
+    let mut documents = documents.iter();
+    let document =
+        documents.find(|document| document.label.to_lowercase() == label && document.key == key)?;
+    match &document.content {
+        Some(loaded) if loaded == content || is_short(content) => None,
+        Some(_) => Some(note(document, "loaded in another version")),
+        None => Some(unloaded(document)),
+    }
+}
+
 impl Documents {
+    /// Cuts each document down to so many characters.
+    pub fn cut(&mut self, chars: usize) {
+        let replaced = self.replaced.iter_mut().map(|(_, text)| text);
+        for text in replaced.chain(&mut self.instructions) {
+            if let Some(cut) = cut_middle(text, chars) {
+                *text = cut;
+            }
+        }
+    }
+
     pub fn place(self, messages: &mut [PlacedMessage]) {
         for (place, text) in self.replaced {
             if let Some(placed) = messages.get_mut(place) {
@@ -136,7 +182,6 @@ fn note(document: &LoadedSkill, what: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::message::ContextMessage;
 
     fn call(id: &str) -> PlacedMessage {
         let json = format!(

@@ -2,8 +2,14 @@
 //! events of a branch and thrown away afterwards. Only what the turn added is written
 //! back.
 
+pub mod budget;
 pub mod build;
-mod documents;
+pub mod documents;
+mod fit;
+pub mod fitting;
+pub mod media;
 pub mod message;
-mod truncate;
+mod reading;
+mod squeeze;
+pub mod truncate;
 mod window;

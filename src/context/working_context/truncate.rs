@@ -8,9 +8,10 @@
 
 use super::window::PlacedMessage;
 use crate::base::action::Role;
+use crate::models::message::ContextMessage;
 
 /// How many of the newest messages are never shortened.
-const KEPT_MESSAGES: usize = 4;
+pub const KEPT_MESSAGES: usize = 4;
 
 /// How many characters stay of a tool's output, and of any other text.
 const MAX_OUTPUT_CHARS: usize = 500;
@@ -25,38 +26,76 @@ pub fn shorten_older(messages: &mut [PlacedMessage]) {
     };
     let line = messages
         .get(newest_older)
-        .map_or(0, |placed| placed.seq / STEP * STEP);
+        .map_or(0, |placed| line_of(placed.seq));
     for placed in messages.iter_mut().take(newest_older + 1) {
         if placed.seq > line {
             continue;
         }
-        let limit = match placed.message.role {
-            Role::Tool => MAX_OUTPUT_CHARS,
-            Role::User | Role::Assistant | Role::System => MAX_TEXT_CHARS,
-        };
-        shorten(&mut placed.message.content, limit);
+        shorten_message(&mut placed.message);
     }
 }
 
-fn shorten(text: &mut String, limit: usize) {
+/// The `seq` up to which messages are shortened. `newest_older` is the `seq` of the
+/// newest message beyond the [`KEPT_MESSAGES`].
+pub fn line_of(newest_older: i64) -> i64 {
+    newest_older / STEP * STEP
+}
+
+pub fn shorten_message(message: &mut ContextMessage) {
+    if let Some(short) = find_short(message) {
+        message.content = short;
+    }
+}
+
+/// What the message says once it is shortened. `None`: it is short already.
+pub fn find_short(message: &ContextMessage) -> Option<String> {
+    find_short_text(message.role, &message.content)
+}
+
+/// What a text of this author is once it is shortened. `None`: it is short already.
+pub fn find_short_text(role: Role, text: &str) -> Option<String> {
+    let limit = match role {
+        Role::Tool => MAX_OUTPUT_CHARS,
+        Role::User | Role::Assistant | Role::System => MAX_TEXT_CHARS,
+    };
+    let cut = find_cut(text, limit)?;
+    let dropped = text.get(cut..).map_or(0, |rest| rest.chars().count());
+    let kept = text.get(..cut).unwrap_or_default();
+    Some(format!(
+        "{kept}\n[… {dropped} more characters, left out here and kept in the log]"
+    ))
+}
+
+/// Where the character number `limit` begins. `None`: the text has no more characters.
+fn find_cut(text: &str, limit: usize) -> Option<usize> {
     // Compares bytes first, so that only a text that could be too long is counted.
     if text.len() <= limit {
-        return;
+        return None;
     }
-    let Some((cut, _)) = text.char_indices().nth(limit) else {
-        return;
+    text.char_indices().nth(limit).map(|(cut, _)| cut)
+}
+
+/// A text without its middle, if it is longer than `limit` characters. The end of a long
+/// message often says what is asked, and the end of a long output what came of it.
+pub fn cut_middle(text: &str, limit: usize) -> Option<String> {
+    find_cut(text, limit)?;
+    let count = text.chars().count();
+    let (head, tail) = (limit - limit / 4, limit / 4);
+    let place = |index: usize| {
+        let found = text.char_indices().nth(index);
+        found.map_or(text.len(), |(place, _)| place)
     };
-    let dropped = text.get(cut..).map_or(0, |rest| rest.chars().count());
-    text.truncate(cut);
-    text.push_str(&format!(
-        "\n[… {dropped} more characters, left out here and kept in the log]"
-    ));
+    Some(format!(
+        "{}\n[… {} characters, left out here and kept in the log …]\n{}",
+        text.get(..place(head)).unwrap_or_default(),
+        count - limit,
+        text.get(place(count - tail)..).unwrap_or_default()
+    ))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::models::message::ContextMessage;
 
     fn placed(seq: i64, role: Role, length: usize) -> PlacedMessage {
         PlacedMessage {
@@ -101,6 +140,16 @@ mod tests {
         );
         assert!(messages[0].message.content.contains("[… 1 more characters"));
         assert!(messages[0].message.content.starts_with(&"é".repeat(500)));
+    }
+
+    #[test]
+    fn a_text_that_is_cut_keeps_its_beginning_and_its_end() {
+        let text = format!("BEGIN{}END", "é".repeat(100));
+        assert_eq!(cut_middle(&text, 108), None);
+        let text = cut_middle(&text, 40).unwrap();
+        assert!(text.starts_with("BEGINé") && text.ends_with("éEND"));
+        assert!(text.contains("[… 68 characters, left out here"));
+        assert_eq!(text.matches('é').count(), 40 - 8);
     }
 
     #[test]

@@ -10,3 +10,4 @@ pub mod run_turn;
 pub mod tools;
 pub mod turns;
 pub mod waiting;
+mod windows;

@@ -71,6 +71,7 @@ fn compact(
         fixed: load_fixed(&memory(alice), &session_id, &[]).unwrap(),
         is_auto: false,
         dry_run,
+        room: None,
     };
     wait_for(compactor(alice, scripted).compact(&task)).unwrap()
 }

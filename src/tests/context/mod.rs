@@ -2,4 +2,6 @@
 
 pub mod compaction;
 pub mod estimates;
+mod fitting;
+mod for_model;
 pub mod working_context;

@@ -1,0 +1,338 @@
+//! Decides how much of a conversation a model is sent. Pure: sizes in, places out.
+//!
+//! A provider caches what requests have in common from their beginning on. So what
+//! stands before the newest message must stay the same while the window has room. When
+//! the window is full, everything that makes room moves at once, and leaves the window
+//! [`TARGET_PERCENT`] full, so that the next move is far away.
+//!
+//! The messages come in groups: a message with tool calls and the results of its calls
+//! are one group. A window begins with a group, so no call is parted from its result.
+
+use std::ops::Add;
+
+/// How full the window is after it moved.
+const TARGET_PERCENT: usize = 70;
+
+/// What a part of a conversation takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Size {
+    /// Estimated tokens, not corrected.
+    pub tokens: i64,
+    pub bytes: usize,
+    pub events: usize,
+}
+
+impl Add for Size {
+    type Output = Self;
+
+    fn add(self, more: Self) -> Self {
+        Self {
+            tokens: self.tokens + more.tokens,
+            bytes: self.bytes + more.bytes,
+            events: self.events + more.events,
+        }
+    }
+}
+
+impl std::iter::Sum for Size {
+    fn sum<I: Iterator<Item = Self>>(sizes: I) -> Self {
+        sizes.fold(Self::default(), Add::add)
+    }
+}
+
+impl Size {
+    /// Whether this fits into `room`.
+    pub fn fits(self, room: Self) -> bool {
+        self.tokens <= room.tokens && self.bytes <= room.bytes && self.events <= room.events
+    }
+}
+
+/// The room for messages, without what every request holds besides them.
+#[derive(Clone, Copy, Debug)]
+pub struct Room {
+    /// The most that the messages may take.
+    pub most: Size,
+    /// What they may take after the window moved.
+    pub target: Size,
+}
+
+impl Room {
+    /// `whole` is the room for everything, of which `fixed` tokens are no messages.
+    pub fn new(whole: Size, fixed: i64) -> Self {
+        let percent =
+            |number: usize| number / 100 * TARGET_PERCENT + number % 100 * TARGET_PERCENT / 100;
+        let left = whole.tokens.saturating_sub(fixed).max(0);
+        let target = whole.tokens / 100 * TARGET_PERCENT as i64 - fixed;
+        Self {
+            most: Size {
+                tokens: left,
+                ..whole
+            },
+            target: Size {
+                // A long prompt leaves the messages half of what it doesn't take.
+                tokens: target.max(left / 2),
+                bytes: percent(whole.bytes),
+                events: percent(whole.events),
+            },
+        }
+    }
+}
+
+/// A group of messages that stay together.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Group {
+    /// The first event of the group.
+    pub seq: i64,
+    pub whole: Size,
+    /// With long texts shortened, and files named instead of sent.
+    pub short: Size,
+    /// A user speaks, so the window may well begin here.
+    pub is_users: bool,
+}
+
+/// What of a list of groups is sent: those from `start` on, and those before `short`
+/// shortened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cut {
+    pub start: usize,
+    pub short: usize,
+}
+
+/// The groups of a path, oldest first, and what holds for all cuts of them.
+pub struct Groups<'a> {
+    pub list: &'a [Group],
+    /// The places of groups that are sent even if the groups after them are not: the
+    /// newest summary, and the newest message of a user.
+    pub pinned: Vec<usize>,
+    /// The first group that is not shortened.
+    pub newest: usize,
+}
+
+impl Groups<'_> {
+    /// What a model is sent of each group, by the group's place.
+    fn sent(&self, cut: Cut) -> impl Iterator<Item = Size> {
+        let list = self.list.iter().enumerate();
+        list.filter(move |(place, _)| *place >= cut.start || self.pinned.contains(place))
+            .map(move |(place, group)| match place < cut.short {
+                true => group.short,
+                false => group.whole,
+            })
+    }
+
+    pub fn total(&self, cut: Cut) -> Size {
+        self.sent(cut).sum()
+    }
+
+    /// The last place where a window may begin.
+    fn last(&self) -> usize {
+        self.list.len().saturating_sub(1)
+    }
+
+    /// A cut that takes at most the target, where the cut `before` is too long.
+    pub fn make_room(&self, before: Cut, room: &Room) -> Cut {
+        let mut cut = Cut {
+            start: before.start,
+            short: before.short.max(self.newest),
+        };
+        if self.total(cut).fits(room.target) {
+            return cut;
+        }
+        while cut.start < self.newest && !self.total(cut).fits(room.target) {
+            cut.start += 1;
+        }
+        // The newest messages go only if they can't stay.
+        while cut.start < self.last() && !self.total(cut).fits(room.most) {
+            cut.start += 1;
+        }
+        self.begin_with_a_user(&mut cut);
+        cut
+    }
+
+    /// The oldest cut that fits, for a reader who can't keep where the window began. The
+    /// start is the roundest number of an event between the first start that fits and
+    /// the first that reaches the target. As a conversation grows, the roundest number
+    /// stays the roundest for long.
+    pub fn fit_round(&self, short: usize, room: &Room) -> Cut {
+        let fits = |start: usize, room: Size| self.total(Cut { start, short }).fits(room);
+        let starts = || 0..self.last();
+        let first = starts().find(|start| fits(*start, room.most));
+        let first = match first {
+            Some(0) => return Cut { start: 0, short },
+            first => first.unwrap_or(self.last()),
+        };
+        let end = starts().find(|start| fits(*start, room.target));
+        let end = end.unwrap_or(self.last()).min(self.newest).max(first);
+        let start = (first..=end)
+            .max_by_key(|place| {
+                let seq = self.list.get(*place).map_or(1, |group| group.seq);
+                (seq.trailing_zeros(), *place)
+            })
+            .unwrap_or(first);
+        let mut cut = Cut { start, short };
+        self.begin_with_a_user(&mut cut);
+        cut
+    }
+
+    /// Moves the start on to the next message of a user. The templates of many models
+    /// want a user to speak first.
+    fn begin_with_a_user(&self, cut: &mut Cut) {
+        let mut later = self.list.iter().enumerate().skip(cut.start);
+        let next = later.find(|(_, group)| group.is_users);
+        cut.start = next.map_or(cut.start, |(place, _)| place);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(tokens: i64) -> Size {
+        Size {
+            tokens,
+            bytes: 0,
+            events: 1,
+        }
+    }
+
+    fn room(whole: i64, fixed: i64) -> Room {
+        Room::new(
+            Size {
+                tokens: whole,
+                bytes: usize::MAX / 2,
+                events: 1_000,
+            },
+            fixed,
+        )
+    }
+
+    /// `u10`: a user's 10 tokens; `a10`: the agent's; `a90/5`: 5 once shortened.
+    fn groups(script: &str) -> Vec<Group> {
+        let group = |(index, word): (usize, &str)| {
+            let (who, sizes) = word.split_at(1);
+            let (whole, short) = sizes.split_once('/').unwrap_or((sizes, sizes));
+            Group {
+                seq: index as i64 + 1,
+                whole: tokens(whole.parse().unwrap()),
+                short: tokens(short.parse().unwrap()),
+                is_users: who == "u",
+            }
+        };
+        script.split_whitespace().enumerate().map(group).collect()
+    }
+
+    fn groups_of(list: &[Group], pinned: Vec<usize>) -> Groups<'_> {
+        Groups {
+            list,
+            pinned,
+            newest: list.len().saturating_sub(2),
+        }
+    }
+
+    /// The cut of a window of 100 tokens.
+    fn fit(script: &str, before: (usize, usize), pinned: Vec<usize>) -> (usize, usize) {
+        let list = groups(script);
+        let groups = groups_of(&list, pinned);
+        let (start, short) = before;
+        let cut = step(&groups, Cut { start, short }, &room(100, 0));
+        (cut.start, cut.short)
+    }
+
+    fn step(groups: &Groups<'_>, before: Cut, room: &Room) -> Cut {
+        match groups.total(before).fits(room.most) {
+            true => before,
+            false => groups.make_room(before, room),
+        }
+    }
+
+    #[test]
+    fn a_window_with_room_stays_and_a_full_one_moves_down_to_seventy_percent() {
+        for (script, before, expected) in [
+            ("u25 u25 u25 u25", (0, 0), (0, 0)),
+            // 101 tokens: the oldest go until at most 70 are left.
+            ("u25 u25 u25 u26", (0, 0), (2, 2)),
+            // Shortened, they fit again, so none goes.
+            ("a90/5 u25 u25 u15", (0, 0), (0, 2)),
+            // Shortened, they are above 70 still.
+            ("u25 a90/30 u25 u25", (0, 0), (2, 2)),
+            ("u25 a90/10 u25 u25 u10", (0, 0), (2, 3)),
+            // What was decided once holds while there is room.
+            ("u25 u25 u25 u25 u25", (2, 2), (2, 2)),
+            // It begins with a user where it can.
+            ("u25 u25 a25 a1 u26 u24", (0, 0), (4, 4)),
+            ("a50 a30 a30", (0, 0), (1, 1)),
+            // The last is never left out.
+            ("u10 u500", (0, 0), (1, 0)),
+        ] {
+            assert_eq!(fit(script, before, vec![]), expected, "{script}");
+        }
+    }
+
+    #[test]
+    fn a_summary_and_the_question_stay_though_what_follows_them_goes() {
+        assert_eq!(fit("a20 u25 u25 u25 u25", (0, 0), vec![0]), (3, 3));
+        assert_eq!(fit("a20 u20 a30 a30 a20", (0, 0), vec![0, 1]), (3, 3));
+        let list = groups("a20 u25 u25");
+        let groups = groups_of(&list, vec![0]);
+        assert_eq!(groups.total(Cut { start: 2, short: 1 }).tokens, 45);
+        assert_eq!(groups.total(Cut { start: 0, short: 1 }).tokens, 70);
+    }
+
+    #[test]
+    fn what_is_no_message_takes_of_the_room() {
+        let room_with = |whole, fixed| {
+            let room = room(whole, fixed);
+            (room.most.tokens, room.target.tokens)
+        };
+        assert_eq!(room_with(1_000, 0), (1_000, 700));
+        assert_eq!(room_with(1_000, 300), (700, 400));
+        assert_eq!(room_with(1_000, 600), (400, 200));
+        assert_eq!(room_with(1_000, 2_000), (0, 0));
+    }
+
+    #[test]
+    fn events_fill_a_window_as_tokens_do() {
+        let list = groups(&"u1 ".repeat(11));
+        let groups = groups_of(&list, vec![]);
+        let whole = Size {
+            tokens: 1_000,
+            bytes: 10,
+            events: 10,
+        };
+        let cut = step(&groups, Cut::default(), &Room::new(whole, 0));
+        assert_eq!(list.len() - cut.start, 7);
+    }
+
+    /// Says how often the start moves while a conversation grows, and checks that every
+    /// window fits.
+    fn count_moves(next: impl Fn(&Groups<'_>, Cut) -> Cut) -> usize {
+        let list = groups(&"u10 ".repeat(400));
+        let mut before = Cut::default();
+        let mut moves = 0;
+        for length in 1..=list.len() {
+            let groups = groups_of(&list[..length], vec![]);
+            let cut = next(&groups, before);
+            let total = groups.total(cut).tokens;
+            assert!(total <= 1_000, "{length}: {total}");
+            assert!(total >= 690 || length < 70, "{length}: {total}");
+            moves += usize::from(cut.start != before.start);
+            before = cut;
+        }
+        moves
+    }
+
+    #[test]
+    fn a_window_that_is_kept_moves_every_thirty_percent() {
+        let room = room(1_000, 0);
+        assert_eq!(
+            count_moves(|groups, before| step(groups, before, &room)),
+            10
+        );
+    }
+
+    #[test]
+    fn a_window_that_nobody_keeps_moves_seldom_too() {
+        let room = room(1_000, 0);
+        let moves = count_moves(|groups, _| groups.fit_round(0, &room));
+        assert!((10..=25).contains(&moves), "{moves}");
+    }
+}
