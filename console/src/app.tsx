@@ -8,8 +8,8 @@ import { credential, isLost, isSignInNeeded, signOut } from "./connection.ts";
 import { Home } from "./home.tsx";
 import { Memory } from "./memory/memory.tsx";
 import { MemoryPage } from "./memory/page.tsx";
-import { dismiss, notices } from "./notices.ts";
-import { requests } from "./requests.ts";
+import { dismiss, notices, tellError } from "./notices.ts";
+import { requests, type SentRequest } from "./requests.ts";
 import { hashOf, route, type Route } from "./route.ts";
 import { remember } from "./seen.ts";
 import { deleteNow, deleting, undo } from "./sessions/deleting.ts";
@@ -18,7 +18,6 @@ import { SessionPage } from "./sessions/session.tsx";
 import { SessionsHome } from "./sessions/sessions_home.tsx";
 import { Settings } from "./settings.tsx";
 import { SignIn } from "./sign_in.tsx";
-import { tellError } from "./notices.ts";
 import { count, shownName } from "./text.ts";
 import { Activity } from "./understand/activity.tsx";
 
@@ -91,18 +90,16 @@ function View({ at }: { at: AgentRoute }) {
 function LastRequest({ agent }: { agent: string }) {
   const last = requests.value[0];
   return (
-    <a class="last-request" href={hashOf({ view: "activity", agent })} aria-label="The last request: see all">
-      {last === undefined ? "No request yet" : (
-        <>
-          <b>{last.operation}</b>
-          <span>{last.ms === null ? "…" : `${Math.round(last.ms)} ms`}</span>
-          {last.rowsRead !== null && <span>{count(last.rowsRead)} read</span>}
-          {last.rowsWritten !== null && <span>{count(last.rowsWritten)} written</span>}
-          {last.error !== null && <span class="state output-error">failed</span>}
-        </>
-      )}
+    <a class="last-request" href={hashOf({ view: "activity", agent })} title="The last request: see all">
+      {last === undefined ? "No request yet" : told(last)}
     </a>
   );
+}
+
+/** One text, so that nothing moves when its numbers change. */
+function told({ operation, ms, rowsRead, rowsWritten, error }: SentRequest): string {
+  const rows = rowsRead === null ? [] : [`${count(rowsRead)} read`, `${count(rowsWritten ?? 0)} written`];
+  return [operation, ms === null ? "…" : `${Math.round(ms)} ms`, ...rows, ...(error === null ? [] : ["failed"])].join(" · ");
 }
 
 function Deletions() {

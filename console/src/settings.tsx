@@ -1,12 +1,14 @@
 // What belongs to the whole agent.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Config } from "session-agent";
+import type { Operations } from "session-agent";
 import { Button, Check, Field, Heading, Loading, Problem } from "./ui/basics.tsx";
 import { Form } from "./ui/dialog.tsx";
 import { openAgent } from "./connection.ts";
 import { useLoad } from "./load.ts";
 import { tell, tellError } from "./notices.ts";
+
+type Config = Operations["getConfig"]["output"];
 
 const MODELS = ["demo", "anthropic:", "openai:", "workers-ai:"];
 
@@ -14,7 +16,7 @@ export function Settings({ agent }: { agent: string }) {
   const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
   return (
     <section class="page">
-      <Heading title="Settings" note="They hold for every session of this agent. To change them, the console needs the Worker's secret.">
+      <Heading isFirst title="Settings" note="They hold for every session of this agent. To change them, the console needs the Worker's secret.">
         <Button icon="redo" onClick={reload}>Reload</Button>
       </Heading>
       {error !== undefined && <Problem error={error} retry={reload} />}

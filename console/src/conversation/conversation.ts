@@ -9,6 +9,8 @@ import { Answer } from "./answer.ts";
 import { EventTree } from "./tree.ts";
 
 const PAGE = 100;
+/** Who goes up and up is read ever longer pages. */
+const LONGEST_PAGE = 800;
 const NEWEST = 30;
 /** How often a broken answer looks for the connection. */
 const BACK_MS = 300;
@@ -30,6 +32,7 @@ export class Conversation {
   readonly edited = signal<string | null>(null);
   #above = signal<string | null>(null);
   #isLoadingAbove = false;
+  #pageAbove = PAGE;
   #closing = new AbortController();
   #updatedAt = 0;
   #opening: Promise<unknown> = Promise.resolve();
@@ -87,7 +90,7 @@ export class Conversation {
     });
   }
 
-  async loadAbove(limit = PAGE): Promise<boolean> {
+  async loadAbove(limit = this.#pageAbove): Promise<boolean> {
     const before = this.#above.peek();
     if (before === null || this.#isLoadingAbove) return false;
     this.#isLoadingAbove = true;
@@ -96,6 +99,7 @@ export class Conversation {
       if (this.#above.peek() !== before) return false;
       this.loaded.value = [...page.messages, ...this.loaded.peek()];
       this.#above.value = page.cursor;
+      this.#pageAbove = Math.min(LONGEST_PAGE, this.#pageAbove * 2);
       return true;
     } catch (error) {
       this.#fail(error);

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { PayloadTooLargeError, type SessionEvent } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Button, Empty, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { reconnections } from "../connection.ts";
 import { shownJson, shownName, shownTime } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { Code } from "./parts.tsx";
@@ -37,7 +38,8 @@ export function Events({ conversation }: { conversation: Conversation }) {
       setState({ isLoading: false, error });
     }
   };
-  useEffect(() => void load(undefined, []), [session]);
+  const back = reconnections.value;
+  useEffect(() => void load(undefined, []), [session, back]);
 
   const onEnd = () => {
     if (typeof before === "number" && !state.isLoading && !state.error) void load(before, events);

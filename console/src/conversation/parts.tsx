@@ -78,11 +78,11 @@ function Call({ part, approve }: Props) {
         <span class="glance">{glance(part.input)}</span>
         <span class={`state ${state}`}>{STATES[state] ?? shownName(state)}</span>
       </summary>
-      <h4>Input</h4>
+      <p class="part-name">Input</p>
       <Code text={shownJson(part.input)} />
-      {part.output !== undefined && <h4>Output</h4>}
+      {part.output !== undefined && <p class="part-name">Output</p>}
       {part.output !== undefined && <Code text={shownJson(part.output)} />}
-      {typeof part.errorText === "string" && <h4>Error</h4>}
+      {typeof part.errorText === "string" && <p class="part-name">Error</p>}
       {typeof part.errorText === "string" && <Code text={part.errorText} />}
       {isOpen && (
         <div class="actions approval">

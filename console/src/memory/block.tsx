@@ -38,7 +38,7 @@ export function BlockView({ agent, session, block, onChange, onClose }: Props) {
         <Button icon="back" onClick={onClose}>All blocks</Button>
         <Button kind="danger" icon="trash" onClick={() => void remove()}>Remove</Button>
       </div>
-      <h3><Name text={label} /> <span class={`badge ${kind}`}>{kind}</span></h3>
+      <h2><Name text={label} /> <span class={`badge ${kind}`}>{kind}</span></h2>
       {description && <p class="note"><Name text={description} /></p>}
       {unavailable && <p class="problem" role="alert">{unavailable}</p>}
       {maxTokens !== null && <Meter label={`How full ${label} is`} value={tokens} most={maxTokens} />}

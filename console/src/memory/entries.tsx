@@ -53,6 +53,7 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
       <div class="actions spread">
         <form
           role="search"
+          aria-label="Entries"
           class="inline"
           onSubmit={(event) => {
             event.preventDefault();
@@ -69,7 +70,7 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
       {found !== null && <p class="note" role="status">{counted(found.length, "hit")}</p>}
       {found?.map((hit) => (
         <article class="card entry" key={hit.key ?? hit.content}>
-          <h5><Name text={hit.title ?? hit.key ?? "Entry"} /></h5>
+          <h3><Name text={hit.title ?? hit.key ?? "Entry"} /></h3>
           <p class="prose" dir="auto"><Marked text={hit.snippet} highlights={hit.highlights} /></p>
         </article>
       ))}
@@ -77,7 +78,7 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
       {found === null && entries?.map((entry) => (
         <article class="card entry" key={entry.key}>
           <header>
-            <h5><Name text={entry.title ?? entry.key} /></h5>
+            <h3><Name text={entry.title ?? entry.key} /></h3>
             <span class="note"><Name text={entry.key} /> · {shownTime(entry.updatedAt)}</span>
             <div class="actions">
               <Button kind="quiet" icon="edit" label={`Change ${entry.key}`} onClick={() => setChanged(entry)} />

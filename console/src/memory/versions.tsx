@@ -39,7 +39,7 @@ export function BlockVersions({ agent, of, block, onChange }: Props) {
   };
   return (
     <section class="versions" aria-label="Versions">
-      <h4>Versions</h4>
+      <h3>Versions</h3>
       <ol>
         {versions.map((version, n) => (
           <li key={version.version}>

@@ -46,6 +46,7 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
       <form
         class="search"
         role="search"
+        aria-label="Sessions"
         onSubmit={(event) => {
           event.preventDefault();
           void search();

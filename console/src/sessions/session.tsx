@@ -72,7 +72,7 @@ export function SessionPage({ agent, id, tab, at }: { agent: string; id: string;
         <a class="button quiet bare to-list" href={hashOf({ view: "sessions", agent })} aria-label="All sessions"><Icon name="back" /></a>
         <div class="session-title">
           <h1><Name text={sessionName(session ?? { id })} /></h1>
-          {session && <Usage session={session} />}
+          <Usage session={session} />
         </div>
         <div class="actions">
           <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>Fork</Button>
@@ -121,9 +121,11 @@ function Tab({ conversation, tab, at, fork }: { conversation: Conversation; tab:
   return <Talk conversation={conversation} at={at} fork={fork} />;
 }
 
-function Usage({ session }: { session: Session }) {
+/** It has its place before there is anything to say, so that nothing moves. */
+function Usage({ session }: { session: Session | undefined }) {
+  if (session === undefined) return <p class="note" />;
   const { inputTokens, outputTokens, cachedInputTokens, cost: amount } = session.usage;
-  if (inputTokens + outputTokens === 0) return null;
+  if (inputTokens + outputTokens === 0 && !session.lastCompactionError) return <p class="note">No tokens used yet</p>;
   return (
     <p class="note">
       {counted(inputTokens, "token")} in{cachedInputTokens ? `, ${counted(cachedInputTokens, "of them", "of them")} cached` : ""} · {counted(outputTokens, "token")} out{amount > 0 && ` · cost ${cost(amount)}`}

@@ -83,6 +83,8 @@ export function Field({ label, value, onInput, hint, type = "text", rows, placeh
   }, []);
   const shared = {
     id,
+    // A dialog that opens gives the focus to what has this attribute.
+    autofocus,
     ref: input,
     value,
     placeholder,
@@ -133,11 +135,11 @@ export function Check({ label, isOn, onChange }: { label: string; isOn: boolean;
 }
 
 /** A tab's or a page's own heading and what can be done there. */
-export function Heading({ title, children, note }: { title: ComponentChildren; children?: ComponentChildren; note?: ComponentChildren }) {
+export function Heading({ title, children, note, isFirst = false }: { title: ComponentChildren; children?: ComponentChildren; note?: ComponentChildren; isFirst?: boolean }) {
   return (
     <header class="heading">
       <div>
-        <h2>{title}</h2>
+        {isFirst ? <h1>{title}</h1> : <h2>{title}</h2>}
         {note && <p class="note">{note}</p>}
       </div>
       {children && <div class="actions">{children}</div>}

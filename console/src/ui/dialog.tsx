@@ -14,10 +14,15 @@ interface Props {
 export function Dialog({ title, children, onClose, isWide = false }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const id = useId();
+  const { current: before } = useRef(document.activeElement);
   useEffect(() => {
-    // Where the focus was, it returns to: the browser does so when a modal dialog closes.
-    dialog.current?.showModal();
-    return () => dialog.current?.close();
+    const element = dialog.current;
+    element?.showModal();
+    return () => {
+      element?.close();
+      // The focus returns to where it was.
+      if (before instanceof HTMLElement) queueMicrotask(() => before.focus());
+    };
   }, []);
   return (
     <dialog ref={dialog} class={isWide ? "wide" : ""} aria-labelledby={id} onClose={onClose} onCancel={onClose}>

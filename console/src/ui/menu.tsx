@@ -1,6 +1,6 @@
 // Actions that have no room side by side. `details` opens and closes with the keyboard.
 
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon, type IconName } from "./icons.tsx";
 
 export interface MenuItem {
@@ -12,8 +12,10 @@ export interface MenuItem {
 
 export function Menu({ label, items, face }: { label: string; items: readonly MenuItem[]; face?: string }) {
   const menu = useRef<HTMLDetailsElement>(null);
+  const [isOpen, setOpen] = useState(false);
   const close = () => menu.current && (menu.current.open = false);
   useEffect(() => {
+    if (!isOpen) return;
     const closeOutside = (event: Event) => {
       if (menu.current?.open && !menu.current.contains(event.target as Node)) close();
     };
@@ -23,7 +25,7 @@ export function Menu({ label, items, face }: { label: string; items: readonly Me
       document.removeEventListener("pointerdown", closeOutside);
       document.removeEventListener("focusin", closeOutside);
     };
-  }, []);
+  }, [isOpen]);
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Escape" || !menu.current?.open) return;
     close();
@@ -31,13 +33,13 @@ export function Menu({ label, items, face }: { label: string; items: readonly Me
     event.stopPropagation();
   };
   return (
-    <details class="menu" ref={menu} onKeyDown={onKeyDown}>
-      <summary class="button" aria-label={label} title={label}>
+    <details class="menu" ref={menu} onKeyDown={onKeyDown} onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary class="button" aria-label={label} title={label} onClick={() => setOpen(!menu.current?.open)}>
         <Icon name="more" />
         {face}
       </summary>
       <ul>
-        {items.map(({ text, icon, run, isDanger }) => (
+        {isOpen && items.map(({ text, icon, run, isDanger }) => (
           <li key={text}>
             <button
               type="button"

@@ -8,14 +8,19 @@ export class Rows {
   /** Where each row begins, and at last where the list ends. */
   #offsets = new Float64Array(1);
 
+  /** What was placed last. Scrolling changes neither the items nor a height. */
+  #placed: readonly unknown[] | null = null;
+
   place<T>(items: readonly T[], keyOf: (item: T) => string, estimate: (item: T) => number): void {
+    if (this.#placed === items) return;
+    this.#placed = items;
     this.#keys = items.map(keyOf);
     this.#index = new Map(this.#keys.map((key, index) => [key, index]));
     this.#offsets = new Float64Array(items.length + 1);
     let top = 0;
-    for (const [index, key] of this.#keys.entries()) {
+    for (let index = 0; index < items.length; index += 1) {
       this.#offsets[index] = top;
-      top += this.#measured.get(key) ?? estimate(items[index] as T);
+      top += this.#measured.get(this.#keys[index]!) ?? estimate(items[index] as T);
     }
     this.#offsets[items.length] = top;
   }
@@ -28,6 +33,7 @@ export class Rows {
   measure(key: string, height: number): boolean {
     if (this.#measured.get(key) === height) return false;
     this.#measured.set(key, height);
+    this.#placed = null;
     return true;
   }
 

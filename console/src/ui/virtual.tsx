@@ -7,7 +7,7 @@ import { useEffect, useLayoutEffect, useReducer, useRef } from "preact/hooks";
 import { Rows } from "./rows.ts";
 
 /** Pixels above and below the screen whose rows exist, too. */
-const NEAR = 700;
+const NEAR = 500;
 
 /** So close to the end, a reader is at the end. */
 const AT_END = 24;
@@ -35,9 +35,11 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   const { current: list } = useRef({
     rows: new Rows(),
     height: 800,
-    /** The row at the top of the screen, and how much of it is above. */
+    /** The row at the top of the screen, and how much of it is above; less than 0: it begins below. */
     anchor: null as { key: string; above: number } | null,
     isAtEnd: follows,
+    /** Where the list has put itself. A browser rounds this, and rounding must not add up. */
+    set: -1,
   });
   const { rows } = list;
   rows.place(items, keyOf, estimate);
@@ -55,7 +57,9 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
 
   useLayoutEffect(() => {
     const element = scroller.current;
-    if (element && Math.abs(element.scrollTop - wanted) > 0.5) element.scrollTop = wanted;
+    if (!element || Math.abs(element.scrollTop - wanted) <= 1) return;
+    element.scrollTop = wanted;
+    list.set = element.scrollTop;
   });
 
   useEffect(() => {
@@ -82,8 +86,13 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
 
   const onScroll = () => {
     const { scrollTop, clientHeight, scrollHeight } = scroller.current!;
+    if (Math.abs(scrollTop - list.set) <= 1) return;
+    list.set = -1;
     list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
-    const index = rows.indexAt(scrollTop);
+    // The first row that begins on the screen: what is half above may still be measured.
+    const covering = rows.indexAt(scrollTop);
+    const isNextSeen = rows.keyAt(covering + 1) !== undefined && rows.topOf(covering + 1) < scrollTop + clientHeight;
+    const index = rows.topOf(covering) < scrollTop && isNextSeen ? covering + 1 : covering;
     const key = rows.keyAt(index);
     list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
     redraw(0);

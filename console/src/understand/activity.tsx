@@ -14,7 +14,7 @@ const SHOWN = 100;
 export function Activity({ agent }: { agent: string }) {
   return (
     <section class="page">
-      <Heading title="Activity" note="What went wrong, what was used, and what each action of this page cost." />
+      <Heading isFirst title="Activity" note="What went wrong, what was used, and what each action of this page cost." />
       <Failures agent={agent} />
       <Usage agent={agent} />
       <Requests />
@@ -28,7 +28,7 @@ function Requests() {
   const sum = (of: (request: (typeof all)[number]) => number | null) => all.reduce((sum, request) => sum + (of(request) ?? 0), 0);
   return (
     <section aria-labelledby="requests">
-      <h3 id="requests">This page's requests <span class="note">{count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read, {count(sum(({ rowsWritten }) => rowsWritten))} written</span></h3>
+      <h2 class="part" id="requests">This page's requests <span class="note">{count(all.length)} kept: {count(sum(({ rowsRead }) => rowsRead))} rows read, {count(sum(({ rowsWritten }) => rowsWritten))} written</span></h2>
       <div class="table" tabIndex={0} role="region" aria-label="Requests">
         <table>
           <thead>
@@ -56,7 +56,7 @@ function State({ agent }: { agent: string }) {
   const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getStats({}, { signal }));
   return (
     <section aria-labelledby="state">
-      <h3 id="state">The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} /></h3>
+      <h2 class="part" id="state">The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="the state" />}
       {data && (

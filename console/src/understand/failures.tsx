@@ -27,7 +27,7 @@ export function Failures({ agent }: { agent: string }) {
   const refused = requests.value.filter((request) => request.agent === agent && request.error !== null).slice(0, SHOWN);
   return (
     <section aria-labelledby="failures">
-      <h3 id="failures">The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} /></h3>
+      <h2 class="part" id="failures">The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="failures" />}
       {data?.length === 0 && refused.length === 0 && <Empty title="Nothing has failed" icon="check"><p>Failed tools and compactions of the newest {SESSIONS} sessions would stand here, and what was refused to this page.</p></Empty>}

@@ -21,7 +21,7 @@ export function Plot({ title, bars, shown }: { title: string; bars: readonly Bar
           return (
             <g key={name}>
               <rect x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height} rx="2"><title>{`${name}: ${shown(value)}`}</title></rect>
-              {(bars.length <= 10 || n % Math.ceil(bars.length / 10) === 0) && <text x={n * step + step / 2} y={HEIGHT + 15} text-anchor="middle">{name}</text>}
+              {(bars.length <= 10 || n % Math.ceil(bars.length / 10) === 0) && <text x={Math.max(20, n * step + step / 2)} y={HEIGHT + 15} text-anchor="middle">{name}</text>}
             </g>
           );
         })}

@@ -18,7 +18,7 @@ export function Usage({ agent }: { agent: string }) {
   const used = data && usedBy(data);
   return (
     <section aria-labelledby="usage">
-      <h3 id="usage">Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} /></h3>
+      <h2 class="part" id="usage">Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {used === undefined && error === undefined && <Loading what="the usage" />}
       {used && (
