@@ -25,6 +25,8 @@ class ToolServer {
   #heard = new EventEmitter().setMaxListeners(0);
   /** The bodies of the calls so far, in order. */
   calls = [];
+  /** The same bodies as they were sent. */
+  texts = [];
   /** The headers of the calls. */
   headers = [];
   /** The bodies of the calls whose caller went away before the answer's end. */
@@ -63,6 +65,7 @@ class ToolServer {
       this.#heard.emit("left");
     });
     this.calls.push(call);
+    this.texts.push(body);
     this.headers.push(request.headers);
     this.#heard.emit("called");
     const output = await this.run(call);
