@@ -10,6 +10,7 @@ pub mod budget;
 pub mod columns;
 pub mod data_url;
 pub mod database;
+pub mod days;
 pub mod deployed;
 pub mod error;
 pub mod host;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::MemoryWriter;
 use super::definition::Definition;
 use super::label::Label;
+use super::validity::Validity;
 use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
@@ -20,14 +21,20 @@ pub const MAX_VERSIONS_BYTES: i64 = 8 << 20;
 /// The most characters of a reason.
 const MAX_REASON_CHARS: usize = 500;
 
-/// One version of a block's text.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+/// One version of a block's text, or of an entry's or a document's.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Version {
     pub version: i64,
     pub content: String,
     pub tokens: i64,
+    /// An entry's title, or a document's description.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Whether the entry or the document was deleted with this version.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
     /// `tool`: a model wrote the text. `operation`: a caller of the API did.
     #[cfg_attr(test, schemars(extend("enum" = [WrittenBy::Tool.name(), WrittenBy::Operation.name()])))]
     pub written_by: String,
@@ -36,10 +43,12 @@ pub struct Version {
     pub turn_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
+    #[serde(flatten)]
+    pub validity: Validity,
 }
 
 /// Who wrote a version: a model with its tools, or a caller of the API.
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WrittenBy {
     Tool,
@@ -112,6 +121,7 @@ impl FromRow<'_> for Version {
             turn_id: text(4),
             reason: text(5),
             written_at: row.integer(6)?,
+            ..Self::default()
         })
     }
 }
@@ -206,6 +216,7 @@ pub fn write_version(
         turn_id: new.writer.turn_id.map(str::to_owned),
         reason: new.reason.map(str::to_owned),
         written_at: host.now_ms(),
+        ..Version::default()
     };
     insert_version(db, &block.scope, &block.content_key(), &version)?;
     let [scope, key] = place(block);

@@ -3,14 +3,19 @@
 
 use crate::memory::entry::Entry;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::{Map, Value as Json, json};
 
-use super::Memory;
+use super::content::Version;
 use super::definition::{Definition, check_description};
 use super::entry_search::{index_entry, unindex_entry};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::past::{
+    ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, load_past, next_version, place,
+};
 use super::source::{BlockHome, check_key};
+use super::validity::Validity;
+use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
@@ -22,6 +27,9 @@ pub const MAX_ENTRY_BYTES: usize = 64 << 10;
 
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
+
+/// The most entries that one entry replaces.
+pub const MAX_SUPERSEDED: usize = 20;
 
 /// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
@@ -68,88 +76,237 @@ pub fn lives_here(block: &Definition) -> bool {
     }
 }
 
+/// An entry to write.
+pub struct EntryText<'a> {
+    pub key: &'a str,
+    pub title: Option<&'a str>,
+    pub content: &'a str,
+    pub valid_from: Option<i64>,
+    pub valid_until: Option<i64>,
+    /// The keys of the entries that this one replaces. Empty: those that it replaced
+    /// before.
+    pub supersedes: &'a [String],
+}
+
+impl<'a> EntryText<'a> {
+    /// A fact that holds from now on, until another one is written.
+    pub fn plain(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
+        Self {
+            key,
+            title,
+            content,
+            valid_from: None,
+            valid_until: None,
+            supersedes: &[],
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        check_entry(self.key, self.title, self.content)?;
+        if let (Some(from), Some(until)) = (self.valid_from, self.valid_until)
+            && until <= from
+        {
+            let message = "`validUntil` must be later than `validFrom`.";
+            return Err(Error::invalid("validUntil", message));
+        }
+        if self.supersedes.iter().any(|key| key == self.key) {
+            let message = "`supersedes` names this entry itself. A new text for the same key replaces the old one anyway.";
+            return Err(Error::invalid("supersedes", message));
+        }
+        Ok(())
+    }
+
+    /// The fields of a request to another home. A field that is not set is left out.
+    fn fields(&self) -> Vec<(&'static str, Json)> {
+        let mut fields = vec![
+            ("key", self.key.into()),
+            ("title", self.title.into()),
+            ("content", self.content.into()),
+        ];
+        let times = [
+            ("validFrom", self.valid_from),
+            ("validUntil", self.valid_until),
+        ];
+        for (name, time) in times {
+            if let Some(time) = time {
+                fields.push((name, time.into()));
+            }
+        }
+        if !self.supersedes.is_empty() {
+            fields.push(("supersedes", self.supersedes.into()));
+        }
+        fields
+    }
+}
+
 /// Writes an entry. It replaces an entry of the same key.
 pub async fn set(
     memory: &Memory<'_>,
     block: &Definition,
-    key: &str,
-    title: Option<&str>,
-    content: &str,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<Entry> {
     check_searchable(block)?;
-    check_entry(key, title, content)?;
+    text.check()?;
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"key": key, "title": title, "content": content});
-            agent::call(memory, block, home, "setEntry", input).await
+            let input: Map<String, Json> = text
+                .fields()
+                .into_iter()
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect();
+            agent::call(memory, block, home, "setEntry", input.into()).await
         }
         BlockHome::Service { binding } => {
-            let fields: [(&str, Json); 3] = [
-                ("key", key.into()),
-                ("title", title.into()),
-                ("content", content.into()),
-            ];
-            service::set(memory, block, binding, &fields).await?;
+            service::set(memory, block, binding, &text.fields()).await?;
             let now_ms = memory.host.now_ms();
             Ok(Entry {
-                key: key.to_owned(),
-                title: title.map(str::to_owned),
-                content: content.to_owned(),
+                key: text.key.to_owned(),
+                title: text.title.map(str::to_owned),
+                content: text.content.to_owned(),
                 created_at: now_ms,
                 updated_at: now_ms,
+                validity: Validity {
+                    valid_from: text.valid_from,
+                    valid_until: text.valid_until,
+                    supersedes: text.supersedes.to_vec(),
+                    ..Validity::default()
+                },
             })
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
-            write(memory.db, memory.host, block, key, title, content)
+            write(memory.db, memory.host, block, text, writer)
         }
     }
 }
 
+/// Writes an entry here. It holds from now on, also if another one had replaced it. So of
+/// entries that replace each other in a circle, the newest holds.
 fn write(
     db: &dyn Database,
     host: &dyn Host,
     block: &Definition,
-    key: &str,
-    title: Option<&str>,
-    content: &str,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<Entry> {
     atomically(db, || {
-        let before = find_numbered(db, block, key)?;
+        let content_key = block.content_key();
+        let item = place(block, &content_key, text.key);
+        let before = find_row(db, block, text.key)?;
         let now_ms = host.now_ms();
+        let kept = before
+            .as_ref()
+            .map(|before| &before.entry.validity.supersedes);
+        let supersedes = match (text.supersedes, kept) {
+            ([], Some(kept)) => kept.clone(),
+            (given, _) => given.to_vec(),
+        };
         let mut entry = Entry {
-            key: key.to_owned(),
-            title: title.map(str::to_owned),
-            content: content.to_owned(),
+            key: text.key.to_owned(),
+            title: text.title.map(str::to_owned),
+            content: text.content.to_owned(),
             created_at: now_ms,
             updated_at: now_ms,
+            validity: Validity {
+                valid_from: text.valid_from,
+                valid_until: text.valid_until,
+                supersedes,
+                ..Validity::default()
+            },
         };
-        let number = match before {
-            Some((_, before)) if before.title == entry.title && before.content == entry.content => {
-                return Ok(before);
-            }
-            Some((number, before)) => {
-                entry.created_at = before.created_at;
-                db.run(
-                    "UPDATE cf_agents_entries
-                        SET title = ?2,
-                            content = ?3,
-                            updated_at = ?4
-                      WHERE number = ?1",
-                    &[number.into(), title.into(), content.into(), now_ms.into()],
+        match before {
+            Some(before) if is_same(&before.entry, &entry) => return Ok(before.entry),
+            Some(before) => {
+                entry.created_at = before.entry.created_at;
+                let is_indexed =
+                    before.entry.title == entry.title && before.entry.content == entry.content;
+                let note = ItemNote::new(before.note.version + 1, writer, entry.validity.clone());
+                keep(
+                    db,
+                    &item,
+                    MAX_ENTRY_VERSIONS,
+                    &before.entry.into_past(before.note),
                 )?;
-                unindex_entry(db, number)?;
-                number
+                update_row(db, before.number, &entry, &note)?;
+                if !is_indexed {
+                    unindex_entry(db, before.number)?;
+                    index_entry(db, before.number, &entry)?;
+                }
             }
-            None => insert(db, block, &entry)?,
-        };
-        index_entry(db, number, &entry)?;
+            None => {
+                let version = next_version(db, &item)?;
+                let note = ItemNote::new(version, writer, entry.validity.clone());
+                let number = insert(db, block, &entry, &note)?;
+                index_entry(db, number, &entry)?;
+            }
+        }
+        let at_ms = text.valid_from.unwrap_or(now_ms);
+        for key in text.supersedes {
+            supersede(db, block, key, text.key, at_ms)?;
+        }
         Ok(entry)
     })
 }
 
-fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
+fn is_same(before: &Entry, entry: &Entry) -> bool {
+    before.title == entry.title
+        && before.content == entry.content
+        && before.validity == entry.validity
+}
+
+impl Entry {
+    fn into_past(self, note: ItemNote) -> PastVersion {
+        PastVersion {
+            version: note.version,
+            title: self.title,
+            content: Some(self.content),
+            note,
+            written_at: self.updated_at,
+        }
+    }
+}
+
+/// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
+fn supersede(db: &dyn Database, block: &Definition, key: &str, by: &str, at_ms: i64) -> Result<()> {
+    let Some(EntryRow {
+        number, mut note, ..
+    }) = find_row(db, block, key)?
+    else {
+        let message = format!(
+            "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
+            block.label
+        );
+        return Err(Error::invalid("supersedes", message));
+    };
+    note.validity.superseded_by = Some(by.to_owned());
+    note.validity.superseded_at = Some(at_ms);
+    db.run(
+        "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
+        &[number.into(), note.to_column()?.into()],
+    )
+}
+
+fn update_row(db: &dyn Database, number: i64, entry: &Entry, note: &ItemNote) -> Result<()> {
+    db.run(
+        "UPDATE cf_agents_entries
+            SET title = ?2,
+                content = ?3,
+                updated_at = ?4,
+                note = ?5
+          WHERE number = ?1",
+        &[
+            number.into(),
+            entry.title.as_deref().into(),
+            entry.content.as_str().into(),
+            entry.updated_at.into(),
+            note.to_column()?.into(),
+        ],
+    )
+}
+
+fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote) -> Result<i64> {
     let number = next_number(db)?;
     // While numbers are below the limit, entries are too: counting isn't needed.
     if number > MAX_ENTRIES && count(db, block)? >= MAX_ENTRIES {
@@ -161,7 +318,13 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry) -> Result<i64> {
             ),
         ));
     }
-    insert_row(db, number, &block.scope, &block.content_key(), entry)?;
+    insert_row(
+        db,
+        number,
+        [&block.scope, &block.content_key()],
+        entry,
+        note,
+    )?;
     Ok(number)
 }
 
@@ -174,14 +337,14 @@ fn next_number(db: &dyn Database) -> Result<i64> {
 fn insert_row(
     db: &dyn Database,
     number: i64,
-    scope: &str,
-    block: &str,
+    [scope, block]: [&str; 2],
     entry: &Entry,
+    note: &ItemNote,
 ) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_entries
-                (number, scope, block, key, title, content, created_at, updated_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
+                (number, scope, block, key, title, content, created_at, updated_at, note)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
         &[
             number.into(),
             scope.into(),
@@ -191,15 +354,22 @@ fn insert_row(
             entry.content.as_str().into(),
             entry.created_at.into(),
             entry.updated_at.into(),
+            note.to_column()?.into(),
         ],
     )
 }
 
 /// Writes an exported entry, and indexes it. `block` is the key of its block, which
 /// must not have an entry of this key. Part of a transaction.
-pub fn restore(db: &dyn Database, scope: &str, block: &str, entry: &Entry) -> Result<()> {
+pub fn restore(
+    db: &dyn Database,
+    scope: &str,
+    block: &str,
+    entry: &Entry,
+    note: &ItemNote,
+) -> Result<()> {
     let number = next_number(db)?;
-    insert_row(db, number, scope, block, entry)?;
+    insert_row(db, number, [scope, block], entry, note)?;
     index_entry(db, number, entry)
 }
 
@@ -218,28 +388,33 @@ pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
 struct EntryRow {
     number: i64,
     entry: Entry,
+    note: ItemNote,
 }
 
 impl EntryRow {
-    const COLUMNS: &str = "number, key, title, content, created_at, updated_at";
+    const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
 }
 
 impl FromRow<'_> for EntryRow {
     fn from_row(row: &Row) -> Result<Self> {
+        let key = row.text(1)?;
+        let note = ItemNote::read(row.find_text(6), key)?;
         Ok(Self {
             number: row.integer(0)?,
             entry: Entry {
-                key: row.text(1)?.to_owned(),
+                key: key.to_owned(),
                 title: row.find_text(2).map(str::to_owned),
                 content: row.text(3)?.to_owned(),
                 created_at: row.integer(4)?,
                 updated_at: row.integer(5)?,
+                validity: note.validity.clone(),
             },
+            note,
         })
     }
 }
 
-fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<(i64, Entry)>> {
+fn find_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<EntryRow>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_entries
@@ -253,8 +428,7 @@ fn find_numbered(db: &dyn Database, block: &Definition, key: &str) -> Result<Opt
         block.content_key().into(),
         key.into(),
     ];
-    let row = find(db, &sql, &params)?;
-    Ok(row.map(|EntryRow { number, entry }| (number, entry)))
+    find(db, &sql, &params)
 }
 
 pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
@@ -266,11 +440,32 @@ pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
 
 /// The entry, if it lives in this object.
 pub fn find_entry(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<Entry>> {
-    Ok(find_numbered(db, block, key)?.map(|(_, entry)| entry))
+    Ok(find_row(db, block, key)?.map(|row| row.entry))
+}
+
+/// The newest version of an entry and the earlier ones, newest first.
+pub fn load_versions(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    limit: i64,
+) -> Result<Vec<Version>> {
+    let content_key = block.content_key();
+    let newest = find_row(db, block, key)?;
+    let newest = newest.map(|row| row.entry.into_past(row.note));
+    let past = load_past(db, &place(block, &content_key, key), limit)?;
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let versions = newest.into_iter().chain(past).take(limit);
+    Ok(versions.map(PastVersion::show).collect())
 }
 
 /// Deletes an entry; `false`: there was no such entry.
-pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<bool> {
     check_searchable(block)?;
     match block.home() {
         BlockHome::Agent { name, label } => {
@@ -282,9 +477,24 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
             let db = memory.db;
             atomically(db, || {
-                let Some((number, _)) = find_numbered(db, block, key)? else {
+                let Some(EntryRow {
+                    number,
+                    entry,
+                    note,
+                }) = find_row(db, block, key)?
+                else {
                     return Ok(false);
                 };
+                let content_key = block.content_key();
+                let item = place(block, &content_key, key);
+                let now_ms = memory.host.now_ms();
+                keep(
+                    db,
+                    &item,
+                    MAX_ENTRY_VERSIONS,
+                    &entry.into_past(note.clone()),
+                )?;
+                keep_deletion(db, &item, MAX_ENTRY_VERSIONS, &note, writer, now_ms)?;
                 unindex_entry(db, number)?;
                 db.run(
                     "DELETE FROM cf_agents_entries WHERE number = ?1",

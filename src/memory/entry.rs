@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::validity::Validity;
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
@@ -11,4 +13,6 @@ pub struct Entry {
     pub content: String,
     pub created_at: i64,
     pub updated_at: i64,
+    #[serde(flatten)]
+    pub validity: Validity,
 }

@@ -10,7 +10,9 @@ use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::past::{ItemNote, find_at, place};
 use super::source::BlockHome;
+use super::validity::{FactState, Validity};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
@@ -42,6 +44,26 @@ pub struct FoundEntry {
     pub highlights: Vec<Highlight>,
     /// Comparable only with other scores of the same search.
     pub score: f64,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+/// A fact that matches the query and holds no longer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub struct PastEntry {
+    pub key: String,
+    pub title: Option<String>,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+/// The time that a search asks about.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub now_ms: i64,
+    /// `None`: now.
+    pub as_of: Option<i64>,
 }
 
 /// What a search in another home found.
@@ -49,6 +71,8 @@ pub struct FoundEntry {
 pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,
+    #[serde(default)]
+    pub past: Vec<PastEntry>,
     /// How the home's vector search took part, as the home reports it.
     pub vectors: Option<Json>,
 }
@@ -105,25 +129,36 @@ pub async fn search_elsewhere(
     block: &Definition,
     query: &str,
     limit: i64,
+    as_of: Option<i64>,
 ) -> Result<FoundElsewhere> {
     let most = usize::try_from(limit).unwrap_or(0);
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"query": query, "limit": limit});
+            let mut input = json!({"query": query, "limit": limit});
+            if let (Some(input), Some(as_of)) = (input.as_object_mut(), as_of) {
+                input.insert("asOf".to_owned(), as_of.into());
+            }
             agent::call(memory, block, home, "searchContext", input).await
         }
         BlockHome::Service { binding } => {
-            let told = service::search(memory, block, binding, query, limit).await?;
+            let told = service::search(memory, block, binding, query, limit, as_of).await?;
             Ok(FoundElsewhere {
                 results: read_told(told, query, most),
+                past: Vec::new(),
                 vectors: None,
             })
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => {
+            let moment = Moment {
+                now_ms: memory.host.now_ms(),
+                as_of,
+            };
+            let found = find(memory.db, block, query, &Nearest::default(), most, moment)?;
             Ok(FoundElsewhere {
-                results: find(memory.db, block, query, &Nearest::default(), most)?,
+                results: found.results,
+                past: found.past,
                 vectors: None,
             })
         }
@@ -153,6 +188,7 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
                 snippet: snippet.text,
                 highlights: snippet.highlights,
                 score: result.score.unwrap_or(0.0),
+                validity: Validity::default(),
             }
         })
         .collect()
@@ -166,10 +202,11 @@ pub fn find(
     query: &str,
     nearest: &Nearest<i64>,
     most: usize,
-) -> Result<Vec<FoundEntry>> {
+    moment: Moment,
+) -> Result<FoundHere> {
     let query = WordQuery::parse(query);
     if query.is_empty() {
-        return Ok(Vec::new());
+        return Ok(FoundHere::default());
     }
     let params: [SqlValue; 4] = [
         query.to_fts().into(),
@@ -186,7 +223,7 @@ pub fn find(
           WHERE cf_agents_entries_search MATCH ?1
             AND e.scope = ?2
             AND e.block = ?3
-          ORDER BY 6 DESC
+          ORDER BY 8 DESC
           LIMIT ?4",
         FoundRow::COLUMNS
     );
@@ -217,18 +254,50 @@ pub fn find(
         ranked = with_rows(&fused, &ranked, &strangers);
     }
     let stems = query.terms();
-    let found = ranked.into_iter().take(most).map(|(score, row)| {
-        let snippet = snippet(&row.content, &stems, &query.prefixes);
-        FoundEntry {
+    let mut found = FoundHere::default();
+    for (score, row) in ranked {
+        if found.results.len() >= most {
+            break;
+        }
+        let Some(FactText {
+            title,
+            content,
+            validity,
+        }) = row.said_at(db, block, moment)?
+        else {
+            if row.is_over(moment) && found.past.len() < most {
+                found.past.push(row.to_past());
+            }
+            continue;
+        };
+        let snippet = snippet(&content, &stems, &query.prefixes);
+        found.results.push(FoundEntry {
             key: Some(row.key.clone()),
-            title: row.title.clone(),
-            content: row.content.clone(),
+            title,
+            content,
             snippet: snippet.text,
             highlights: snippet.highlights,
             score: (score * 10_000.0).round() / 10_000.0,
-        }
-    });
-    Ok(found.collect())
+            validity,
+        });
+    }
+    Ok(found)
+}
+
+/// What a search found here.
+#[derive(Default)]
+pub struct FoundHere {
+    /// Best first.
+    pub results: Vec<FoundEntry>,
+    /// What would have been found, and holds no longer. Empty for a search in the past.
+    pub past: Vec<PastEntry>,
+}
+
+/// What an entry said at the time of a search.
+struct FactText {
+    title: Option<String>,
+    content: String,
+    validity: Validity,
 }
 
 /// An entry that matches by words or by meaning.
@@ -238,12 +307,14 @@ struct FoundRow {
     title: Option<String>,
     content: String,
     updated_at: i64,
+    created_at: i64,
+    note: ItemNote,
     score: f64,
 }
 
 impl FoundRow {
     /// Columns of an entry `e`. The score follows them.
-    const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at";
+    const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at, e.created_at, e.note";
 }
 
 impl FromRow<'_> for FoundRow {
@@ -254,11 +325,60 @@ impl FromRow<'_> for FoundRow {
             title: row.find_text(2).map(str::to_owned),
             content: row.text(3)?.to_owned(),
             updated_at: row.integer(4)?,
-            score: match row.0.get(5) {
+            created_at: row.integer(5)?,
+            note: ItemNote::read(row.find_text(6), row.text(1)?)?,
+            score: match row.0.get(7) {
                 Some(SqlValue::Real(score)) => *score,
                 _ => 0.0,
             },
         })
+    }
+}
+
+impl FoundRow {
+    /// What the entry said at this moment; `None`: it did not hold then.
+    fn said_at(
+        &self,
+        db: &dyn Database,
+        block: &Definition,
+        moment: Moment,
+    ) -> Result<Option<FactText>> {
+        let validity = &self.note.validity;
+        let known_since = moment.as_of.map(|_| self.created_at);
+        let at_ms = moment.as_of.unwrap_or(moment.now_ms);
+        if validity.state(at_ms, known_since) != FactState::Holds {
+            return Ok(None);
+        }
+        // The text was written later, and nobody said that it holds since before.
+        if moment.as_of.is_some() && validity.valid_from.is_none() && self.updated_at > at_ms {
+            let content_key = block.content_key();
+            let past = find_at(db, &place(block, &content_key, &self.key), at_ms)?;
+            return Ok(past.and_then(|past| {
+                Some(FactText {
+                    title: past.title,
+                    content: past.content?,
+                    validity: past.note.validity,
+                })
+            }));
+        }
+        Ok(Some(FactText {
+            title: self.title.clone(),
+            content: self.content.clone(),
+            validity: validity.clone(),
+        }))
+    }
+
+    fn is_over(&self, moment: Moment) -> bool {
+        let state = self.note.validity.state(moment.now_ms, None);
+        moment.as_of.is_none() && state == FactState::Over
+    }
+
+    fn to_past(&self) -> PastEntry {
+        PastEntry {
+            key: self.key.clone(),
+            title: self.title.clone(),
+            validity: self.note.validity.clone(),
+        }
     }
 }
 

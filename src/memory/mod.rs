@@ -21,10 +21,12 @@ pub mod frozen;
 pub mod homes;
 pub mod kind;
 pub mod label;
+pub mod past;
 pub mod prompt;
 pub mod skills;
 pub mod source;
 pub mod template;
+pub mod validity;
 pub mod view;
 pub mod write;
 
@@ -82,4 +84,14 @@ pub struct MemoryWriter<'a> {
     /// The session in which the write happens.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
+}
+
+impl<'a> MemoryWriter<'a> {
+    /// A caller of an operation on a block of this session, or of the agent.
+    pub fn of_operation(session_id: Option<&'a Id>) -> Self {
+        Self {
+            session_id,
+            ..Self::default()
+        }
+    }
 }

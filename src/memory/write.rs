@@ -2,7 +2,7 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
-use crate::memory::content::{MAX_TRIES, overtaken};
+use crate::memory::content::{MAX_TRIES, MAX_VERSIONS, overtaken};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,7 +19,9 @@ use super::{BlockScope, Memory, MemoryWriter};
 use crate::base::database::atomically;
 use crate::base::error::{Code, Error, Result};
 use crate::memory::budget::{check_budget, check_content};
+use crate::memory::entries;
 use crate::memory::kind::BlockKind;
+use crate::memory::skills::stored;
 
 /// A text to write into a block.
 #[derive(Clone, Copy)]
@@ -265,12 +267,17 @@ pub struct Versions {
 pub async fn read_versions(
     memory: &Memory<'_>,
     block: &Definition,
+    key: Option<&str>,
     limit: i64,
 ) -> Result<Versions> {
+    check_item(block, key)?;
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input = json!({"limit": limit});
+            let input = match key {
+                Some(key) => json!({"limit": limit, "key": key}),
+                None => json!({"limit": limit}),
+            };
             agent::call(memory, block, home, "getBlockVersions", input).await
         }
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
@@ -278,8 +285,66 @@ pub async fn read_versions(
         | BlockHome::Bucket { .. }
         | BlockHome::BucketPrefix { .. }
         | BlockHome::Service { .. } => Ok(Versions {
-            versions: load_versions(memory.db, block, limit)?,
+            versions: match key {
+                Some(key) if block.kind == BlockKind::Searchable => {
+                    entries::load_versions(memory.db, block, key, limit)?
+                }
+                Some(key) => stored::load_versions(memory.db, block, key, limit)?,
+                None => load_versions(memory.db, block, limit)?,
+            },
         }),
+    }
+}
+
+/// Refuses a key for a block that has one text, and no key for one that has many.
+fn check_item(block: &Definition, key: Option<&str>) -> Result<()> {
+    match key {
+        Some(_) if block.kind.has_content() => Err(Error::invalid(
+            "key",
+            format!("Block `{}` has one text: leave `key` out.", block.label),
+        )),
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The version of an entry or a document to write again. `None`: another agent keeps the
+/// block, and has written the version again itself.
+pub async fn find_item_version(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    version: i64,
+) -> Result<Option<Version>> {
+    check_item(block, Some(key))?;
+    match block.home() {
+        BlockHome::Agent { name, label } => {
+            let home = RemoteBlock { name, label };
+            let input = json!({"key": key, "version": version});
+            let _: Block = agent::call(memory, block, home, "revertBlock", input).await?;
+            return Ok(None);
+        }
+        BlockHome::Object
+        | BlockHome::Bucket { .. }
+        | BlockHome::BucketPrefix { .. }
+        | BlockHome::Service { .. }
+        | BlockHome::Nowhere { .. } => {}
+    }
+    let versions = read_versions(memory, block, Some(key), MAX_VERSIONS).await?;
+    let found = versions.versions.into_iter();
+    let mut found = found.filter(|old| old.version == version);
+    match found.next() {
+        Some(old) if old.deleted => Err(Error::invalid(
+            "version",
+            format!("Version {version} says that `{key}` was deleted. Name an earlier version."),
+        )),
+        Some(old) => Ok(Some(old)),
+        None => Err(Error::invalid(
+            "version",
+            format!(
+                "Block `{}` keeps no version {version} of `{key}`: the version is too old, or there never was one. `getBlockVersions` with `key` lists those there are.",
+                block.label
+            ),
+        )),
     }
 }
 

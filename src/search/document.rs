@@ -8,6 +8,7 @@ use super::stem::stem;
 use super::words::words;
 use crate::base::action::Role;
 use crate::base::data_url::find_payload;
+use crate::base::days::{DAY_MS, civil};
 use crate::base::part::{PartKind, field};
 
 /// The most bytes of an event's text that are searched, and of each body that is read for
@@ -247,8 +248,6 @@ const WEEKDAYS: [&str; 7] = [
     "sunday",
 ];
 
-const DAY_MS: i64 = 86_400_000;
-
 /// `2023 may 8 monday`, in UTC.
 fn date_words(ms: i64) -> Vec<String> {
     let days = ms.div_euclid(DAY_MS);
@@ -259,27 +258,6 @@ fn date_words(ms: i64) -> Vec<String> {
     words.extend(MONTHS.get(month - 1).map(|name| (*name).to_owned()));
     words.extend(WEEKDAYS.get(weekday).map(|name| (*name).to_owned()));
     words
-}
-
-/// Turns days since the epoch into year, month and day of the proleptic Gregorian
-/// calendar. Years are counted from 1 March, so that the leap day is the last day of a
-/// year.
-fn civil(days: i64) -> (i64, usize, i64) {
-    let days = days + 719_468;
-    let era = days.div_euclid(146_097);
-    let day_of_era = days.rem_euclid(146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = year_of_era + era * 400 + i64::from(month <= 2);
-    (year, month as usize, day)
 }
 
 #[cfg(test)]

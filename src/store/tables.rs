@@ -271,7 +271,7 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Copy {
-            columns: "block, key, title, content, created_at, updated_at",
+            columns: "block, key, title, content, created_at, updated_at, note",
         },
         file: InFile::ShownBy("listEntries"),
     },
@@ -281,9 +281,19 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Copy {
-            columns: "block, key, description, content, updated_at",
+            columns: "block, key, description, content, updated_at, note",
         },
         file: InFile::ShownBy("loadSkill"),
+    },
+    SessionTable {
+        name: "cf_agents_item_versions",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Copy {
+            columns: "block, key, slot, version, title, content, note, written_at",
+        },
+        file: InFile::ShownBy("getBlockVersions"),
     },
     SessionTable {
         name: "cf_agents_skill_listings",

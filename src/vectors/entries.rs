@@ -11,11 +11,11 @@ use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, find_row};
 use crate::base::error::Result;
 use crate::base::json;
-use crate::memory::Memory;
 use crate::memory::definition::Definition;
-use crate::memory::entries::{self, check_searchable, lives_here};
+use crate::memory::entries::{self, EntryText, check_searchable, lives_here};
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::{self, FoundEntry};
+use crate::memory::entry_search::{self, FoundEntry, Moment, PastEntry};
+use crate::memory::{Memory, MemoryWriter};
 use crate::models::embedding::EmbeddingModel;
 use crate::search::fuse::Nearest;
 use crate::search::query::WordQuery;
@@ -30,6 +30,8 @@ const TEXT: &str = "substr(iif(e.title IS NULL, e.content, e.title || char(10) |
 pub struct EntryMatches {
     /// Best first.
     pub results: Vec<FoundEntry>,
+    /// What would have been found, and holds no longer.
+    pub past: Vec<PastEntry>,
     /// `None`: the search used words alone, as intended.
     pub vectors: Option<VectorReport>,
 }
@@ -39,11 +41,10 @@ pub struct EntryMatches {
 pub async fn set(
     memory: &Memory<'_>,
     block: &Definition,
-    key: &str,
-    title: Option<&str>,
-    content: &str,
+    text: &EntryText<'_>,
+    writer: MemoryWriter<'_>,
 ) -> Result<Entry> {
-    let entry = entries::set(memory, block, key, title, content).await?;
+    let entry = entries::set(memory, block, text, writer).await?;
     if lives_here(block)
         && let Ok(Some(model)) = EmbeddingModel::find(memory.outbound)
     {
@@ -51,7 +52,7 @@ pub async fn set(
             db: memory.db,
             block,
         };
-        if let Ok(Some(number)) = store.find_missing(key, &model.name()) {
+        if let Ok(Some(number)) = store.find_missing(text.key, &model.name()) {
             let numbers = [number];
             let outbound = memory.outbound;
             let _ = embed_missing(outbound, &model, &store, &numbers, WRITE_PATIENCE_MS).await;
@@ -66,12 +67,14 @@ pub async fn search(
     block: &Definition,
     query: &str,
     limit: i64,
+    as_of: Option<i64>,
 ) -> Result<EntryMatches> {
     check_searchable(block)?;
     if !lives_here(block) {
-        let found = entry_search::search_elsewhere(memory, block, query, limit).await?;
+        let found = entry_search::search_elsewhere(memory, block, query, limit, as_of).await?;
         return Ok(EntryMatches {
             results: found.results,
+            past: found.past,
             vectors: found.vectors.and_then(|told| json::from_value(&told).ok()),
         });
     }
@@ -93,8 +96,14 @@ pub async fn search(
         }
     }
     let most = usize::try_from(limit).unwrap_or(0);
+    let moment = Moment {
+        now_ms: memory.host.now_ms(),
+        as_of,
+    };
+    let found = entry_search::find(memory.db, block, query, &nearest, most, moment)?;
     Ok(EntryMatches {
-        results: entry_search::find(memory.db, block, query, &nearest, most)?,
+        results: found.results,
+        past: found.past,
         vectors: report,
     })
 }

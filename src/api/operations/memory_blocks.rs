@@ -14,15 +14,22 @@ use crate::memory::block::read;
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::memory::content::MAX_VERSIONS;
 use crate::memory::definition::DefineBlock;
+use crate::memory::definition::Definition;
 use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
+use crate::memory::entries::EntryText;
+use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
+use crate::memory::skills::put;
 use crate::memory::view::read_whole_blocks;
 #[cfg(test)]
 use crate::memory::write::Versions;
-use crate::memory::write::{NewContent, Placement, clear, read_versions, revert, write};
-use crate::memory::{BlockScope, MemoryWriter};
+use crate::memory::write::{
+    NewContent, Placement, clear, find_item_version, read_versions, revert, write,
+};
+use crate::memory::{BlockScope, Memory, MemoryWriter};
+use crate::vectors::entries::set;
 
 impl Operation for DefineBlock {
     const NAME: &'static str = "defineBlock";
@@ -229,22 +236,17 @@ impl SetBlock {
             placement,
             expected_version: self.expected_version.map(|version| version.0),
             reason: self.reason.as_deref(),
-            writer: writer(self.session_id.as_ref()),
+            writer: MemoryWriter::of_operation(self.session_id.as_ref()),
         };
         Reply::json(&write(&memory, &block, &text).await?)
     }
 }
 
-fn writer(session_id: Option<&Id>) -> MemoryWriter<'_> {
-    MemoryWriter {
-        session_id,
-        ..MemoryWriter::default()
-    }
-}
-
 /// Shows who wrote what into a block, and when, newest first.
 ///
-/// The newest 50 versions are kept, of at most 8 MiB together.
+/// The newest 50 versions are kept, of at most 8 MiB together. With `key`, shows the
+/// versions of that entry or document, also after it was deleted: of an entry the newest 20
+/// earlier ones are kept, of a document 10.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -252,6 +254,8 @@ pub struct GetBlockVersions {
     /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
+    /// An entry of a searchable block, or a document of a loadable block.
+    key: Option<String>,
     #[serde(default)]
     limit: Limit<MAX_VERSIONS, MAX_VERSIONS>,
 }
@@ -274,11 +278,12 @@ impl RunWaiting for GetBlockVersions {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        Reply::json(&read_versions(&memory, &block, self.limit.0).await?)
+        Reply::json(&read_versions(&memory, &block, self.key.as_deref(), self.limit.0).await?)
     }
 }
 
-/// Writes an old version's text into a block again, as a new version.
+/// Writes an old version's text into a block again, as a new version. With `key`, writes
+/// that entry or document again, and so brings back one that was deleted.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -286,7 +291,9 @@ pub struct RevertBlock {
     /// The session that the block belongs to. Left out: the agent.
     session_id: Option<Id>,
     label: Label,
-    /// 0: the default content.
+    /// An entry of a searchable block, or a document of a loadable block.
+    key: Option<String>,
+    /// 0: the default content of a block.
     version: Count,
 }
 
@@ -307,9 +314,42 @@ impl RunWaiting for RevertBlock {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let writer = writer(self.session_id.as_ref());
-        Reply::json(&revert(&memory, &block, self.version.0, writer).await?)
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let Some(key) = &self.key else {
+            return Reply::json(&revert(&memory, &block, self.version.0, writer).await?);
+        };
+        Reply::json(&revert_item(&memory, &block, key, self.version.0, writer).await?)
     }
+}
+
+async fn revert_item(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    version: i64,
+    writer: MemoryWriter<'_>,
+) -> Result<Block> {
+    let Some(old) = find_item_version(memory, block, key, version).await? else {
+        return read(memory, block).await;
+    };
+    match block.kind {
+        BlockKind::Searchable => {
+            let text = EntryText {
+                key,
+                title: old.title.as_deref(),
+                content: &old.content,
+                valid_from: old.validity.valid_from,
+                valid_until: old.validity.valid_until,
+                supersedes: &[],
+            };
+            set(memory, block, &text, writer).await?;
+        }
+        BlockKind::Loadable | BlockKind::Readonly | BlockKind::Writable => {
+            let description = old.title.as_deref();
+            put(memory, block, key, &old.content, description, writer).await?;
+        }
+    }
+    read(memory, block).await
 }
 
 /// Puts the writable blocks back to their default content.
@@ -345,7 +385,7 @@ impl Operation for ClearBlocks {
 impl RunAtOnce for ClearBlocks {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
-        let writer = writer(self.session_id.as_ref());
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
         let cleared = clear(&agent.memory(), scope, writer)?;
         Reply::json(&Cleared { cleared })
     }

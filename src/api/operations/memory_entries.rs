@@ -6,16 +6,16 @@ use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::Limit;
-use crate::memory::BlockScope;
+use crate::base::json::{Count, Limit, list};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
-use crate::memory::entries::{delete, list};
+use crate::memory::entries::{self, EntryText, MAX_SUPERSEDED, delete};
 #[cfg(test)]
 use crate::memory::entry::Entry;
-use crate::memory::entry_search::FoundEntry;
+use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::label::Label;
+use crate::memory::{BlockScope, MemoryWriter};
 use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
 
@@ -31,6 +31,15 @@ pub struct SetEntry {
     /// One line, searched with the content.
     title: Option<String>,
     content: String,
+    /// Since when the fact holds. Left out: since it is written.
+    valid_from: Option<Count>,
+    /// Until when the fact holds. Left out: until another one replaces it.
+    valid_until: Option<Count>,
+    /// The keys of the entries that this one replaces. A search finds those only in the
+    /// past.
+    #[serde(default, deserialize_with = "list::<_, _, 0, MAX_SUPERSEDED>")]
+    #[cfg_attr(test, schemars(length(max = MAX_SUPERSEDED)))]
+    supersedes: Vec<String>,
 }
 
 impl Operation for SetEntry {
@@ -50,8 +59,16 @@ impl RunWaiting for SetEntry {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let title = self.title.as_deref();
-        Reply::json(&set(&memory, &block, &self.key, title, &self.content).await?)
+        let text = EntryText {
+            key: &self.key,
+            title: self.title.as_deref(),
+            content: &self.content,
+            valid_from: self.valid_from.map(|time| time.0),
+            valid_until: self.valid_until.map(|time| time.0),
+            supersedes: &self.supersedes,
+        };
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        Reply::json(&set(&memory, &block, &text, writer).await?)
     }
 }
 
@@ -90,7 +107,8 @@ impl RunWaiting for DeleteEntry {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let deleted = delete(&memory, &block, &self.key).await?;
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let deleted = delete(&memory, &block, &self.key, writer).await?;
         Reply::json(&EntryDeleted { deleted })
     }
 }
@@ -129,14 +147,15 @@ impl RunWaiting for ListEntries {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let cursor = self.cursor.as_deref();
-        Reply::json(&list(&memory, &block, self.limit.0, cursor).await?)
+        Reply::json(&entries::list(&memory, &block, self.limit.0, cursor).await?)
     }
 }
 
 /// Searches the entries of a searchable block, best first.
 ///
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
-/// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too.
+/// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
+/// what holds now, or at the time `asOf`.
 #[derive(Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -147,6 +166,8 @@ pub struct SearchContext {
     query: String,
     #[serde(default)]
     limit: Limit<10, 100>,
+    /// A time: what held then is searched. Left out: now.
+    as_of: Option<Count>,
 }
 
 #[derive(Serialize)]
@@ -154,6 +175,9 @@ pub struct SearchContext {
 pub struct FoundEntries {
     /// Best first.
     results: Vec<FoundEntry>,
+    /// What matches and holds no longer: its time is over, or another entry replaced it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    past: Vec<PastEntry>,
     /// How vector search contributed, where there is an embedding model.
     #[serde(skip_serializing_if = "Option::is_none")]
     vectors: Option<VectorReport>,
@@ -177,9 +201,11 @@ impl RunWaiting for SearchContext {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let found = search(&memory, &block, &self.query, self.limit.0).await?;
+        let as_of = self.as_of.map(|time| time.0);
+        let found = search(&memory, &block, &self.query, self.limit.0, as_of).await?;
         Reply::json(&FoundEntries {
             results: found.results,
+            past: found.past,
             vectors: found.vectors,
         })
     }

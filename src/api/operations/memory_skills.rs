@@ -9,13 +9,13 @@ use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::Limit;
 use crate::base::tokens;
-use crate::memory::BlockScope;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
 use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{delete, get_document, list, loaded, put};
 use crate::memory::view::get_in_view;
+use crate::memory::{BlockScope, MemoryWriter};
 
 /// Writes a document of a loadable block. A document with the same key is replaced.
 ///
@@ -51,7 +51,18 @@ impl RunWaiting for PutSkill {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let description = self.description.as_deref();
-        Reply::json(&put(&memory, &block, &self.key, &self.content, description).await?)
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        Reply::json(
+            &put(
+                &memory,
+                &block,
+                &self.key,
+                &self.content,
+                description,
+                writer,
+            )
+            .await?,
+        )
     }
 }
 
@@ -90,7 +101,8 @@ impl RunWaiting for DeleteSkill {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
-        let deleted = delete(&memory, &block, &self.key).await?;
+        let writer = MemoryWriter::of_operation(self.session_id.as_ref());
+        let deleted = delete(&memory, &block, &self.key, writer).await?;
         Reply::json(&SkillDeleted { deleted })
     }
 }

@@ -8,6 +8,7 @@ use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
+use crate::memory::entries::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::skills::Addition;
 use crate::memory::source::BlockHome;
@@ -177,7 +178,8 @@ async fn set_entry(
     } else {
         content.to_owned()
     };
-    vectors::entries::set(memory, block, &key, Some(&title), &content).await?;
+    let text = EntryText::plain(&key, Some(&title), &content);
+    vectors::entries::set(memory, block, &text, toolbox.writer()).await?;
     Ok(format!(
         "Kept in {} as \"{key}\". search_context finds it.",
         block.label
@@ -194,6 +196,7 @@ async fn set_document(
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
     let description = arguments.find_inner_text("metadata", "description")?;
+    let writer = toolbox.writer();
     // Stores a title only if it says more than the key.
     let title = (title != key).then_some(title.as_str());
     if appends {
@@ -204,9 +207,9 @@ async fn set_document(
             description,
             title,
         };
-        skills::append(memory, block, &added).await?;
+        skills::append(memory, block, &added, writer).await?;
     } else {
-        skills::put(memory, block, &key, content, description.or(title)).await?;
+        skills::put(memory, block, &key, content, description.or(title), writer).await?;
     }
     Ok(format!(
         "Kept in {} as \"{key}\". load_context loads it.",

@@ -264,6 +264,7 @@ fn take_line_of(
         LineKind::Block
         | LineKind::Version
         | LineKind::Entry
+        | LineKind::Past
         | LineKind::Skill
         | LineKind::Loaded
         | LineKind::Prompt => writing.add_memory(db, host, kind, &line, line_number)?,

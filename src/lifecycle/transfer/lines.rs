@@ -43,6 +43,8 @@ pub enum LineKind {
     Entry,
     /// A document of a loadable block.
     Skill,
+    /// An earlier version of an entry or a document.
+    Past,
     /// A document in the session's context.
     Loaded,
     /// The frozen prompt.
@@ -63,6 +65,7 @@ impl LineKind {
             LineKind::Version => "version",
             LineKind::Entry => "entry",
             LineKind::Skill => "skill",
+            LineKind::Past => "past",
             LineKind::Loaded => "loaded",
             LineKind::Prompt => "prompt",
             LineKind::End => "end",

@@ -6,9 +6,10 @@
 //! - `get` answers `{content, version?}`. For a loadable block, `get` answers
 //!   `{skills: [{key, description?}]}` or `{content}`.
 //! - `set` also has `content, expectedVersion?`. For an entry or a document, `set` also
-//!   has `key, title?, description?`. The answer is anything with status 200 to 299, or
+//!   has `key, title?, description?`; for an entry, `validFrom?, validUntil?,
+//!   supersedes?`. The answer is anything with status 200 to 299, or
 //!   status 409 if the text has another version.
-//! - `search` also has `query, limit`. The answer is
+//! - `search` also has `query, limit, asOf?`. The answer is
 //!   `{results: [{key?, title?, content}]}` or `{content}`.
 //! - `load` also has `key`. The answer is `{content, description?}`, or status 404.
 //!
@@ -126,8 +127,12 @@ pub async fn search(
     binding: &str,
     query: &str,
     limit: i64,
+    as_of: Option<i64>,
 ) -> Result<ServiceResults> {
-    let fields = [("query", query.into()), ("limit", limit.into())];
+    let mut fields = vec![("query", query.into()), ("limit", limit.into())];
+    if let Some(as_of) = as_of {
+        fields.push(("asOf", as_of.into()));
+    }
     let heard = post(memory, block, binding, "search", &fields).await?;
     read(binding, &heard)
 }

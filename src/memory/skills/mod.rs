@@ -12,11 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::front_matter::FrontMatter;
-use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, nowhere, service};
 use super::source::{BlockHome, check_key};
+use super::{Memory, MemoryWriter};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::memory::content::{MAX_TRIES, overtaken};
@@ -245,6 +245,7 @@ pub async fn put(
     key: &str,
     content: &str,
     description: Option<&str>,
+    writer: MemoryWriter<'_>,
 ) -> Result<Skill> {
     check_loadable(block)?;
     check_skill_key(key)?;
@@ -281,7 +282,7 @@ pub async fn put(
         }
         BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object | BlockHome::Bucket { .. } => {
-            stored::write_skill(memory.db, block, &skill, content)?;
+            stored::write_skill(memory.db, block, &skill, content, writer)?;
         }
     }
     Ok(skill)
@@ -320,7 +321,12 @@ impl Addition<'_> {
 
 /// Appends to a document, or creates it, in this object or in the bucket. Other homes
 /// accept only whole documents. Nothing that other writers store meanwhile is lost.
-pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_>) -> Result<()> {
+pub async fn append(
+    memory: &Memory<'_>,
+    block: &Definition,
+    added: &Addition<'_>,
+    writer: MemoryWriter<'_>,
+) -> Result<()> {
     check_loadable(block)?;
     check_skill_key(added.key)?;
     match block.home() {
@@ -337,7 +343,7 @@ pub async fn append(memory: &Memory<'_>, block: &Definition, added: &Addition<'_
                 bytes: Some(content.len() as i64),
                 updated_at: Some(memory.host.now_ms()),
             };
-            stored::write_skill(memory.db, block, &skill, &content)
+            stored::write_skill(memory.db, block, &skill, &content, writer)
         }),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
         BlockHome::Agent { .. } | BlockHome::Service { .. } => Err(Error::invalid(
@@ -375,7 +381,12 @@ async fn append_in_bucket(
 }
 
 /// Deletes a document; `false`: there was no such document.
-pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Result<bool> {
+pub async fn delete(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<bool> {
     check_loadable(block)?;
     check_skill_key(key)?;
     match block.home() {
@@ -399,7 +410,9 @@ pub async fn delete(memory: &Memory<'_>, block: &Definition, key: &str) -> Resul
             ),
         )),
         BlockHome::Nowhere { reason } => Err(nowhere(reason)),
-        BlockHome::Object | BlockHome::Bucket { .. } => stored::delete_skill(memory.db, block, key),
+        BlockHome::Object | BlockHome::Bucket { .. } => {
+            stored::delete_skill(memory, block, key, writer)
+        }
     }
 }
 

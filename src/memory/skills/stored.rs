@@ -5,8 +5,14 @@ use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::json;
+use crate::memory::content::Version;
 use crate::memory::definition::Definition;
+use crate::memory::past::{
+    self, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion, load_past, next_version,
+};
 use crate::memory::skills::skill::Skill;
+use crate::memory::validity::Validity;
+use crate::memory::{Memory, MemoryWriter};
 
 /// The most documents of one block.
 pub const MAX_SKILLS: usize = 1_000;
@@ -63,46 +69,80 @@ pub fn find_skill(
 }
 
 const INSERT: &str = "
-    INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at)
-    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
+    INSERT INTO cf_agents_skills (scope, block, key, description, content, updated_at, note)
+    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+
+/// A document's row.
+struct SkillRow {
+    description: Option<String>,
+    content: String,
+    updated_at: i64,
+    note: ItemNote,
+}
+
+impl SkillRow {
+    const COLUMNS: &str = "description, content, updated_at, note, key";
+
+    fn into_past(self) -> PastVersion {
+        PastVersion {
+            version: self.note.version,
+            title: self.description,
+            content: Some(self.content),
+            note: self.note,
+            written_at: self.updated_at,
+        }
+    }
+}
+
+impl FromRow<'_> for SkillRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            description: row.find_text(0).map(str::to_owned),
+            content: row.text(1)?.to_owned(),
+            updated_at: row.integer(2)?,
+            note: ItemNote::read(row.find_text(3), row.text(4)?)?,
+        })
+    }
+}
+
+fn find_skill_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<SkillRow>> {
+    let [scope, label] = place(block);
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_skills
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        SkillRow::COLUMNS
+    );
+    find(db, &sql, &[scope, label, key.into()])
+}
 
 pub fn write_skill(
     db: &dyn Database,
     block: &Definition,
     skill: &Skill,
     content: &str,
+    writer: MemoryWriter<'_>,
 ) -> Result<()> {
     atomically(db, || {
-        let [scope, label] = place(block);
-        let counts: Option<(i64, Option<i64>, Option<i64>)> = find(
-            db,
-            "SELECT count(*),
-                    sum(key = ?3 AND content = ?4 AND description IS ?5),
-                    sum(key = ?3)
-               FROM cf_agents_skills
-              WHERE scope = ?1
-                AND block = ?2",
-            &[
-                scope,
-                label,
-                skill.key.as_str().into(),
-                content.into(),
-                skill.description.as_deref().into(),
-            ],
-        )?;
-        let (count, same, of_key) = counts.unwrap_or_default();
-        if same > Some(0) {
-            return Ok(());
-        }
-        if of_key.unwrap_or(0) == 0 && count >= MAX_SKILLS as i64 {
-            return Err(Error::invalid(
-                "key",
-                format!(
-                    "Block `{}` holds {MAX_SKILLS} documents already. Delete one first.",
-                    block.label
-                ),
-            ));
-        }
+        let content_key = block.content_key();
+        let item = past::place(block, &content_key, &skill.key);
+        let version = match find_skill_row(db, block, &skill.key)? {
+            Some(row) if row.content == content && row.description == skill.description => {
+                return Ok(());
+            }
+            Some(row) => {
+                let version = row.note.version + 1;
+                keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
+                version
+            }
+            None => {
+                check_room(db, block)?;
+                next_version(db, &item)?
+            }
+        };
+        let note = ItemNote::new(version, writer, Validity::default());
         let [scope, label] = place(block);
         db.run(
             &format!(
@@ -110,7 +150,8 @@ pub fn write_skill(
                      ON CONFLICT (scope, block, key) DO UPDATE
                     SET description = excluded.description,
                         content = excluded.content,
-                        updated_at = excluded.updated_at"
+                        updated_at = excluded.updated_at,
+                        note = excluded.note"
             ),
             &[
                 scope,
@@ -119,19 +160,53 @@ pub fn write_skill(
                 skill.description.as_deref().into(),
                 content.into(),
                 skill.updated_at.into(),
+                note.to_column()?.into(),
             ],
         )
     })
+}
+
+fn check_room(db: &dyn Database, block: &Definition) -> Result<()> {
+    let sql = "SELECT count(*)
+                 FROM cf_agents_skills
+                WHERE scope = ?1
+                  AND block = ?2";
+    let count: i64 = find_value(db, sql, &place(block))?.unwrap_or(0);
+    if count >= MAX_SKILLS as i64 {
+        return Err(Error::invalid(
+            "key",
+            format!(
+                "Block `{}` holds {MAX_SKILLS} documents already. Delete one first.",
+                block.label
+            ),
+        ));
+    }
+    Ok(())
+}
+
+/// The newest version of a document and the earlier ones, newest first.
+pub fn load_versions(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    limit: i64,
+) -> Result<Vec<Version>> {
+    let content_key = block.content_key();
+    let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
+    let past = load_past(db, &past::place(block, &content_key, key), limit)?;
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let versions = newest.into_iter().chain(past).take(limit);
+    Ok(versions.map(PastVersion::show).collect())
 }
 
 /// Writes an exported document. `block` is the key of its block, which must not have
 /// a document of this key. Part of a transaction.
 pub fn restore(
     db: &dyn Database,
-    scope: &str,
-    block: &str,
+    [scope, block]: [&str; 2],
     document: &SkillDocument,
     updated_at: i64,
+    note: &ItemNote,
 ) -> Result<()> {
     db.run(
         INSERT,
@@ -142,22 +217,37 @@ pub fn restore(
             document.description.as_deref().into(),
             document.content.as_str().into(),
             updated_at.into(),
+            note.to_column()?.into(),
         ],
     )
 }
 
-pub fn delete_skill(db: &dyn Database, block: &Definition, key: &str) -> Result<bool> {
+pub fn delete_skill(
+    memory: &Memory<'_>,
+    block: &Definition,
+    key: &str,
+    writer: MemoryWriter<'_>,
+) -> Result<bool> {
+    let db = memory.db;
     atomically(db, || {
+        let Some(row) = find_skill_row(db, block, key)? else {
+            return Ok(false);
+        };
+        let note = row.note.clone();
+        let content_key = block.content_key();
+        let item = past::place(block, &content_key, key);
+        keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
+        let now_ms = memory.host.now_ms();
+        keep_deletion(db, &item, MAX_SKILL_VERSIONS, &note, writer, now_ms)?;
         let [scope, label] = place(block);
-        let deleted = db.rows(
+        db.run(
             "DELETE FROM cf_agents_skills
               WHERE scope = ?1
                 AND block = ?2
-                AND key = ?3
-          RETURNING 1",
+                AND key = ?3",
             &[scope, label, key.into()],
         )?;
-        Ok(!deleted.is_empty())
+        Ok(true)
     })
 }
 

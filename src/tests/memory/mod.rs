@@ -6,6 +6,7 @@ pub mod bucket;
 pub mod docs;
 pub mod model_writes;
 pub mod nonsense;
+pub mod past;
 pub mod services;
 pub mod templates;
 pub mod tools;

@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::super::lines::{LineKind, count, render};
 use super::lines::{
-    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
 use super::{LineCounter, can_hold};
 use crate::base::columns::{FromRow, find};
@@ -24,6 +24,7 @@ use crate::memory::definition::TokenBudget;
 use crate::memory::definitions::{MAX_BLOCKS, load_sessions_after};
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
+use crate::memory::past::ItemNote;
 
 /// Rows per statement: `LONG_BATCH` for texts of up to 1 MiB, and `ENTRIES_BATCH` for
 /// entries, which have at most 64 KiB. Both are 8 MiB.
@@ -153,16 +154,23 @@ impl MemoryExport {
             "SELECT {keys}, {columns}
                FROM {name}
               WHERE {owner} = ?1
-                AND ({keys}) > (?2, ?3)
+                AND ({keys}) > ({})
               ORDER BY {keys}
-              LIMIT ?4"
+              LIMIT ?3",
+            match has_slots(keys) {
+                true => "?2, ?4, ?5",
+                false => "?2, ?4",
+            }
         );
-        let params: [SqlValue; 4] = [
+        let mut params: Vec<SqlValue> = vec![
             session_id.as_str().into(),
             after.block.as_str().into(),
-            after.key.clone(),
             (*batch).into(),
+            after.key.clone(),
         ];
+        if has_slots(keys) {
+            params.push(after.slot.into());
+        }
         let rows = db.rows(&sql, &params)?;
         let mut last = None;
         let mut added = 0;
@@ -175,7 +183,8 @@ impl MemoryExport {
             }
         }
         let has_more = added < rows.len() || rows.len() as i64 == *batch;
-        last.filter(|_| has_more).map(Row::read).transpose()
+        let last: Option<LastRow> = last.filter(|_| has_more).map(Row::read).transpose()?;
+        Ok(last.map(|last| last.with_slots(has_slots(keys))))
     }
 
     /// The line; `None` if the block can't hold such a row, or holds too many.
@@ -262,6 +271,17 @@ const TABLES: &[ExportedTable] = &[
         },
     },
     ExportedTable {
+        name: "cf_agents_item_versions",
+        owner: "scope",
+        keys: "block, key, slot",
+        columns: PastLine::COLUMNS,
+        batch: LONG_BATCH,
+        line: |export, _, row| {
+            let line: PastLine = row.read()?;
+            export.show(line.line, &line.block, 0, &line)
+        },
+    },
+    ExportedTable {
         name: "cf_agents_loaded_skills",
         owner: "session_id",
         keys: "block, key",
@@ -277,10 +297,16 @@ const TABLES: &[ExportedTable] = &[
     },
 ];
 
-/// The last row that was read: its block's key, and its own key or version.
+/// Whether rows of these keys have a slot besides.
+fn has_slots(keys: &str) -> bool {
+    keys.ends_with("slot")
+}
+
+/// The last row that was read: its block's key, its own key or version, and its slot.
 struct LastRow {
     block: String,
     key: SqlValue,
+    slot: i64,
 }
 
 impl LastRow {
@@ -289,7 +315,14 @@ impl LastRow {
         Self {
             block: String::new(),
             key: "".into(),
+            slot: -1,
         }
+    }
+
+    /// Without slots, the third column is another one.
+    fn with_slots(self, has_slots: bool) -> Self {
+        let slot = if has_slots { self.slot } else { -1 };
+        Self { slot, ..self }
     }
 }
 
@@ -301,6 +334,7 @@ impl FromRow<'_> for LastRow {
                 Some(version) => version.into(),
                 None => row.text(1)?.into(),
             },
+            slot: row.find_integer(2).unwrap_or(-1),
         })
     }
 }
@@ -329,7 +363,7 @@ impl FromRow<'_> for VersionLine {
 
 impl EntryLine {
     /// The columns after the block's key and the entry's.
-    const COLUMNS: &str = "title, content, created_at, updated_at";
+    const COLUMNS: &str = "title, content, created_at, updated_at, note";
 }
 
 impl FromRow<'_> for EntryLine {
@@ -342,13 +376,14 @@ impl FromRow<'_> for EntryLine {
             content: row.text(3)?.to_owned(),
             created_at: count(row.integer(4)?),
             updated_at: count(row.integer(5)?),
+            note: find_note(row, 6)?,
         })
     }
 }
 
 impl SkillLine {
     /// The columns after the block's key and the document's.
-    const COLUMNS: &str = "description, content, updated_at";
+    const COLUMNS: &str = "description, content, updated_at, note";
 }
 
 impl FromRow<'_> for SkillLine {
@@ -360,6 +395,32 @@ impl FromRow<'_> for SkillLine {
             description: row.find_text(2).map(str::to_owned),
             content: row.text(3)?.to_owned(),
             updated_at: count(row.integer(4)?),
+            note: find_note(row, 5)?,
+        })
+    }
+}
+
+fn find_note(row: &Row, column: usize) -> Result<Option<ItemNote>> {
+    let note = row.find_text(column);
+    note.map(|note| ItemNote::read(Some(note), row.text(1)?))
+        .transpose()
+}
+
+impl PastLine {
+    /// The columns after the block's key, the item's and the slot.
+    const COLUMNS: &str = "title, content, note, written_at";
+}
+
+impl FromRow<'_> for PastLine {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            line: LineKind::Past,
+            block: BlockKey(row.text(0)?.to_owned()),
+            key: row.text(1)?.to_owned(),
+            title: row.find_text(3).map(str::to_owned),
+            content: row.find_text(4).map(str::to_owned),
+            note: ItemNote::read(row.find_text(5), row.text(1)?)?,
+            written_at: count(row.integer(6)?),
         })
     }
 }

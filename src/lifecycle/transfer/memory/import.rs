@@ -10,11 +10,12 @@ use serde::de::DeserializeOwned;
 
 use super::super::lines::LineKind;
 use super::lines::{
-    BlockKey, BlockLine, EntryLine, LoadedLine, PromptLine, SkillLine, VersionLine,
+    BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
 use super::{LineCounter, SORTS, can_hold, most};
 use crate::base::database::{Database, MAX_VALUE_BYTES};
 use crate::base::error::{Code, Error, Result};
+use crate::base::ids::Id;
 use crate::base::json;
 use crate::lifecycle::transfer::rules::CALL_TOOL;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
@@ -26,6 +27,9 @@ use crate::memory::entries;
 use crate::memory::entry::Entry;
 use crate::memory::frozen;
 use crate::memory::kind::BlockKind;
+use crate::memory::past::{
+    ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, MAX_SKILL_VERSIONS, PastVersion, keep,
+};
 use crate::memory::skills::SkillDocument;
 use crate::memory::skills::loaded::{self, LoadedSkill};
 use crate::memory::skills::stored;
@@ -34,8 +38,9 @@ use crate::memory::skills::stored;
 enum PendingMemoryLine {
     Block(Definition),
     Version(BlockKey, Version),
-    Entry(BlockKey, Entry),
-    Skill(BlockKey, SkillDocument, i64),
+    Entry(BlockKey, Box<(Entry, ItemNote)>),
+    Skill(BlockKey, Box<(SkillDocument, ItemNote)>, i64),
+    Past(BlockKey, String, Box<PastVersion>),
     Loaded(LoadedSkill, i64),
     Prompt(PromptLine),
 }
@@ -45,12 +50,15 @@ enum PendingMemoryLine {
 enum LineOrder {
     Version(BlockKey, i64),
     Keyed(BlockKey, String),
+    Slot(BlockKey, String, i64),
 }
 
 impl LineOrder {
     fn block(&self) -> &BlockKey {
         match self {
-            LineOrder::Version(block, _) | LineOrder::Keyed(block, _) => block,
+            LineOrder::Version(block, _)
+            | LineOrder::Keyed(block, _)
+            | LineOrder::Slot(block, ..) => block,
         }
     }
 }
@@ -92,7 +100,7 @@ impl MemoryImport {
             LineKind::Block => self.take_block(parse(line)?)?,
             LineKind::Version => {
                 let line: VersionLine = parse(line)?;
-                self.check_writer(&line)?;
+                self.check_writer(line.written_by, line.session_id.as_ref().map(Id::as_str))?;
                 let (block, version) = line.into_version()?;
                 let bytes = version.content.len();
                 let place = LineOrder::Version(block.clone(), version.version);
@@ -101,20 +109,31 @@ impl MemoryImport {
                 PendingMemoryLine::Version(block, version)
             }
             LineKind::Entry => {
-                let (block, entry) = parse::<EntryLine>(line)?.into_entry()?;
+                let (block, entry, note) = parse::<EntryLine>(line)?.into_entry()?;
+                self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), entry.key.clone());
                 self.take_place(kind, place)?;
                 self.check_room(kind, &block.0, 0)?;
-                PendingMemoryLine::Entry(block, entry)
+                PendingMemoryLine::Entry(block, Box::new((entry, note)))
             }
             LineKind::Skill => {
                 let line: SkillLine = parse(line)?;
                 let updated_at = line.updated_at.0;
-                let (block, document) = line.into_document()?;
+                let (block, document, note) = line.into_document()?;
+                self.check_writer(note.written_by, note.session_id.as_deref())?;
                 let place = LineOrder::Keyed(block.clone(), document.key.clone());
                 self.take_place(kind, place)?;
                 self.check_room(kind, &block.0, 0)?;
-                PendingMemoryLine::Skill(block, document, updated_at)
+                PendingMemoryLine::Skill(block, Box::new((document, note)), updated_at)
+            }
+            LineKind::Past => {
+                let (block, key, past) = parse::<PastLine>(line)?.into_past()?;
+                self.check_writer(past.note.written_by, past.note.session_id.as_deref())?;
+                let slot = past.version % self.kept(&block);
+                let place = LineOrder::Slot(block.clone(), key.clone(), slot);
+                self.take_place(kind, place)?;
+                self.check_room(kind, &block.0, 0)?;
+                PendingMemoryLine::Past(block, key, Box::new(past))
             }
             LineKind::Loaded => {
                 let line: LoadedLine = parse(line)?;
@@ -143,17 +162,13 @@ impl MemoryImport {
     /// Checks a version's writer. A sender who may not call tools can't claim that a
     /// tool wrote the version. A token for one session can't claim a write in another
     /// session.
-    fn check_writer(&self, line: &VersionLine) -> Result<()> {
+    fn check_writer(&self, written_by: WrittenBy, session_id: Option<&str>) -> Result<()> {
         let sender = &self.target.sender;
-        if matches!(line.written_by, WrittenBy::Tool) {
+        if matches!(written_by, WrittenBy::Tool) {
             sender.check(&[CALL_TOOL])?;
         }
         let only = sender.caller.only_session();
-        if line
-            .session_id
-            .as_ref()
-            .is_some_and(|id| only.is_some_and(|only| only != id))
-        {
+        if session_id.is_some_and(|id| only.is_some_and(|only| only.as_str() != id)) {
             return Err(Error::new(
                 Code::Forbidden,
                 "This token is for one session, so `sessionId` can't name another one.",
@@ -161,6 +176,14 @@ impl MemoryImport {
             .with("field", "sessionId"));
         }
         Ok(())
+    }
+
+    /// How many earlier versions of an item this block keeps.
+    fn kept(&self, block: &BlockKey) -> i64 {
+        match self.kinds.get(&block.0) {
+            Some(BlockKind::Loadable) => MAX_SKILL_VERSIONS,
+            Some(_) | None => MAX_ENTRY_VERSIONS,
+        }
     }
 
     /// What the import left out.
@@ -216,6 +239,7 @@ impl MemoryImport {
             let key = match place {
                 LineOrder::Version(..) => "version",
                 LineOrder::Keyed(..) => "key",
+                LineOrder::Slot(..) => "slot",
             };
             return Err(Error::invalid(
                 key,
@@ -259,11 +283,22 @@ impl MemoryImport {
             PendingMemoryLine::Version(block, version) => {
                 insert_version(db, scope.column(), &block.0, version)
             }
-            PendingMemoryLine::Entry(block, entry) => {
-                entries::restore(db, scope.column(), &block.0, entry)
+            PendingMemoryLine::Entry(block, item) => {
+                let (entry, note) = item.as_ref();
+                entries::restore(db, scope.column(), &block.0, entry, note)
             }
-            PendingMemoryLine::Skill(block, document, updated_at) => {
-                stored::restore(db, scope.column(), &block.0, document, *updated_at)
+            PendingMemoryLine::Skill(block, item, updated_at) => {
+                let (document, note) = item.as_ref();
+                let place = [scope.column(), block.0.as_str()];
+                stored::restore(db, place, document, *updated_at, note)
+            }
+            PendingMemoryLine::Past(block, key, past) => {
+                let item = ItemPlace {
+                    scope: scope.column(),
+                    block: &block.0,
+                    key,
+                };
+                keep(db, &item, self.kept(block), past)
             }
             PendingMemoryLine::Loaded(loaded, loaded_at) => {
                 loaded::restore(db, session_id, loaded, *loaded_at)

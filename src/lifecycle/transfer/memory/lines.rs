@@ -9,19 +9,22 @@ use serde::{Deserialize, Deserializer, Serialize, de};
 use super::super::lines::LineKind;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::Count;
+use crate::base::json::{Count, MAX_INTEGER};
 use crate::base::tokens;
 use crate::memory::budget::check_content;
 use crate::memory::content::{Version, WrittenBy, check_reason};
-use crate::memory::definition::{DefineBlock, Definition, TokenBudget, WhenChanged};
-use crate::memory::entries::check_entry;
+use crate::memory::definition::{
+    DefineBlock, Definition, TokenBudget, WhenChanged, check_description,
+};
+use crate::memory::entries::{MAX_SUPERSEDED, check_entry};
 use crate::memory::entry::Entry;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::{Label, is_key};
+use crate::memory::past::{ItemNote, PastVersion};
 use crate::memory::skills::loaded::LoadedSkill;
 use crate::memory::skills::skill::clip_description;
 use crate::memory::skills::{SkillDocument, check_document, check_skill_key};
-use crate::memory::source::BlockSource;
+use crate::memory::source::{BlockSource, check_key};
 
 /// The highest version. Each write adds one to a block's version.
 const MAX_VERSION: i64 = u32::MAX as i64;
@@ -122,6 +125,7 @@ impl VersionLine {
             turn_id: self.turn_id.map(text),
             reason: self.reason,
             written_at: self.written_at.0,
+            ..Version::default()
         };
         Ok((self.block, version))
     }
@@ -138,19 +142,23 @@ pub struct EntryLine {
     pub content: String,
     pub created_at: Count,
     pub updated_at: Count,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<ItemNote>,
 }
 
 impl EntryLine {
-    pub fn into_entry(self) -> Result<(BlockKey, Entry)> {
+    pub fn into_entry(self) -> Result<(BlockKey, Entry, ItemNote)> {
         check_entry(&self.key, self.title.as_deref(), &self.content)?;
+        let note = check_note(self.note)?;
         let entry = Entry {
             key: self.key,
             title: self.title,
             content: self.content,
             created_at: self.created_at.0,
             updated_at: self.updated_at.0,
+            validity: note.validity.clone(),
         };
-        Ok((self.block, entry))
+        Ok((self.block, entry, note))
     }
 }
 
@@ -164,10 +172,13 @@ pub struct SkillLine {
     pub description: Option<String>,
     pub content: String,
     pub updated_at: Count,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<ItemNote>,
 }
 
 impl SkillLine {
-    pub fn into_document(self) -> Result<(BlockKey, SkillDocument)> {
+    pub fn into_document(self) -> Result<(BlockKey, SkillDocument, ItemNote)> {
+        let note = check_note(self.note)?;
         let document = SkillDocument {
             key: self.key,
             description: self.description,
@@ -181,8 +192,89 @@ impl SkillLine {
                 "`description` must be a single line, no longer than a listing shows.",
             ));
         }
-        Ok((self.block, document))
+        Ok((self.block, document, note))
     }
+}
+
+/// An earlier version of an entry or a document.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct PastLine {
+    #[serde(rename = "type")]
+    pub line: LineKind,
+    pub block: BlockKey,
+    pub key: String,
+    pub title: Option<String>,
+    /// `null`: the item was deleted.
+    pub content: Option<String>,
+    pub note: ItemNote,
+    pub written_at: Count,
+}
+
+impl PastLine {
+    pub fn into_past(self) -> Result<(BlockKey, String, PastVersion)> {
+        check_skill_key(&self.key)?;
+        if let Some(title) = &self.title {
+            check_description("title", title)?;
+        }
+        check_content("content", self.content.as_deref().unwrap_or_default())?;
+        let note = check_note(Some(self.note))?;
+        let past = PastVersion {
+            version: note.version,
+            title: self.title,
+            content: self.content,
+            note,
+            written_at: self.written_at.0,
+        };
+        Ok((self.block, self.key, past))
+    }
+}
+
+/// Checks a note as the operations that write one do.
+fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
+    let note = note.unwrap_or_default();
+    let wrong = |field: &str, how: &str| {
+        let field = format!("note.{field}");
+        Error::invalid(&field, format!("`{field}` {how}."))
+    };
+    if !(1..=MAX_VERSION).contains(&note.version) {
+        let how = format!("must be an integer from 1 to {MAX_VERSION}");
+        return Err(wrong("version", &how));
+    }
+    for (name, id) in [("sessionId", &note.session_id), ("turnId", &note.turn_id)] {
+        if let Some(id) = id {
+            Id::parse(id.clone()).map_err(|how| wrong(name, how))?;
+        }
+    }
+    let validity = &note.validity;
+    let by = validity.superseded_by.iter();
+    if validity.supersedes.len() > MAX_SUPERSEDED
+        || !validity
+            .supersedes
+            .iter()
+            .chain(by)
+            .all(|key| check_key(key).is_ok())
+    {
+        let how =
+            format!("must name at most {MAX_SUPERSEDED} entries, and so must `supersededBy` one");
+        return Err(wrong("supersedes", &how));
+    }
+    let times = [
+        validity.valid_from,
+        validity.valid_until,
+        validity.superseded_at,
+    ];
+    if !times
+        .iter()
+        .flatten()
+        .all(|time| (0..=MAX_INTEGER).contains(time))
+    {
+        return Err(wrong(
+            "validFrom",
+            "and the other times must be in milliseconds since the epoch",
+        ));
+    }
+    Ok(note)
 }
 
 /// A document in the session's context. Without `content`, it was unloaded.

@@ -18,6 +18,7 @@ use crate::lifecycle::transfer::rules::{
 use crate::memory::content::{MAX_VERSIONS, MAX_VERSIONS_BYTES};
 use crate::memory::entries::MAX_ENTRIES;
 use crate::memory::kind::BlockKind;
+use crate::memory::past::{MAX_DELETED, MAX_ENTRY_VERSIONS};
 use crate::memory::skills::loaded::MAX_LOADED;
 use crate::memory::skills::stored::MAX_SKILLS;
 
@@ -49,6 +50,10 @@ pub const SORTS: &[MemoryLineKind] = &[
         written_by: &[PUT_SKILL],
     },
     MemoryLineKind {
+        kind: LineKind::Past,
+        written_by: &[SET_ENTRY, PUT_SKILL],
+    },
+    MemoryLineKind {
         kind: LineKind::Loaded,
         written_by: &[DEFINE_BLOCK, PUT_SKILL, LOAD_SKILL],
     },
@@ -64,6 +69,7 @@ fn can_hold(block: BlockKind, kind: LineKind) -> bool {
         LineKind::Version => block.has_content(),
         LineKind::Entry => block == BlockKind::Searchable,
         LineKind::Skill => block == BlockKind::Loadable,
+        LineKind::Past => !block.has_content(),
         _ => true,
     }
 }
@@ -100,6 +106,7 @@ fn most(kind: LineKind) -> i64 {
         LineKind::Version => MAX_VERSIONS,
         LineKind::Entry => MAX_ENTRIES,
         LineKind::Skill => MAX_SKILLS as i64,
+        LineKind::Past => (MAX_ENTRIES + MAX_DELETED) * MAX_ENTRY_VERSIONS,
         LineKind::Loaded => MAX_LOADED,
         _ => i64::MAX,
     }

@@ -193,6 +193,17 @@ fn fill_blocks(alice: &Alice) {
                        "content": format!("What one says of a {key} in the drizzle.")}),
             );
         }
+        for (key, content) in [("home", "Oslo"), ("home", "Bergen"), ("gone", "x")] {
+            let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+            alice.outbound.answer(Said::json(&vector));
+            alice.ok(
+                "setEntry",
+                json!({"sessionId": session, "label": "kb", "key": key, "title": "Home",
+                       "content": content, "validFrom": 5}),
+            );
+        }
+        let gone = json!({"sessionId": session, "label": "kb", "key": "gone"});
+        alice.ok("deleteEntry", gone);
         alice
             .outbound
             .settings

@@ -1,0 +1,285 @@
+//! The past of entries and documents: who wrote each version, what the versions said, and
+//! when a fact held.
+//!
+//! The newest version is the item's own row, with a note. A version moves into the table of
+//! the past when another one takes its place, or when the item is deleted.
+
+use serde::{Deserialize, Serialize};
+
+use super::MemoryWriter;
+use super::content::{Version, WrittenBy};
+use super::definition::Definition;
+use super::validity::Validity;
+use crate::base::columns::{FromRow, find, find_value, load};
+use crate::base::database::{Database, Row, SqlValue};
+use crate::base::error::{Error, Result};
+use crate::base::json;
+use crate::base::tokens;
+
+/// How many earlier versions of an entry and of a document are kept. An entry has at most
+/// 64 KiB and a document 1 MiB, so a key's past has at most 1.25 MiB or 10 MiB.
+pub const MAX_ENTRY_VERSIONS: i64 = 20;
+pub const MAX_SKILL_VERSIONS: i64 = 10;
+
+/// How many deleted items of a block can be brought back.
+pub const MAX_DELETED: i64 = 1_000;
+
+/// What an item's row says of its newest version, beside the text.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ItemNote {
+    pub version: i64,
+    pub written_by: WrittenBy,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn_id: Option<String>,
+    #[serde(flatten)]
+    pub validity: Validity,
+}
+
+impl Default for ItemNote {
+    /// The note of an item that was written before there were notes.
+    fn default() -> Self {
+        Self {
+            version: 1,
+            written_by: WrittenBy::Operation,
+            session_id: None,
+            turn_id: None,
+            validity: Validity::default(),
+        }
+    }
+}
+
+impl ItemNote {
+    pub fn new(version: i64, writer: MemoryWriter<'_>, validity: Validity) -> Self {
+        Self {
+            version,
+            written_by: match writer.is_tool {
+                true => WrittenBy::Tool,
+                false => WrittenBy::Operation,
+            },
+            session_id: writer.session_id.map(|id| id.as_str().to_owned()),
+            turn_id: writer.turn_id.map(str::to_owned),
+            validity,
+        }
+    }
+
+    /// Reads the column `note` of the item `key`.
+    pub fn read(column: Option<&str>, key: &str) -> Result<Self> {
+        match column {
+            Some(text) => json::decode(text).map_err(|_| Error::corrupt_row(key, "note")),
+            None => Ok(Self::default()),
+        }
+    }
+
+    /// The column `note` of an item's row.
+    pub fn to_column(&self) -> Result<Option<String>> {
+        match *self == Self::default() {
+            true => Ok(None),
+            false => self.to_json().map(Some),
+        }
+    }
+
+    fn to_json(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|error| Error::storage(error.to_string()))
+    }
+}
+
+/// An entry or a document, by its place.
+pub struct ItemPlace<'a> {
+    pub scope: &'a str,
+    /// The key of the block that holds it.
+    pub block: &'a str,
+    pub key: &'a str,
+}
+
+impl ItemPlace<'_> {
+    fn params(&self) -> [SqlValue; 3] {
+        [self.scope.into(), self.block.into(), self.key.into()]
+    }
+}
+
+/// A version that is over, as its row keeps it.
+pub struct PastVersion {
+    pub version: i64,
+    pub title: Option<String>,
+    /// `None`: the item was deleted.
+    pub content: Option<String>,
+    pub note: ItemNote,
+    pub written_at: i64,
+}
+
+impl PastVersion {
+    const COLUMNS: &str = "version, title, content, note, written_at";
+
+    pub fn show(self) -> Version {
+        let content = self.content.clone().unwrap_or_default();
+        Version {
+            version: self.version,
+            tokens: tokens::estimate(&content),
+            content,
+            title: self.title,
+            deleted: self.content.is_none(),
+            written_by: self.note.written_by.name().to_owned(),
+            session_id: self.note.session_id,
+            turn_id: self.note.turn_id,
+            written_at: self.written_at,
+            validity: self.note.validity,
+            ..Version::default()
+        }
+    }
+}
+
+impl FromRow<'_> for PastVersion {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            version: row.integer(0)?,
+            title: row.find_text(1).map(str::to_owned),
+            content: row.find_text(2).map(str::to_owned),
+            note: ItemNote::read(row.find_text(3), "version")?,
+            written_at: row.integer(4)?,
+        })
+    }
+}
+
+/// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
+/// transaction.
+pub fn keep(db: &dyn Database, item: &ItemPlace<'_>, kept: i64, past: &PastVersion) -> Result<()> {
+    let [scope, block, key] = item.params();
+    db.run(
+        "INSERT INTO cf_agents_item_versions
+                (scope, block, key, slot, version, title, content, note, written_at)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT (scope, block, key, slot) DO UPDATE
+            SET version = excluded.version,
+                title = excluded.title,
+                content = excluded.content,
+                note = excluded.note,
+                written_at = excluded.written_at",
+        &[
+            scope,
+            block,
+            key,
+            (past.version % kept).into(),
+            past.version.into(),
+            past.title.as_deref().into(),
+            past.content.as_deref().into(),
+            past.note.to_json()?.into(),
+            past.written_at.into(),
+        ],
+    )
+}
+
+/// Notes that the item was deleted after this version, and forgets the deleted items that
+/// are one too many. Part of a transaction.
+pub fn keep_deletion(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    last: &ItemNote,
+    writer: MemoryWriter<'_>,
+    now_ms: i64,
+) -> Result<()> {
+    let version = last.version + 1;
+    let deletion = PastVersion {
+        version,
+        title: None,
+        content: None,
+        note: ItemNote::new(version, writer, Validity::default()),
+        written_at: now_ms,
+    };
+    keep(db, item, kept, &deletion)?;
+    let [scope, block, _] = item.params();
+    // The index holds the deleted items alone, so this reads few rows.
+    let oldest: Option<(String, i64)> = find(
+        db,
+        "SELECT key, version
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND content IS NULL
+          ORDER BY written_at DESC
+          LIMIT 1 OFFSET ?3",
+        &[scope.clone(), block.clone(), MAX_DELETED.into()],
+    )?;
+    match oldest {
+        Some((key, version)) => db.run(
+            "DELETE FROM cf_agents_item_versions
+              WHERE scope = ?1
+                AND block = ?2
+                AND key = ?3
+                AND version <= ?4",
+            &[scope, block, key.into(), version.into()],
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The version of an item that is not there: it goes on where the deleted one ended.
+pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
+    let sql = "SELECT max(version)
+                 FROM cf_agents_item_versions
+                WHERE scope = ?1
+                  AND block = ?2
+                  AND key = ?3";
+    let newest: Option<Option<i64>> = find_value(db, sql, &item.params())?;
+    Ok(newest.flatten().unwrap_or(0) + 1)
+}
+
+/// Up to `limit` earlier versions, newest first.
+pub fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+          ORDER BY version DESC
+          LIMIT ?4",
+        PastVersion::COLUMNS
+    );
+    let [scope, block, key] = item.params();
+    load(db, &sql, &[scope, block, key, limit.into()])
+}
+
+/// The version that was the newest at this time; `None`: it is not kept, or there was none.
+pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Option<PastVersion>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND written_at <= ?4
+          ORDER BY version DESC
+          LIMIT 1",
+        PastVersion::COLUMNS
+    );
+    let [scope, block, key] = item.params();
+    find(db, &sql, &[scope, block, key, at_ms.into()])
+}
+
+/// The place of an item of a block that lives in this object.
+pub fn place<'a>(block: &'a Definition, content_key: &'a str, key: &'a str) -> ItemPlace<'a> {
+    ItemPlace {
+        scope: &block.scope,
+        block: content_key,
+        key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_note_that_was_never_written_is_the_first_version_of_an_operation() {
+        assert_eq!(ItemNote::read(None, "a").unwrap(), ItemNote::default());
+        let note = ItemNote::default();
+        let json = note.to_json().unwrap();
+        assert_eq!(json, r#"{"version":1,"writtenBy":"operation"}"#);
+        assert_eq!(ItemNote::read(Some(&json), "a").unwrap(), note);
+        assert!(ItemNote::read(Some("{"), "a").is_err());
+    }
+}
