@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json, json};
 
 use super::content::Version;
-use super::definition::{Definition, check_description};
+use super::definition::Definition;
 use super::entry_search::{index_entry, unindex_entry};
+use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{
     ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, load_past, next_version, place,
 };
-use super::source::{BlockHome, check_key};
+use super::source::BlockHome;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
 use crate::base::columns::{FromRow, find, find_value};
@@ -22,14 +23,8 @@ use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::memory::kind::BlockKind;
 
-/// The most bytes of an entry's text: a chunk of knowledge, not a file.
-pub const MAX_ENTRY_BYTES: usize = 64 << 10;
-
 /// The most bytes of a page of entries: 64 of the longest entries fit.
 const MAX_PAGE_BYTES: usize = 4 << 20;
-
-/// The most entries that one entry replaces.
-pub const MAX_SUPERSEDED: usize = 20;
 
 /// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
@@ -56,86 +51,11 @@ pub fn check_searchable(block: &Definition) -> Result<()> {
     ))
 }
 
-pub fn check_entry(key: &str, title: Option<&str>, content: &str) -> Result<()> {
-    check_key(key).map_err(|reason| Error::invalid("key", format!("`key` {reason}.")))?;
-    if let Some(title) = title {
-        check_description("title", title)?;
-    }
-    if content.len() > MAX_ENTRY_BYTES {
-        let error = Error::payload_too_large("`content`", MAX_ENTRY_BYTES, content.len());
-        return Err(error.with("field", "content"));
-    }
-    Ok(())
-}
-
 /// Whether this object holds the block's entries.
 pub fn lives_here(block: &Definition) -> bool {
     match block.home() {
         BlockHome::Agent { .. } | BlockHome::Service { .. } | BlockHome::Nowhere { .. } => false,
         BlockHome::Object | BlockHome::Bucket { .. } | BlockHome::BucketPrefix { .. } => true,
-    }
-}
-
-/// An entry to write.
-pub struct EntryText<'a> {
-    pub key: &'a str,
-    pub title: Option<&'a str>,
-    pub content: &'a str,
-    pub valid_from: Option<i64>,
-    pub valid_until: Option<i64>,
-    /// The keys of the entries that this one replaces. Empty: those that it replaced
-    /// before.
-    pub supersedes: &'a [String],
-}
-
-impl<'a> EntryText<'a> {
-    /// A fact that holds from now on, until another one is written.
-    pub fn plain(key: &'a str, title: Option<&'a str>, content: &'a str) -> Self {
-        Self {
-            key,
-            title,
-            content,
-            valid_from: None,
-            valid_until: None,
-            supersedes: &[],
-        }
-    }
-
-    fn check(&self) -> Result<()> {
-        check_entry(self.key, self.title, self.content)?;
-        if let (Some(from), Some(until)) = (self.valid_from, self.valid_until)
-            && until <= from
-        {
-            let message = "`validUntil` must be later than `validFrom`.";
-            return Err(Error::invalid("validUntil", message));
-        }
-        if self.supersedes.iter().any(|key| key == self.key) {
-            let message = "`supersedes` names this entry itself. A new text for the same key replaces the old one anyway.";
-            return Err(Error::invalid("supersedes", message));
-        }
-        Ok(())
-    }
-
-    /// The fields of a request to another home. A field that is not set is left out.
-    fn fields(&self) -> Vec<(&'static str, Json)> {
-        let mut fields = vec![
-            ("key", self.key.into()),
-            ("title", self.title.into()),
-            ("content", self.content.into()),
-        ];
-        let times = [
-            ("validFrom", self.valid_from),
-            ("validUntil", self.valid_until),
-        ];
-        for (name, time) in times {
-            if let Some(time) = time {
-                fields.push((name, time.into()));
-            }
-        }
-        if !self.supersedes.is_empty() {
-            fields.push(("supersedes", self.supersedes.into()));
-        }
-        fields
     }
 }
 

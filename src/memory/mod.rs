@@ -17,6 +17,7 @@ pub mod deployed;
 pub mod entries;
 pub mod entry;
 pub mod entry_search;
+pub mod entry_text;
 pub mod frozen;
 pub mod homes;
 pub mod kind;

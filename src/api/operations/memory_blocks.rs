@@ -8,9 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, Limit};
-#[cfg(test)]
-use crate::memory::block::Block;
-use crate::memory::block::read;
+use crate::memory::block::{Block, read};
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::memory::content::MAX_VERSIONS;
 use crate::memory::definition::DefineBlock;
@@ -18,7 +16,7 @@ use crate::memory::definition::Definition;
 use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
-use crate::memory::entries::EntryText;
+use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
 use crate::memory::skills::put;

@@ -10,10 +10,11 @@ use crate::base::json::{Count, Limit, list};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
-use crate::memory::entries::{self, EntryText, MAX_SUPERSEDED, delete};
+use crate::memory::entries::{self, delete};
 #[cfg(test)]
 use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
+use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
 use crate::memory::{BlockScope, MemoryWriter};
 use crate::vectors::VectorReport;

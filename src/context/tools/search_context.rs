@@ -1,6 +1,6 @@
 //! `search_context`: the model searches a searchable block.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
@@ -42,7 +42,8 @@ fn define(_: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
         "The block to search.",
         ("query", "What to look for, in a few words."),
     );
-    if let Some(properties) = tool.parameters["properties"].as_object_mut() {
+    let properties = tool.parameters.get_mut("properties");
+    if let Some(properties) = properties.and_then(Value::as_object_mut) {
         let as_of = json!({
             "type": "string",
             "description": "A day, as 2026-01-31: what held then is searched. Default: now."

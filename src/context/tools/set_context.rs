@@ -8,7 +8,7 @@ use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
-use crate::memory::entries::EntryText;
+use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::skills::Addition;
 use crate::memory::source::BlockHome;

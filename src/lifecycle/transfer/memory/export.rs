@@ -376,7 +376,10 @@ impl FromRow<'_> for EntryLine {
             content: row.text(3)?.to_owned(),
             created_at: count(row.integer(4)?),
             updated_at: count(row.integer(5)?),
-            note: find_note(row, 6)?,
+            note: match row.find_text(6) {
+                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
+                None => None,
+            },
         })
     }
 }
@@ -395,15 +398,12 @@ impl FromRow<'_> for SkillLine {
             description: row.find_text(2).map(str::to_owned),
             content: row.text(3)?.to_owned(),
             updated_at: count(row.integer(4)?),
-            note: find_note(row, 5)?,
+            note: match row.find_text(5) {
+                Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
+                None => None,
+            },
         })
     }
-}
-
-fn find_note(row: &Row, column: usize) -> Result<Option<ItemNote>> {
-    let note = row.find_text(column);
-    note.map(|note| ItemNote::read(Some(note), row.text(1)?))
-        .transpose()
 }
 
 impl PastLine {

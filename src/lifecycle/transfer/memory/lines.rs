@@ -16,8 +16,8 @@ use crate::memory::content::{Version, WrittenBy, check_reason};
 use crate::memory::definition::{
     DefineBlock, Definition, TokenBudget, WhenChanged, check_description,
 };
-use crate::memory::entries::{MAX_SUPERSEDED, check_entry};
 use crate::memory::entry::Entry;
+use crate::memory::entry_text::{MAX_SUPERSEDED, check_entry};
 use crate::memory::kind::BlockKind;
 use crate::memory::label::{Label, is_key};
 use crate::memory::past::{ItemNote, PastVersion};
