@@ -1,0 +1,249 @@
+// Who uses the console, and with what: the keyboard, a screen reader, a phone, the dark,
+// a credential.
+
+import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { after, describe, test } from "node:test";
+import { skip, startConsole, until } from "./browser.mjs";
+
+const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const SECRET = "the secret of this test, long enough";
+
+/** Every view, and a text that is there when it is whole. */
+const VIEWS = [
+  ["", "New here?"],
+  ["#/example", "Choose a session"],
+  ["#/example/sessions/trip", "Walk on the roof"],
+  ["#/example/sessions/trip/branches", "7 events, 2 branches"],
+  ["#/example/sessions/trip/events", "Bring an umbrella."],
+  ["#/example/sessions/trip/changes", "so far"],
+  ["#/example/sessions/trip/context", "System prompt"],
+  ["#/example/sessions/trip/memory", "No memory yet"],
+  ["#/example/sessions/empty", "Say something"],
+  ["#/example/memory", "Likes window seats."],
+  ["#/example/memory/memory", "Version 1 on the left"],
+  ["#/example/memory/places", "walk on its roof"],
+  ["#/example/memory/guides", "What to pack"],
+  ["#/example/activity", "The agent's object"],
+  ["#/example/settings", "Most steps of a turn"],
+];
+
+describe("access", { skip }, async () => {
+  const site = skip ? null : await startConsole();
+  after(() => site?.stop());
+
+  if (!skip) {
+    // The console makes its own example, once for all tests here.
+    const page = await site.open({ after: () => {} }, "");
+    await page.getByRole("button", { name: "Show me an example" }).click();
+    await page.getByText("Walk on the roof").waitFor();
+    await page.context().close();
+  }
+
+  /** What axe finds wrong. A script that the test brings is none of the page's. */
+  async function faults(page) {
+    await page.evaluate(AXE);
+    const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+    return violations.map(({ id, nodes }) => `${id}: ${nodes.map(({ target, failureSummary }) => `${target} ${failureSummary}`).join("; ")}`);
+  }
+
+  for (const [name, options] of [
+    ["light", { colorScheme: "light" }],
+    ["dark", { colorScheme: "dark" }],
+    ["phone", { viewport: { width: 320, height: 640 } }],
+  ]) {
+    test(`axe_finds_nothing_on_any_view_in_${name}`, async (t) => {
+      // axe is put into the page past its policy, which would keep it out.
+      const page = await site.open(t, "", { ...options, bypassCSP: true });
+      for (const [hash, text] of VIEWS) {
+        await page.goto(site.at(hash));
+        if (hash !== "" || name !== "phone") await page.getByText(text).first().waitFor({ state: name === "phone" && hash === "#/example" ? "attached" : "visible" });
+        const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        assert.ok(wide <= 0, `${hash} is ${wide} pixels wider than the screen`);
+        assert.deepEqual(await faults(page), [], hash);
+      }
+    });
+  }
+
+  test("axe_finds_nothing_in_dialogs_menus_search_and_editors", async (t) => {
+    const page = await site.open(t, "#/example/sessions/trip", { bypassCSP: true });
+    await page.getByText("Walk on the roof").waitFor();
+    await page.getByLabel("More for this session").click();
+    assert.deepEqual(await faults(page), [], "menu");
+    for (const [name, text] of [["Rename", "Rename the session"], ["Compact", "Compact the conversation"], ["Export", "The file is whole"]]) {
+      if ((await page.getByRole("button", { name, exact: true }).count()) === 0) await page.getByLabel("More for this session").click();
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByText(text).waitFor();
+      assert.deepEqual(await faults(page), [], name);
+      await page.keyboard.press("Escape");
+    }
+    for (const name of ["New session", "Import a session"]) {
+      await page.getByRole("button", { name }).click();
+      await page.getByRole("dialog").waitFor();
+      assert.deepEqual(await faults(page), [], name);
+      await page.keyboard.press("Escape");
+    }
+    await page.getByRole("button", { name: "Edit and resend" }).first().click();
+    assert.deepEqual(await faults(page), [], "editor");
+    await page.getByText("weather").first().click();
+    assert.deepEqual(await faults(page), [], "tool call");
+    await page.getByLabel("Search all sessions").fill("rain");
+    await page.keyboard.press("Enter");
+    await page.getByText(/\d hits? for/).waitFor();
+    assert.deepEqual(await faults(page), [], "search");
+  });
+
+  test("everything_is_done_with_the_keyboard_and_the_focus_is_seen", async (t) => {
+    const page = await site.open(t, "");
+    const press = async (key, times = 1) => {
+      for (let n = 0; n < times; n += 1) await page.keyboard.press(key);
+    };
+    /** Tabs on until the element that has the focus is called so. */
+    const tabTo = async (name, key = "Tab") => {
+      for (let n = 0; n < 60; n += 1) {
+        await page.keyboard.press(key);
+        const found = await page.evaluate(() => {
+          const element = document.activeElement;
+          const style = getComputedStyle(element);
+          return { name: element.getAttribute("aria-label") ?? element.labels?.[0]?.textContent ?? element.textContent, outline: style.outlineStyle, width: style.outlineWidth };
+        });
+        if (found.name?.trim().startsWith(name)) {
+          assert.notEqual(found.outline, "none", `the focus on ${name} is seen`);
+          return;
+        }
+      }
+      assert.fail(`no way with Tab to ${name}`);
+    };
+    await page.getByLabel("Agent", { exact: true }).waitFor();
+    await page.keyboard.type("keyboard");
+    await press("Enter");
+    await page.getByRole("button", { name: "New session" }).waitFor();
+    await tabTo("New session");
+    await press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await page.keyboard.type("By keyboard");
+    await press("Enter");
+    await page.getByRole("heading", { name: "By keyboard" }).waitFor();
+    await tabTo("Message");
+    await page.keyboard.type("Hello!");
+    await press("Enter");
+    await page.getByText("built-in demo model").waitFor();
+    await page.getByRole("button", { name: "Answer again" }).waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    await tabTo("Answer again", "Shift+Tab");
+    await press("Enter");
+    await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
+    await tabTo("More for this session", "Shift+Tab");
+    await press("Enter");
+    await tabTo("Rename");
+    await press("Enter");
+    await page.getByRole("dialog").waitFor();
+    await press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    assert.equal(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), "More for this session");
+    await press("Enter");
+    await tabTo("Delete");
+    await press("Enter");
+    await page.getByRole("button", { name: "Undo" }).waitFor();
+    await tabTo("Undo");
+    await press("Enter");
+    const { sessions } = await site.ask("keyboard", "listSessions");
+    const answers = await site.ask("keyboard", "loadEvents", { sessionId: sessions[0].id });
+    assert.deepEqual(answers.map(({ action }) => action), ["user_message", "agent_message", "agent_message"]);
+  });
+
+  test("a_phone_goes_from_the_list_to_a_session_and_back", async (t) => {
+    const page = await site.open(t, "#/example", { viewport: { width: 320, height: 640 }, hasTouch: true });
+    await page.getByRole("link", { name: /A trip to Oslo/ }).tap();
+    await page.getByText("Walk on the roof").waitFor();
+    assert.equal(await page.getByLabel("Search all sessions").isVisible(), false);
+    await page.getByRole("textbox", { name: "Message" }).waitFor();
+    await page.getByRole("link", { name: "All sessions" }).tap();
+    await page.getByLabel("Search all sessions").waitFor();
+  });
+
+  test("the_secret_is_asked_for_once_and_kept_for_the_tab_alone", async (t) => {
+    const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+    try {
+      const page = await locked.open(t, "#/locked", { bypassCSP: true });
+      await page.getByRole("heading", { name: "Session Agent" }).waitFor();
+      assert.deepEqual(await faults(page), []);
+      await page.getByLabel("Secret or token").fill("wrong, and also long enough to be one");
+      await page.keyboard.press("Enter");
+      await page.getByText("did not accept").waitFor();
+      await page.getByLabel("Secret or token").fill(SECRET);
+      await page.keyboard.press("Enter");
+      await page.getByText("No sessions yet").waitFor();
+      await page.reload();
+      await page.getByText("No sessions yet").waitFor();
+      const kept = await page.evaluate(() => [JSON.stringify({ ...localStorage }), document.cookie, location.href]);
+      assert.ok(!kept.join().includes(SECRET));
+
+      const other = await page.context().newPage();
+      await other.goto(locked.at("#/locked"));
+      await other.getByLabel("Secret or token").waitFor();
+
+      // A token of one session sees that session alone.
+      const init = { headers: { authorization: `Bearer ${SECRET}` } };
+      for (const id of ["mine", "theirs"]) assert.equal((await locked.server.call("locked", "createSession", { id, name: id }, init)).status, 200);
+      const { body } = await locked.server.call("locked", "mintToken", { sessionId: "mine", expiresIn: 600 }, init);
+      await other.getByLabel("Secret or token").fill(body.token);
+      await other.keyboard.press("Enter");
+      await other.getByRole("link", { name: /^mine/ }).waitFor();
+      assert.equal(await other.getByRole("link", { name: /^theirs/ }).count(), 0);
+
+      await page.getByRole("button", { name: "Forget the credential" }).click();
+      await page.getByLabel("Secret or token").waitFor();
+      await page.reload();
+      await page.getByLabel("Secret or token").waitFor();
+    } finally {
+      await locked.stop();
+    }
+  });
+
+  test("a_slow_network_shows_that_it_loads_and_then_what_it_loaded", async (t) => {
+    const page = await site.open(t, "");
+    const session = await page.context().newCDPSession(page);
+    await session.send("Network.emulateNetworkConditions", { offline: false, latency: 800, downloadThroughput: 40_000, uploadThroughput: 20_000 });
+    await page.evaluate((hash) => (location.hash = hash), "#/example/sessions/trip");
+    await page.getByText("Loading messages").waitFor();
+    await page.getByText("Walk on the roof").waitFor();
+  });
+
+  test("a_lost_connection_is_told_and_the_page_goes_on_when_it_is_back", async (t) => {
+    await site.ask("lost", "createSession", { id: "s", name: "Kept" });
+    await site.ask("lost", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Before." }] });
+    const page = await site.open(t, "#/lost/sessions/s");
+    await page.getByText("Before.").waitFor();
+    await page.context().setOffline(true);
+    await page.getByRole("textbox", { name: "Message" }).fill("Written without a connection.");
+    await page.keyboard.press("Enter");
+    await page.getByText("The connection is lost.").waitFor();
+    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Written without a connection.");
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("alert").nth(1).waitFor();
+    await site.ask("lost", "appendEvents", { sessionId: "s", events: [{ action: "agent_message", content: "Meanwhile." }] });
+    await page.context().setOffline(false);
+    await page.getByText("The connection is lost.").waitFor({ state: "detached" });
+    await page.getByText("Meanwhile.").waitFor();
+    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByText("Meanwhile.").waitFor();
+  });
+
+  test("an_answer_whose_connection_breaks_is_shown_whole_afterwards", async (t) => {
+    const page = await site.open(t, "#/broken/sessions/s");
+    await page.route("**/chat", async (route) => {
+      const response = await route.fetch();
+      const body = await response.text();
+      // The answer's first half, and no end.
+      await route.fulfill({ response, body: body.slice(0, body.indexOf("\n\n", body.length / 2) + 2) });
+    });
+    await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
+    await page.keyboard.press("Enter");
+    await page.getByText("what do you remember").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal((await site.ask("broken", "getHistory", { sessionId: "s" })).messages.length, 2);
+    assert.equal(await page.getByRole("article").count(), 2);
+  });
+});

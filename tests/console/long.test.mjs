@@ -1,0 +1,109 @@
+// A conversation of 10,000 messages: read from its end to its beginning, without a task
+// that holds the page up, and without a shift while an answer is said.
+
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { gate, say, startModel } from "../workerd/model_server.mjs";
+import { skip, startConsole, until } from "./browser.mjs";
+
+const MESSAGES = 10_000;
+const LONGEST_TASK_MS = 100;
+
+/** A task that is long by itself is long each time; one that waited for a busy machine is not. */
+const ROUNDS = 3;
+
+describe("long", { skip }, async () => {
+  const model = skip ? null : await startModel();
+  const site = skip ? null : await startConsole({ vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url }, secrets: { OPENAI_API_KEY: "a key" } });
+  after(async () => {
+    await site?.stop();
+    await model?.stop();
+  });
+
+  /** Lists what took the page long, and what moved by itself, from now on. */
+  const watch = (page) =>
+    page.addInitScript(() => {
+      window.watched = { tasks: [], shifts: [] };
+      new PerformanceObserver((list) => window.watched.tasks.push(...list.getEntries().map(({ duration, startTime }) => ({ ms: duration, at: startTime })))).observe({ type: "longtask", buffered: true });
+      new PerformanceObserver((list) => window.watched.shifts.push(...list.getEntries().filter(({ hadRecentInput }) => !hadRecentInput).map(({ value, sources }) => `${value} ${sources.map(({ node }) => node?.className || node?.nodeName || node?.parentElement?.className)}`))).observe({ type: "layout-shift", buffered: true });
+    });
+  const watched = (page) => page.evaluate(() => window.watched);
+
+  test("ten_thousand_messages_are_read_without_a_task_over_100_ms", async (t) => {
+    await site.ask("long", "createSession", { id: "s", name: "Long" });
+    for (let n = 0; n < MESSAGES; n += 1000) {
+      const events = Array.from({ length: 1000 }, (_, k) => ({ action: k % 2 ? "agent_message" : "user_message", content: `Message ${n + k}. ${"Some words that take a line or more. ".repeat((n + k) % 7)}` }));
+      await site.ask("long", "appendEvents", { sessionId: "s", events });
+    }
+    const rounds = [];
+    while (rounds.length < ROUNDS && !rounds.some((longest) => longest <= LONGEST_TASK_MS)) rounds.push(await longestTask(t));
+    t.diagnostic(`the longest task of each round: ${rounds.map((ms) => `${Math.round(ms)} ms`).join(", ")}`);
+    assert.ok(Math.min(...rounds) <= LONGEST_TASK_MS, `${rounds}`);
+  });
+
+  /** Reads the conversation from its end to its beginning and back. */
+  async function longestTask(t) {
+    const page = await site.open(t, "");
+    await watch(page);
+    await page.goto(site.at("#/long/sessions/s"));
+    await page.reload();
+    await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
+    const list = page.getByRole("region", { name: "Messages" });
+    await list.hover();
+    // By the wheel, as people do, and then by the key that goes to the top.
+    for (let n = 0; n < 60; n += 1) await page.mouse.wheel(0, -1200);
+    await list.focus();
+    await until(async () => {
+      await page.keyboard.press("Home");
+      return await page.getByText("Message 0.", { exact: true }).count();
+    }, (found) => found === 1);
+    await page.keyboard.press("End");
+    await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
+    assert.ok((await page.getByRole("article").count()) < 60, "only what is near the screen exists");
+    const { tasks } = await watched(page);
+    await page.context().close();
+    return Math.max(0, ...tasks.map(({ ms }) => ms));
+  }
+
+  test("what_is_read_stays_where_it_is_while_older_messages_come", async (t) => {
+    const page = await site.open(t, "#/long/sessions/s");
+    await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
+    const list = page.getByRole("region", { name: "Messages" });
+    const before = await list.evaluate((list) => {
+      list.scrollTop = 300;
+      return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
+        const message = [...list.querySelectorAll("article")].find((article) => article.getBoundingClientRect().top > list.getBoundingClientRect().top);
+        window.kept = message.querySelector(".prose").textContent;
+        resolve({ text: window.kept, top: message.getBoundingClientRect().top, height: list.scrollHeight });
+      })));
+    });
+    await until(() => list.evaluate((list) => list.scrollHeight), (height) => height > before.height + 2000);
+    const after = await list.evaluate((list) => [...list.querySelectorAll("article")].find((article) => article.querySelector(".prose").textContent === window.kept)?.getBoundingClientRect().top);
+    assert.ok(Math.abs(after - before.top) <= 2, `${before.text} moved from ${before.top} to ${after}`);
+  });
+
+  test("nothing_shifts_while_an_answer_is_said", async (t) => {
+    const gates = Array.from({ length: 12 }, gate);
+    model.next(say(...gates.flatMap((gate, n) => [`Line ${n} of the answer, with some words.\n\n`, gate]), "The end."));
+    const page = await site.open(t, "");
+    await watch(page);
+    await page.goto(site.at("#/shifted/sessions/s"));
+    await page.reload();
+    await page.getByRole("textbox", { name: "Message" }).fill("Tell me more.");
+    await page.keyboard.press("Enter");
+    await page.getByText("Line 0").waitFor();
+    await page.evaluate(() => (window.watched.shifts.length = 0));
+    const composer = page.getByRole("textbox", { name: "Message" });
+    const at = await composer.boundingBox();
+    for (const [n, gate] of gates.entries()) {
+      gate.open();
+      await page.getByText(n === gates.length - 1 ? "The end." : `Line ${n + 1}`).waitFor();
+      assert.deepEqual(await composer.boundingBox(), at);
+    }
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    const { shifts } = await watched(page);
+    assert.deepEqual(shifts, []);
+    // The reader was at the end, and still is.
+    assert.equal(await page.getByText("The end.").isVisible(), true);
+  });
+});

@@ -1,0 +1,151 @@
+// Memory in the console: blocks, versions, entries, documents, and what the model gets.
+
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { skip, startConsole, until } from "./browser.mjs";
+
+describe("memory", { skip }, async () => {
+  const site = skip ? null : await startConsole();
+  after(() => site?.stop());
+  const ask = (...given) => site.ask(...given);
+
+  test("a_block_is_defined_written_compared_and_taken_back", async (t) => {
+    const page = await site.open(t, "#/blocks/memory");
+    await page.getByRole("button", { name: "Define a block" }).click();
+    await page.getByLabel("Label").fill("notes");
+    await page.getByLabel("Description").fill("What was noticed");
+    await page.getByLabel("Most tokens").fill("100");
+    await page.getByRole("dialog").getByRole("button", { name: "Define" }).click();
+    await page.getByRole("button", { name: /^notes/ }).click();
+    for (const [text, reason] of [["One.\nTwo.", "first"], ["One.\nThree.", "second"]]) {
+      await page.getByLabel("Text", { exact: true }).fill(text);
+      await page.getByLabel("Reason").fill(reason);
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("button", { name: new RegExp(reason) }).waitFor();
+    }
+    assert.equal((await ask("blocks", "getBlock", { label: "notes" })).content, "One.\nThree.");
+    assert.deepEqual(await page.locator(".diff del").allTextContents(), ["Two."]);
+    assert.deepEqual(await page.locator(".diff ins").allTextContents(), ["Three."]);
+    assert.equal(await page.getByRole("meter").getAttribute("aria-valuemax"), "100");
+
+    await page.getByRole("button", { name: "Go back to version 1" }).click();
+    await page.getByText("Version 1 is back, as a new version.").waitFor();
+    const block = await ask("blocks", "getBlock", { label: "notes" });
+    assert.deepEqual([block.content, block.version], ["One.\nTwo.", 3]);
+    const { versions } = await ask("blocks", "getBlockVersions", { label: "notes" });
+    assert.deepEqual(versions.map(({ reason }) => reason).slice(-2), ["second", "first"]);
+
+    await page.getByRole("button", { name: "Remove" }).click();
+    await page.getByText("No memory yet").waitFor();
+    assert.equal(await ask("blocks", "getBlock", { label: "notes" }), null);
+  });
+
+  test("a_write_that_did_not_know_the_newest_text_undoes_nothing", async (t) => {
+    await ask("raced", "defineBlock", { label: "notes", kind: "writable" });
+    const page = await site.open(t, "#/raced/memory/notes");
+    await page.getByLabel("Text", { exact: true }).fill("Mine.");
+    await ask("raced", "setBlock", { label: "notes", content: "Theirs." });
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Somebody has changed the block meanwhile").waitFor();
+    assert.equal((await ask("raced", "getBlock", { label: "notes" })).content, "Theirs.");
+    assert.equal(await page.getByLabel("Text", { exact: true }).inputValue(), "Mine.");
+  });
+
+  test("entries_are_added_found_changed_and_deleted", async (t) => {
+    await ask("entries", "defineBlock", { label: "places", kind: "searchable" });
+    const page = await site.open(t, "#/entries/memory/places");
+    await page.getByRole("button", { name: "Add an entry" }).click();
+    await page.getByLabel("Key").fill("opera");
+    await page.getByLabel("Title").fill("Opera house");
+    await page.getByRole("dialog").getByLabel("Text").fill("You can walk on its roof.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("You can walk on its roof.").waitFor();
+    await page.getByLabel("Search the entries").fill("roofs");
+    await page.keyboard.press("Enter");
+    await page.getByText("1 hit").waitFor();
+    assert.deepEqual(await page.locator(".entry mark").allTextContents(), ["roof"]);
+    await page.getByLabel("Search the entries").fill("");
+    await page.getByRole("button", { name: "Change opera" }).click();
+    await page.getByRole("dialog").getByLabel("Text").fill("Closed.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Closed.").waitFor();
+    assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries.map(({ key, content }) => [key, content]), [["opera", "Closed."]]);
+    await page.getByRole("button", { name: "Delete opera" }).click();
+    await page.getByText("No entries yet").waitFor();
+    assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries, []);
+  });
+
+  test("documents_are_added_read_and_deleted", async (t) => {
+    await ask("documents", "defineBlock", { label: "guides", kind: "loadable" });
+    const page = await site.open(t, "#/documents/memory/guides");
+    await page.getByRole("button", { name: "Add a document" }).click();
+    await page.getByLabel("Key").fill("packing");
+    await page.getByLabel("Description").fill("What to pack");
+    await page.getByRole("dialog").getByLabel("Text").fill("Take a jacket.");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("What to pack").click();
+    await page.getByText("Take a jacket.").waitFor();
+    assert.equal((await ask("documents", "loadSkill", { label: "guides", key: "packing" })).content, "Take a jacket.");
+    await page.getByLabel("Search the documents").fill("no such words");
+    assert.equal(await page.getByText("What to pack").count(), 0);
+    await page.getByLabel("Search the documents").fill("pack");
+    await page.getByText("What to pack").click();
+    await page.getByRole("button", { name: "Delete the document" }).click();
+    await page.getByText("No documents yet").waitFor();
+    assert.deepEqual((await ask("documents", "listSkills", { label: "guides" })).skills, []);
+  });
+
+  test("the_prompt_is_shown_to_the_letter_with_its_tokens_and_the_tools", async (t) => {
+    await ask("prompted", "createSession", { id: "s" });
+    await ask("prompted", "defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are brief." });
+    await ask("prompted", "defineBlock", { label: "memory", kind: "writable", maxTokens: 50 });
+    await ask("prompted", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Hello there." }] });
+    const page = await site.open(t, "#/prompted/sessions/s/context");
+    const { prompt } = await ask("prompted", "renderPrompt", { sessionId: "s" });
+    assert.equal(await page.getByRole("region", { name: "System prompt" }).textContent(), prompt);
+    const { total, messages, tools } = await ask("prompted", "estimateTokens", { sessionId: "s" });
+    const ledger = await page.locator(".shares figcaption").innerText();
+    for (const number of [messages, tools]) assert.match(ledger.replaceAll(",", ""), new RegExp(`\\b${number}\\b`));
+    await page.getByText(`About ${total} tokens in the next turn.`).waitFor();
+    const listed = (await ask("prompted", "getTools", { sessionId: "s" })).tools;
+    for (const { name } of listed) await page.locator("details.fold", { hasText: name }).first().waitFor();
+
+    await page.getByRole("button", { name: "Show the frozen prompt" }).click();
+    await page.getByText("It is the same as the prompt above.").waitFor();
+    await ask("prompted", "setBlock", { label: "memory", content: "Likes tea." });
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("link", { name: "Context" }).click();
+    await page.getByRole("region", { name: "System prompt" }).getByText("Likes tea.").waitFor();
+    await page.getByRole("button", { name: "Show the frozen prompt" }).click();
+    await page.locator(".diff ins", { hasText: "Likes tea." }).waitFor();
+    await page.getByRole("button", { name: "Refresh it" }).click();
+    await page.getByText("It is the same as the prompt above.").waitFor();
+    assert.match((await ask("prompted", "freezePrompt", { sessionId: "s" })).prompt, /Likes tea\./);
+
+    await page.getByText("The messages as a provider gets them").click();
+    await page.getByText('"max_tokens"').or(page.getByText('"messages"')).first().waitFor();
+  });
+
+  test("a_session_has_a_memory_of_its_own", async (t) => {
+    await ask("own", "createSession", { id: "s" });
+    const page = await site.open(t, "#/own/sessions/s/memory");
+    await page.getByRole("button", { name: "Define a block" }).click();
+    await page.getByLabel("Label").fill("here");
+    await page.getByRole("dialog").getByRole("button", { name: "Define" }).click();
+    await page.getByRole("button", { name: /^here/ }).waitFor();
+    assert.equal((await ask("own", "getBlock", { sessionId: "s", label: "here" })).scope, "session");
+    assert.deepEqual(await ask("own", "getBlocks"), []);
+  });
+
+  test("the_model_s_own_writes_are_named_as_its_own", async (t) => {
+    await ask("written", "defineBlock", { label: "memory", kind: "writable" });
+    await ask("written", "createSession", { id: "s" });
+    const page = await site.open(t, "#/written/sessions/s");
+    await page.getByRole("textbox", { name: "Message" }).fill("Remember that I like window seats.");
+    await page.keyboard.press("Enter");
+    await page.getByText("set_context").first().waitFor();
+    await until(() => ask("written", "getBlock", { label: "memory" }), ({ content }) => content.includes("window seats"));
+    await page.goto(site.at("#/written/memory/memory"));
+    await page.getByRole("button", { name: /by the model/ }).waitFor();
+  });
+});
