@@ -41,7 +41,7 @@ const GROUPS = {
   "Memory tools": ["getTools", "callTool"],
   "Chat turns": ["runTurn", "cancelTurn", "defineTool", "removeTool", "listTools"],
   Agent: ["configureAgent", "getConfig", "getStats", "mintToken", "destroy"],
-  "Other addresses": ["getMessages", "exportSession", "importSession", "health"],
+  "Other addresses": ["getMessages", "mcp", "exportSession", "importSession", "health"],
 };
 
 /** The limit of a body that the reference's head names. */

@@ -16,7 +16,7 @@ import { close, fromCargo, fromTap, skippedInTap } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
-import { clientTestPackages, testPackages } from "./setup/packages.mjs";
+import { clientTestPackages, conformancePackages, testPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
 import { NODE } from "./wrangler.mjs";
 
@@ -25,7 +25,7 @@ import { NODE } from "./wrangler.mjs";
 const TEST_TIMEOUT_MS = 900_000;
 
 /** What the parts need besides what building does. */
-const PACKAGES = { workerd: [testPackages], client: [testPackages, clientTestPackages], console: [testPackages] };
+const PACKAGES = { workerd: [testPackages, conformancePackages], client: [testPackages, clientTestPackages], console: [testPackages] };
 
 const PARTS = {
   native,

@@ -16,6 +16,9 @@ export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the test
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");
 
+/** The conformance suites of the Model Context Protocol, which the tests run as programs. */
+export const conformancePackages = packagesIn(join(ROOT, "tests/conformance"), "Installing the conformance suites of the Model Context Protocol");
+
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
 export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
 

@@ -31,9 +31,11 @@ pub struct CorsPolicy {
 /// The headers of an answer that a page of another origin may read.
 const EXPOSED: &str = "x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
 
-/// The request headers that the stock clients send. The AI SDK sets `user-agent`; some
+/// The request headers that the stock clients send, and clients of the Model Context
+/// Protocol. The AI SDK sets `user-agent`; some
 /// browsers let a page set this header and then ask for permission.
-const HEADERS: &str = "authorization, content-type, user-agent";
+const HEADERS: &str =
+    "authorization, content-type, user-agent, mcp-protocol-version, mcp-method, mcp-name";
 
 const METHODS: &str = "GET, HEAD, POST";
 
@@ -109,6 +111,32 @@ impl Policy {
             ));
         }
         check_site(request_origin)
+    }
+
+    /// Refuses a message of the Model Context Protocol that a page of another origin sends,
+    /// as the protocol demands, whatever else lets the page in. A page of the address's
+    /// own origin is let in.
+    pub fn admit_message(&self, origin: Option<&str>, url: &str) -> Result<()> {
+        let Some(origin) = origin else {
+            return Ok(());
+        };
+        let is_let_in = match self.auth {
+            // The page's host was checked to be this machine.
+            Auth::Local => true,
+            // A page of the Worker's own brings a token, as every request does.
+            Auth::Secret | Auth::Open if self.secret().is_some() => {
+                let rest = url.strip_prefix(origin);
+                rest.is_some_and(|path| path.starts_with('/'))
+                    || self.cors(Some(origin)).origin.is_some()
+            }
+            Auth::Secret | Auth::Open => false,
+        };
+        if is_let_in {
+            return Ok(());
+        }
+        Err(forbidden(
+            "Pages of this origin may not speak this protocol here. To let one in, set the secret and name its origin in `ALLOWED_ORIGINS`; a Worker that passes a request on leaves the header `Origin` out.",
+        ))
     }
 
     /// The CORS policy for a page of this origin.
@@ -227,6 +255,31 @@ mod tests {
                 false
             }
         }
+    }
+
+    #[test]
+    fn a_message_comes_from_no_page_but_those_that_are_let_in() {
+        let url = "https://memory.example/agents/session-agent/a/mcp";
+        let mut secret = Policy::new(Some("a secret of exactly 32 characters".to_owned()), None);
+        secret.share_with("https://app.example");
+        let open = Policy::new(None, Some("open"));
+        for (origin, by_secret, by_open) in [
+            (None, true, true),
+            (Some("https://app.example"), true, false),
+            (Some("https://memory.example"), true, false),
+            (Some("https://memory.example.evil"), false, false),
+            (Some("https://memory"), false, false),
+            (Some("https://evil.example"), false, false),
+            (Some("null"), false, false),
+            (Some(""), false, false),
+        ] {
+            let is_let_in = |policy: &Policy| policy.admit_message(origin, url).is_ok();
+            assert_eq!(is_let_in(&secret), by_secret, "{origin:?}");
+            assert_eq!(is_let_in(&open), by_open, "{origin:?}");
+        }
+        // `admit` has looked at the origin already.
+        let page = Some("http://localhost:5173");
+        assert!(local().admit_message(page, url).is_ok());
     }
 
     #[test]

@@ -107,6 +107,16 @@ impl Caller {
         self.allows(|allow| allow.models.iter().any(|model| model.as_str() == name))
     }
 
+    /// Whether the caller may call this registered tool by itself, outside of a turn.
+    pub fn may_call_tool(&self, name: &str) -> bool {
+        self.allows(|allow| allow.tools.iter().any(|tool| tool.as_str() == name))
+    }
+
+    /// Whether the caller may call any registered tool by itself.
+    pub fn may_call_some_tool(&self) -> bool {
+        self.allows(|allow| !allow.tools.is_empty())
+    }
+
     /// Whether the model may write the agent's own blocks, which all sessions share, in
     /// this caller's turns.
     pub fn lets_model_write_agent_memory(&self) -> bool {

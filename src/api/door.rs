@@ -1,6 +1,8 @@
 //! Checks a request before its body is read: the operation exists, its caller may run
 //! it in some session, and its body is not too long.
 
+use super::operation::Operation as _;
+use super::operations::memory_tools::CallTool;
 use super::route::Route;
 use super::table::find_entry;
 use super::turn_parts::CHAT_RULE;
@@ -8,6 +10,9 @@ use crate::access::{Caller, Effect, permit_by_name};
 use crate::base::budget::{MAX_ANSWER_BYTES, Reservation};
 use crate::base::error::Result;
 use crate::chat::request::MAX_CHAT_BODY_BYTES;
+
+/// The longest message of the Model Context Protocol: a call of a memory tool.
+pub const MAX_MCP_BODY_BYTES: usize = CallTool::MAX_BODY_BYTES;
 
 /// The longest body that this request may have, in bytes. Refuses a caller that may not
 /// run the operation in any session. The session is checked once the body is parsed.
@@ -22,6 +27,8 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
             permit_by_name(caller, CHAT_RULE)?;
             Ok(MAX_CHAT_BODY_BYTES)
         }
+        // Each method of the protocol asks for its own rights, once the body is parsed.
+        Route::Mcp { .. } => Ok(MAX_MCP_BODY_BYTES),
         // Other routes have no body, or read it line by line.
         _ => Ok(0),
     }
@@ -32,7 +39,7 @@ pub fn admit(caller: &Caller, route: &Route) -> Result<usize> {
 pub fn check_room(route: &Route) -> Result<()> {
     let is_long = match route {
         Route::Rpc { operation, .. } => find_entry(operation)?.is_long,
-        Route::Messages { .. } => true,
+        Route::Messages { .. } | Route::Mcp { .. } => true,
         _ => false,
     };
     match is_long {

@@ -2,7 +2,7 @@
 //! routed and its caller is identified. The result is JSON or an error.
 //!
 //! The entry points are `dispatch` for operations, `turns` for chat, `transfer` for
-//! files and `socket` for frames. This module uses every module below, and knows only
+//! files, `mcp` for clients of the Model Context Protocol and `socket` for frames. This module uses every module below, and knows only
 //! paths of HTTP.
 
 #[cfg(test)]
@@ -13,6 +13,8 @@ pub mod door;
 pub mod limits;
 pub mod line;
 pub mod listener;
+#[cfg(any(test, target_arch = "wasm32"))]
+pub mod mcp;
 #[cfg(test)]
 mod openapi;
 pub mod operation;

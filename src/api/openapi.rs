@@ -128,6 +128,10 @@ fn document() -> Value {
             }}
         }}),
     );
+    paths.insert(
+        "/agents/session-agent/{agent}/mcp".to_owned(),
+        json!({"post": mcp()}),
+    );
     let session = "/agents/session-agent/{agent}/sessions/{sessionId}";
     paths.insert(
         "/agents/session-agent/{agent}/get-messages".to_owned(),
@@ -268,6 +272,31 @@ fn agent_parameter() -> Value {
         "name": "agent", "in": "path", "required": true,
         "description": "The agent's name, `%`-encoded.",
         "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+    })
+}
+
+fn mcp() -> Value {
+    json!({
+        "operationId": "mcp",
+        "summary": "One message of the Model Context Protocol.",
+        "description": "Streamable HTTP without sessions, in the revisions 2026-07-28, 2025-11-25 and 2025-06-18. The tools are the memory's, `search`, and the registered tools that the caller may call. The resources are the blocks and the documents. The prompt `system` is the rendered memory. Each method needs what the operations behind it need. A refused message is answered with a JSON-RPC error, and `data.code` is a code of this document.",
+        "parameters": [
+            agent_parameter(),
+            {
+                "name": "sessionId", "in": "query", "required": false,
+                "description": "The session whose memory is meant, beside the agent's; by default the session of the token, if it is for one.",
+                "schema": {"type": "string", "minLength": 1, "maxLength": 200}
+            }
+        ],
+        "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        "responses": {
+            "200": {
+                "description": "The answer as JSON, or as an event stream where the client asks for one.",
+                "content": {"text/event-stream": {"schema": {"type": "string"}}}
+            },
+            "202": {"description": "The message asks for no answer."},
+            "default": refusal()
+        }
     })
 }
 

@@ -52,6 +52,12 @@ pub enum Route {
         agent: String,
         session_id: String,
     },
+    /// One message of the Model Context Protocol.
+    Mcp {
+        agent: String,
+        /// `?sessionId=`; left out: the agent's memory alone.
+        session_id: Option<String>,
+    },
     /// Opens a socket, if the request is an upgrade.
     Socket {
         agent: String,
@@ -72,6 +78,7 @@ impl Route {
             | Route::Import { agent, .. }
             | Route::Chat { agent, .. }
             | Route::Resume { agent, .. }
+            | Route::Mcp { agent, .. }
             | Route::Socket { agent, .. } => Some(agent),
             Route::Health => None,
         }
@@ -115,6 +122,11 @@ fn parse_agent(method: &str, rest: &str, url: &str) -> Result<Route> {
     if rest == "chat" {
         let session_id = named_session()?;
         return allow(method, &["POST"], Route::Chat { agent, session_id });
+    }
+    if rest == "mcp" {
+        let session_id = find_parameter(url, "sessionId")?;
+        // Without sessions there is no stream to open, and no session to end.
+        return allow(method, &["POST"], Route::Mcp { agent, session_id });
     }
     if rest.is_empty() && method == "GET" {
         return Ok(Route::Socket {
@@ -215,7 +227,7 @@ fn find_flag(url: &str, name: &str) -> Result<bool> {
 }
 
 /// Decodes the `%xx` of one path segment.
-fn decode(field: &str, segment: &str) -> Result<String> {
+pub fn decode(field: &str, segment: &str) -> Result<String> {
     let refused = || {
         Error::invalid(
             field,
@@ -348,6 +360,25 @@ mod tests {
         let error = parse("GET", &format!("{url}?sessionId=%zz")).unwrap_err();
         assert_eq!(error.details["field"], "sessionId");
         assert_eq!(parse("POST", url).unwrap_err().code, Code::MethodNotAllowed);
+    }
+
+    #[test]
+    fn the_protocols_address_takes_messages_and_opens_no_stream() {
+        let url = "/agents/session-agent/a/mcp";
+        let mcp = |session_id: Option<&str>| Route::Mcp {
+            agent: "a".to_owned(),
+            session_id: session_id.map(str::to_owned),
+        };
+        assert_eq!(parse("POST", url), Ok(mcp(None)));
+        let named = format!("{url}?sessionId=s%20t");
+        assert_eq!(parse("POST", &named), Ok(mcp(Some("s t"))));
+        for method in ["GET", "DELETE", "PUT"] {
+            let error = parse(method, url).unwrap_err();
+            assert_eq!(error.code, Code::MethodNotAllowed, "{method}");
+            assert_eq!(error.details["allow"], "POST");
+        }
+        let more = parse("POST", &format!("{url}/more")).unwrap_err();
+        assert_eq!(more.code, Code::UnknownOperation);
     }
 
     #[test]

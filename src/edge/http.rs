@@ -57,16 +57,22 @@ pub type ResponseResult = Result<web_sys::Response, JsValue>;
 const MAX_WHOLE_UNITS: u32 = 256 << 10;
 
 /// `reservation` counts the answer's memory until the answer is sent.
-pub fn answer(body: &SqlText, cost: &Statements, reservation: Reservation) -> ResponseResult {
+pub fn answer(
+    status: u16,
+    body: &SqlText,
+    cost: &Statements,
+    reservation: Reservation,
+    headers: &[(&str, &str)],
+) -> ResponseResult {
     let pieces = match body {
         SqlText::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
-            return respond(200, body, Some(cost), &[]);
+            return respond(status, body, Some(cost), headers);
         }
         SqlText::Js(text) => stream::of_text(text.clone(), reservation),
         SqlText::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
     };
     match pieces {
-        Ok(body) => stream(&body, cost, &[]),
+        Ok(body) => stream_with(status, &body, cost, headers),
         Err(error) => refuse(&error, Some(cost)),
     }
 }
@@ -143,7 +149,16 @@ pub fn nothing_but(headers: &[(&str, &str)]) -> ResponseResult {
 /// An answer whose body is produced while the client reads it. Its headers report
 /// the cost up to its start.
 pub fn stream(body: &JsValue, cost: &Statements, headers: &[(&str, &str)]) -> ResponseResult {
-    let init = init(200, Some(cost), headers)?;
+    stream_with(200, body, cost, headers)
+}
+
+fn stream_with(
+    status: u16,
+    body: &JsValue,
+    cost: &Statements,
+    headers: &[(&str, &str)],
+) -> ResponseResult {
+    let init = init(status, Some(cost), headers)?;
     Ok(RawResponse::new_streamed(body, &init).unchecked_into())
 }
 

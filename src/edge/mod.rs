@@ -6,6 +6,7 @@ mod env;
 mod health;
 mod host;
 mod http;
+mod mcp;
 mod object;
 mod outbound;
 mod router;
@@ -40,6 +41,9 @@ fn identify(policy: &Policy, route: &Route, request: &web_sys::Request) -> Resul
             origin: origin.as_deref(),
             fetch_site: fetch_site.as_deref(),
         })?;
+    }
+    if matches!(route, Route::Mcp { .. }) {
+        policy.admit_message(header("origin").as_deref(), &request.url())?;
     }
     let authorization = policy.secret().and_then(|_| header("authorization"));
     let bearer = access::find_bearer(authorization.as_deref());

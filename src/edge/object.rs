@@ -19,7 +19,7 @@ use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle};
-use super::{cors, health, http, identify, policy, stream, tasks, transfer};
+use super::{cors, health, http, identify, mcp, policy, stream, tasks, transfer};
 use crate::access::{self, Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
@@ -211,7 +211,7 @@ impl Object {
         match handled {
             Ok(ObjectAnswer::Reply(reply, reservation)) => {
                 self.go_on(reply.grown, reply.changed, reply.indexing_goes_on);
-                http::answer(&reply.body, &db.statements, reservation)
+                http::answer(200, &reply.body, &db.statements, reservation, &[])
             }
             Ok(ObjectAnswer::Stream(body)) => {
                 let headers = [("content-type", "application/x-ndjson")];
@@ -222,6 +222,10 @@ impl Object {
                     self.begin(work);
                 }
                 answer_turn(begun.listener, &db)
+            }
+            Ok(ObjectAnswer::Mcp(message)) => {
+                self.go_on(None, None, message.answer.indexing_goes_on);
+                message.respond(&db.statements)
             }
             Ok(ObjectAnswer::Nothing) => http::nothing(&db.statements),
             Ok(ObjectAnswer::Response(response)) => response,
@@ -306,6 +310,8 @@ enum ObjectAnswer {
     /// A body that is produced while it is sent.
     Stream(JsValue),
     Turn(BegunTurn),
+    /// An answer of the Model Context Protocol.
+    Mcp(mcp::McpReply),
     Nothing,
     Response(Result<web_sys::Response, JsValue>),
 }
@@ -465,6 +471,10 @@ impl Object {
             Route::Resume { session_id, .. } => {
                 let begun = resume_chat(&agent, &session_id)?;
                 return Ok(begun.map_or(ObjectAnswer::Nothing, ObjectAnswer::Turn));
+            }
+            Route::Mcp { session_id, .. } => {
+                let answer = mcp::answer(&agent, session_id, &request, bytes);
+                return answer.await.map(ObjectAnswer::Mcp);
             }
             Route::Health | Route::Socket { .. } => {
                 return Err(Error::storage(

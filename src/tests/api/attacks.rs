@@ -11,6 +11,7 @@ use crate::access::{
     AccessRule, Caller, Claims, Effect, Needs, Policy, Secret, TokenScope, identify,
 };
 use crate::api::dispatch::dispatch;
+use crate::api::mcp::{McpHeaders, McpRequest, answer};
 use crate::api::operations::message_reads::get_messages;
 use crate::api::operations::tokens::Preset;
 use crate::api::socket::{SocketState, hear, open};
@@ -18,7 +19,7 @@ use crate::api::table::OPERATIONS;
 use crate::api::transfer::{begin_export, begin_import};
 use crate::api::turn_parts::CHAT_RULE;
 use crate::api::turns::{begin_chat, resume_chat, start};
-use crate::base::error::{Code, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::chat::request::parse_chat_request;
@@ -364,7 +365,61 @@ fn other_doors() -> Vec<OtherDoor> {
                 begin_import(&alice.agent(&alice.db), session.to_owned(), false).map(drop)
             },
         },
+        OtherDoor {
+            name: "mcp, a memory tool",
+            rules: vec![rule("callTool")],
+            knock: |alice, session| {
+                let write = json!({"name": "set_context", "arguments": {"label": "memory", "content": "x"}});
+                speak(alice, session, "tools/call", &write)
+            },
+        },
+        OtherDoor {
+            name: "mcp, search",
+            rules: vec![rule("search")],
+            knock: |alice, session| {
+                let search = json!({"name": "search", "arguments": {"query": "x"}});
+                speak(alice, session, "tools/call", &search)
+            },
+        },
+        OtherDoor {
+            name: "mcp, a document",
+            rules: vec![rule("loadSkill")],
+            knock: |alice, session| {
+                let uri = json!({"uri": "memory://skill/skills/nothing"});
+                speak(alice, session, "resources/read", &uri)
+            },
+        },
+        OtherDoor {
+            name: "mcp, the prompt",
+            rules: vec![rule("renderPrompt")],
+            knock: |alice, session| {
+                speak(alice, session, "prompts/get", &json!({"name": "system"}))
+            },
+        },
     ]
+}
+
+/// Sends a message of the Model Context Protocol. What is refused for another reason than
+/// the caller's rights was let in.
+fn speak(alice: &Alice, session: &str, method: &str, params: &Value) -> Result<()> {
+    let message = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
+    let request = McpRequest {
+        session_id: Some(session.to_owned()),
+        headers: McpHeaders {
+            content_type: Some("application/json"),
+            ..McpHeaders::default()
+        },
+        body: message.to_string().into_bytes(),
+    };
+    let told = wait_for(answer(&alice.agent(&alice.db), request));
+    let told: Value = serde_json::from_str(&told.body.into_string()).unwrap();
+    if told["error"]["data"]["code"] == "forbidden" {
+        return Err(Error::new(
+            Code::Forbidden,
+            told["error"]["message"].as_str().unwrap(),
+        ));
+    }
+    Ok(())
 }
 
 #[test]

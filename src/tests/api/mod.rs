@@ -8,5 +8,6 @@ pub mod door;
 pub mod examples;
 pub mod faults;
 pub mod lists;
-pub mod nonsense;
+pub mod mcp;
+mod nonsense;
 pub mod stats;

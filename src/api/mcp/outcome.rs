@@ -1,0 +1,78 @@
+//! What a method answers, and how the answer is sent.
+
+use serde::Serialize;
+
+use super::message::RpcError;
+use crate::base::database::SqlText;
+use crate::base::error::Error;
+
+/// The answer to a request.
+pub struct McpAnswer {
+    pub status: u16,
+    pub content_type: &'static str,
+    /// Empty where there is nothing to say.
+    pub body: SqlText,
+    /// What has to be logged.
+    pub failure: Option<Error>,
+    /// As in [`crate::api::operation::Reply`].
+    pub indexing_goes_on: bool,
+}
+
+/// What a method answers: a JSON object.
+pub struct Outcome {
+    pub json: String,
+    /// Whether a client may keep the answer, for a time that the newest revision names.
+    pub is_list: bool,
+    pub indexing_goes_on: bool,
+}
+
+impl Outcome {
+    pub fn new(result: &impl Serialize) -> Result<Self, RpcError> {
+        match serde_json::to_string(result) {
+            Ok(json) => Ok(Self {
+                json,
+                is_list: false,
+                indexing_goes_on: false,
+            }),
+            Err(error) => Err(Error::storage(error.to_string()).into()),
+        }
+    }
+
+    pub fn list(result: &impl Serialize) -> Result<Self, RpcError> {
+        Ok(Self {
+            is_list: true,
+            ..Self::new(result)?
+        })
+    }
+}
+
+/// How an answer is sent.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Form {
+    Json,
+    /// An event stream with one event.
+    Events,
+}
+
+impl Form {
+    pub fn answer(self, status: u16, json: String) -> McpAnswer {
+        let (content_type, body) = match self {
+            Form::Json => ("application/json", json),
+            // A line break outside of JSON's strings is a space.
+            Form::Events => {
+                let line = json.replace(['\n', '\r'], " ");
+                (
+                    "text/event-stream",
+                    format!("event: message\ndata: {line}\n\n"),
+                )
+            }
+        };
+        McpAnswer {
+            status,
+            content_type,
+            body: body.into(),
+            failure: None,
+            indexing_goes_on: false,
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Tools: the memory's, `search`, and the registered tools that the caller may call.
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Map, Value, json};
+
+use super::content;
+use super::message::{Request, RpcError};
+use super::outcome::Outcome;
+use super::page::{Listed, cut};
+use super::scope::{Scope, unknown};
+use crate::api::dispatch::dispatch;
+use crate::api::operations::memory_tools::toolbox;
+use crate::base::action::Role;
+use crate::base::error::Error;
+use crate::base::ids::Id;
+use crate::base::json::{self, JsonObject};
+use crate::chat::registered::{RegisteredTool, load_tools};
+use crate::context::tools::{self, is_ours};
+use crate::memory::BlockScope;
+use crate::store::config::load_config;
+
+/// The tool that searches what was said. A registered tool can't take its name's place.
+const SEARCH: &str = "search";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Tool {
+    name: String,
+    description: String,
+    input_schema: Box<RawValue>,
+}
+
+impl Listed for Tool {
+    fn place(&self) -> &str {
+        &self.name
+    }
+
+    fn bytes(&self) -> usize {
+        self.name.len() + self.description.len() + self.input_schema.get().len()
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ToolPage {
+    tools: Vec<Tool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_cursor: Option<String>,
+}
+
+pub fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+    scope.permit_tools()?;
+    let mut tools = Vec::new();
+    if scope.permit_one(&["getTools", "callTool"]).is_ok() {
+        tools.extend(load_memory_tools(scope)?);
+    }
+    if scope.may(SEARCH) {
+        tools.push(search_tool()?);
+    }
+    for tool in load_tools(scope.agent.db, &scope.agent.outbound.deployed())? {
+        if is_callable(scope, &tool)
+            && let Some(input_schema) = to_object_schema(&tool.definition.parameters)
+        {
+            tools.push(Tool {
+                name: tool.definition.name,
+                description: tool.definition.description,
+                input_schema,
+            });
+        }
+    }
+    let page = cut(tools, request)?;
+    Outcome::list(&ToolPage {
+        tools: page.items,
+        next_cursor: page.next_cursor,
+    })
+}
+
+fn load_memory_tools(scope: &Scope<'_>) -> Result<Vec<Tool>, Error> {
+    let agent = scope.agent;
+    BlockScope::get(agent.db, scope.session_id())?;
+    let config = load_config(agent.db, &agent.outbound.deployed())?;
+    let defined = tools::load_tools(&toolbox(agent, &config, scope.session_id()))?;
+    let shown = defined.into_iter().map(|tool| Tool {
+        name: tool.name,
+        description: tool.description,
+        input_schema: tool.parameters,
+    });
+    Ok(shown.collect())
+}
+
+fn search_tool() -> Result<Tool, Error> {
+    let schema = json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "description": "Words, a \"quoted phrase\", or a beginning*."},
+            "sessionId": {"type": "string", "description": "Search only this session."},
+            "limit": {"type": "integer", "minimum": 1, "maximum": 100, "default": 20},
+            "roles": {"type": "array", "items": {"type": "string", "enum": Role::ALL.map(Role::name)}},
+            "since": {"type": "integer", "description": "Milliseconds since the epoch."},
+            "until": {"type": "integer", "description": "Milliseconds since the epoch."}
+        },
+        "required": ["query"],
+        "additionalProperties": false
+    });
+    Ok(Tool {
+        name: SEARCH.to_owned(),
+        description: "Search what was said in conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
+        input_schema: to_raw(schema.to_string())?,
+    })
+}
+
+/// Whether the caller may call this registered tool here. A tool that needs approval has
+/// nobody to ask.
+fn is_callable(scope: &Scope<'_>, tool: &RegisteredTool) -> bool {
+    let name = tool.definition.name.as_str();
+    !tool.needs_approval
+        && name != SEARCH
+        && !is_ours(name)
+        && scope.agent.caller.may_call_tool(name)
+}
+
+/// The schema as this protocol takes it: of an object, and saying so. `None`: the schema
+/// is of something else.
+fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
+    let fields: Map<String, Value> = json::decode(parameters.get()).ok()?;
+    match fields.get("type") {
+        Some(Value::String(kind)) if kind == "object" => Some(parameters.to_owned()),
+        Some(_) => None,
+        None => {
+            let rest = parameters.get().trim_start().strip_prefix('{')?;
+            let comma = if fields.is_empty() { "" } else { "," };
+            to_raw(format!(r#"{{"type":"object"{comma}{rest}"#)).ok()
+        }
+    }
+}
+
+fn to_raw(json: String) -> Result<Box<RawValue>, Error> {
+    RawValue::from_string(json).map_err(|error| Error::storage(error.to_string()))
+}
+
+pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+    scope.permit_tools()?;
+    let name = request.text("name")?;
+    let arguments = request.arguments()?;
+    if is_ours(name) {
+        return call_memory_tool(scope, name, &arguments).await;
+    }
+    if name == SEARCH {
+        return search(scope, &arguments).await;
+    }
+    let tools = load_tools(scope.agent.db, &scope.agent.outbound.deployed())?;
+    let tool = tools
+        .iter()
+        .find(|tool| tool.definition.name == name && is_callable(scope, tool));
+    // A tool that this caller may not call is none for this caller.
+    let tool = tool.ok_or_else(|| unknown("tool"))?;
+    let agent = scope.agent;
+    let key = Id::mint_turn(agent.host);
+    let state = tool
+        .call(
+            agent.outbound,
+            agent.name,
+            scope.session_id(),
+            &arguments,
+            key.as_str(),
+        )
+        .await;
+    Outcome::new(&content::of_state(state))
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MemoryToolCall<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    session_id: Option<&'a str>,
+    name: &'a str,
+    arguments: &'a JsonObject,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct MemoryToolAnswer {
+    output: String,
+    is_error: bool,
+}
+
+async fn call_memory_tool(
+    scope: &Scope<'_>,
+    name: &str,
+    arguments: &JsonObject,
+) -> Result<Outcome, RpcError> {
+    let input = serde_json::to_string(&MemoryToolCall {
+        session_id: scope.session_id().map(Id::as_str),
+        name,
+        arguments,
+    })
+    .map_err(|error| Error::storage(error.to_string()))?;
+    let reply = dispatch(scope.agent, "callTool", input).await?;
+    let said: MemoryToolAnswer = json::decode(&reply.body.into_string())
+        .map_err(|_| Error::storage("callTool's answer has no output"))?;
+    Outcome::new(&content::of_text(&said.output, said.is_error))
+}
+
+/// Runs the operation `search`. A mistake in the arguments is for the model to read.
+async fn search(scope: &Scope<'_>, arguments: &JsonObject) -> Result<Outcome, RpcError> {
+    match dispatch(scope.agent, SEARCH, arguments.as_str()).await {
+        Ok(reply) => {
+            let found = content::of_text(&reply.body.into_string(), false);
+            Ok(Outcome {
+                indexing_goes_on: reply.indexing_goes_on,
+                ..Outcome::new(&found)?
+            })
+        }
+        Err(error) if matches!(error.code.status(), 400 | 404) => {
+            Outcome::new(&content::of_text(&error.message, true))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_schema_is_of_an_object_and_says_so() {
+        for (schema, expected) in [
+            (
+                r#"{"type": "object", "$defs": {}}"#,
+                Some(r#"{"type": "object", "$defs": {}}"#),
+            ),
+            ("{}", Some(r#"{"type":"object"}"#)),
+            (
+                r#"{ "properties": {}}"#,
+                Some(r#"{"type":"object", "properties": {}}"#),
+            ),
+            (r#"{"type": "string"}"#, None),
+            (r#"{"type": ["object"]}"#, None),
+        ] {
+            let schema = to_raw(schema.to_owned()).unwrap();
+            let shown = to_object_schema(&schema);
+            assert_eq!(shown.as_deref().map(RawValue::get), expected);
+        }
+    }
+}
