@@ -16,7 +16,7 @@ export const COMMAND = "node scripts/operations.mjs";
 
 /** The order of the reference. Each operation of the document stands in one group. */
 const GROUPS = {
-  Sessions: ["createSession", "getSession", "listSessions", "updateSession", "deleteSession", "forkSession", "addUsage"],
+  Sessions: ["createSession", "getSession", "listSessions", "updateSession", "deleteSession", "forkSession", "addUsage", "getUsage"],
   Events: ["appendEvents", "loadEvents", "deleteEvents"],
   Messages: ["appendMessage", "updateMessage", "upsertMessage", "getMessage", "getHistory", "deleteMessages", "clearMessages"],
   "Working context": ["buildWorkingContext", "persistWorkingContext"],

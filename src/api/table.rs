@@ -31,6 +31,7 @@ use super::operations::sessions::{
 use super::operations::stats::GetStats;
 use super::operations::tokens::MintToken;
 use super::operations::tree::{ForkSession, GetChanges, SetLeaf};
+use super::operations::usage::GetUsage;
 use super::operations::working_context::{BuildWorkingContext, PersistWorkingContext};
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
@@ -44,6 +45,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<UpdateSession>(),
     at_once::<DeleteSession>(),
     at_once::<AddUsage>(),
+    at_once::<GetUsage>(),
     at_once::<ForkSession>(),
     at_once::<SetLeaf>(),
     at_once::<AppendEvents>(),

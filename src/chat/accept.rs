@@ -250,6 +250,7 @@ impl Accepting<'_> {
                 .collect(),
             steps: approved,
             usage: TokenUsage::default(),
+            cost: 0.0,
             asked_model: None,
             estimated: 0,
             is_run: options.is_run,

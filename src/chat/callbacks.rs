@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::registered::check_url;
-use super::report::{TurnFinish, TurnReport, TurnUsage};
+use super::report::{TurnFinish, TurnReport};
 use super::turn::Turn;
 use crate::access::Policy;
 use crate::base::columns::{FromRow, find_value, load};
@@ -31,6 +31,7 @@ use crate::log::sessions::session_exists;
 use crate::memory::Memory;
 use crate::messages::read::find_message;
 use crate::store::config::load_config;
+use crate::store::spending::TurnUsage;
 use crate::store::turn_end::TurnEndCallback;
 
 /// How often a call is tried.
@@ -286,7 +287,7 @@ impl CallbackSender<'_> {
             agent: self.agent_name,
             session_id: call.session_id.as_str(),
             message: message.transpose().map_err(failed)?,
-            usage: (&call.report.spent).into(),
+            usage: call.report.spent.usage(),
             finish_reason: call.report.finish_reason,
             steps: call.report.steps,
         };

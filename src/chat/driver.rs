@@ -16,7 +16,7 @@ use super::ending::write;
 use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::partial_answer::PartialAnswer;
 use super::recover::{MAX_RECOVERIES, RecoveredTurn};
-use super::report::{TurnReport, step_limit_reached};
+use super::report::{TurnReport, step_limit_reached, usage_metadata};
 use super::retell::{retell, tell_outcome};
 use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
@@ -38,12 +38,13 @@ use crate::context::working_context::build::{ContextWindow, WorkingContext, mess
 use crate::context::working_context::fitting::build_fitting;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::memory::BlockScope;
-use crate::memory::frozen::{find_reminder, freeze};
+use crate::memory::frozen::{find_reminder, freeze, refresh};
 use crate::models::call::{choose_model, open};
 use crate::models::choice::ModelChoice;
 use crate::models::length::LengthRefusal;
 use crate::models::{AnswerPart, FinishReason, ModelRequest};
 use crate::store::config::{Config, load_config};
+use crate::store::model_settings::PromptRefresh;
 
 /// The most bytes of one answer of the model: what an event may hold, less its other
 /// fields.
@@ -148,6 +149,9 @@ impl TurnDriver<'_> {
             .unless_cancelled(self.hear(&config, &turn, &turn_tools, &mut heard))
             .await;
         let mut turn = self.turn.borrow_mut();
+        if let (Some(prices), Some(model)) = (&config.prices, &heard.model) {
+            turn.cost += heard.usage.cost(prices, model);
+        }
         turn.add_usage(heard.usage, heard.estimated, heard.model.take());
         drop(turn);
         let broken = match outcome {
@@ -214,10 +218,7 @@ impl TurnDriver<'_> {
             let compactor = Compactor {
                 db,
                 host,
-                summariser: &ModelSummariser {
-                    db,
-                    outbound: memory.outbound,
-                },
+                summariser: &ModelSummariser { memory: *memory },
             };
             let compactions = self.context.compactions;
             let made = make_room(
@@ -265,7 +266,11 @@ impl TurnDriver<'_> {
         let memory = &self.context.memory;
         let scope = BlockScope::Session(&turn.session_id);
         let mut instructions = Vec::new();
-        let frozen = freeze(memory, scope).await?;
+        // The user's message is stored already, so a home that is slow loses nothing.
+        let frozen = match config.refresh_prompt {
+            PromptRefresh::Turn if turn.asked() == 0 => refresh(memory, scope).await?,
+            _ => freeze(memory, scope).await?,
+        };
         if !frozen.prompt.is_empty() {
             instructions.push(frozen.prompt);
         }
@@ -297,6 +302,8 @@ impl TurnDriver<'_> {
                 tools: &turn_tools.definitions,
                 reminder: reminder.as_deref(),
                 max_output_tokens: window.answer_tokens,
+                temperature: config.temperature.map(|temperature| temperature.0),
+                reasoning_effort: config.reasoning_effort,
             };
             let tools = tools_tokens(&turn_tools.definitions);
             heard.estimated = context.tokens_estimate + reminded + tools;
@@ -481,6 +488,7 @@ impl TurnDriver<'_> {
                 self.context.turns.callbacks.note_new();
             }
         });
+        let metadata = usage_metadata(self.config(), &report);
         let mut writer = self.writer.borrow_mut();
         let (chunks, told) = match (&written, &outcome) {
             (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
@@ -488,10 +496,10 @@ impl TurnDriver<'_> {
             }
             (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
             (Ok(()), Ok(TurnEnding::Said(reason))) => {
-                (writer.finish(*reason, None), TurnOutcome::Completed)
+                (writer.finish(*reason, metadata), TurnOutcome::Completed)
             }
             (Ok(()), Ok(TurnEnding::LeftToClient)) => (
-                writer.finish(FinishReason::ToolCalls, None),
+                writer.finish(FinishReason::ToolCalls, metadata),
                 TurnOutcome::Completed,
             ),
             (Ok(()), Ok(TurnEnding::StepLimit)) => {

@@ -7,7 +7,8 @@ use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
-use crate::store::last_turns::{LastTurn, TurnSpending, end_open_turn, find_open_turn};
+use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
+use crate::store::usage_days::{DayUsage, count_for_agent};
 
 /// Writes the assistant's events, the usage and the end of the turn in one transaction.
 /// If the log has no place for the answer any more, the turn ends without it. Returns
@@ -22,12 +23,14 @@ pub fn write(
     match outcome {
         Err(error) if matches!(error.code, Code::MessageNotFound | Code::SessionNotFound) => {
             let is_told = atomically(memory.db, || {
-                let Some(open) = find_row(memory.db, turn)? else {
+                let (db, host) = (memory.db, memory.host);
+                let Some(open) = find_row(db, turn)? else {
+                    // The session is gone. The agent spent the tokens all the same.
+                    let spent = DayUsage::of_turn(&turn.spent(), host.now_ms());
+                    count_for_agent(db, &[spent])?;
                     return Ok(false);
                 };
-                // Its usage is lost along with its answer.
-                let spent = TurnSpending::default();
-                end_open_turn(memory.db, &turn.session_id, &open, &spent)?;
+                end_open_turn(db, host, &turn.session_id, &open, turn.spent())?;
                 callbacks::keep(memory, turn, report)
             })?;
             // Whoever cancelled the turn knows why it ended.
@@ -63,7 +66,7 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
             return Ok(is_told);
         }
     }
-    end_open_turn(db, &turn.session_id, &open, spent)?;
+    end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
     Ok(is_told)
 }
 

@@ -17,7 +17,8 @@ use crate::base::ids::Id;
 use crate::chat::turn_context::TurnContext;
 use crate::log::append::{Parent, append};
 use crate::log::event::NewEvent;
-use crate::store::last_turns::{TurnSpending, end_open_turn, find_open_turn};
+use crate::store::last_turns::{end_open_turn, find_open_turn};
+use crate::store::spending::TurnSpending;
 
 /// How often a turn is recovered before it is closed with an error.
 pub const MAX_RECOVERIES: i64 = 2;
@@ -69,7 +70,7 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
         };
         append(db, host, session_id, &[said], &Parent::Leaf, None)?;
         match find_open_turn(db, session_id)? {
-            Some(open) => end_open_turn(db, session_id, &open, &TurnSpending::default()),
+            Some(open) => end_open_turn(db, host, session_id, &open, TurnSpending::default()),
             None => Ok(()),
         }
     })

@@ -3,6 +3,7 @@
 //! may ask for it later.
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::{RawValue, to_raw_value};
 
 use super::turn::{Turn, TurnEnding};
 use crate::base::columns::find_value;
@@ -11,7 +12,15 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::models::FinishReason;
-use crate::store::last_turns::TurnSpending;
+use crate::store::config::Config;
+use crate::store::spending::TurnSpending;
+
+/// What the turn spent, for the message's metadata. Only an agent with prices sends it.
+pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {
+    config.ok()?.prices?;
+    let usage = report.spent.usage();
+    to_raw_value(&serde_json::json!({ "usage": usage })).ok()
+}
 
 /// Why a turn ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -43,28 +52,6 @@ impl From<FinishReason> for TurnFinish {
             FinishReason::ToolCalls => Self::ToolCalls,
             FinishReason::Error => Self::Error,
             FinishReason::Other => Self::Other,
-        }
-    }
-}
-
-/// What a turn used.
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(rename_all = "camelCase")]
-pub struct TurnUsage {
-    input_tokens: i64,
-    output_tokens: i64,
-    cached_input_tokens: i64,
-    cost: f64,
-}
-
-impl From<&TurnSpending> for TurnUsage {
-    fn from(spent: &TurnSpending) -> Self {
-        Self {
-            input_tokens: spent.input_tokens,
-            output_tokens: spent.output_tokens,
-            cached_input_tokens: spent.cached_input_tokens,
-            cost: 0.0,
         }
     }
 }

@@ -25,7 +25,7 @@ use crate::log::note::{MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
-use crate::store::last_turns::TurnSpending;
+use crate::store::spending::TurnSpending;
 
 /// What the model reads as the result of a call that was cut off.
 const CUT_OFF: &str = "The tool was cut off while it ran. Whether it took effect is not known; it was not called again.";
@@ -58,6 +58,9 @@ pub struct Turn {
     pub declined: Vec<String>,
     pub steps: Vec<TurnStep>,
     pub usage: TokenUsage,
+    /// What the turn cost so far, by the agent's prices.
+    #[serde(default)]
+    pub cost: f64,
     /// The model that was asked last.
     #[serde(default)]
     pub asked_model: Option<String>,
@@ -203,6 +206,7 @@ impl Turn {
             input_tokens: self.usage.input_tokens,
             output_tokens: self.usage.output_tokens,
             cached_input_tokens: self.usage.cached_input_tokens,
+            cost: self.cost,
             model: self.asked_model.clone(),
             estimated: self.estimated,
         }
@@ -403,6 +407,7 @@ mod tests {
             declined: Vec::new(),
             steps: Vec::new(),
             usage: TokenUsage::default(),
+            cost: 0.0,
             asked_model: None,
             estimated: 0,
             is_run: false,

@@ -49,8 +49,8 @@ pub struct TurnWindow {
     /// The most tokens that the model is sent, as its provider counts them.
     pub tokens: i64,
     pub calibration: Calibration,
-    /// The most tokens of the answer, if the window has no room for what the provider
-    /// would be asked for.
+    /// The most tokens of the answer, if the agent sets a limit, or if the window has no
+    /// room for what the provider would be asked for.
     pub answer_tokens: Option<i64>,
 }
 
@@ -66,7 +66,8 @@ impl TurnWindow {
         let told = config.max_context_tokens.map(|tokens| tokens.0);
         let known = told.or_else(|| find_context_window(&choice.name));
         let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
-        let wanted = answer_tokens(&choice.name);
+        let limit = config.max_output_tokens.map(|limit| limit.0);
+        let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
         let answer = wanted.min(whole / ANSWER_SHARE);
         let mut tokens = whole - answer;
         let learned = find_learned_window(db, host.now_ms(), &choice.name.to_string())?;
@@ -76,7 +77,8 @@ impl TurnWindow {
         Ok(Self {
             tokens,
             calibration,
-            answer_tokens: (answer < wanted && choice.name.served().is_some()).then_some(answer),
+            answer_tokens: (limit.is_some() || answer < wanted && choice.name.served().is_some())
+                .then_some(answer),
         })
     }
 

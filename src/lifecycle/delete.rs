@@ -6,6 +6,7 @@ use crate::base::ids::Id;
 use crate::log::sessions::session_exists;
 use crate::search::index;
 use crate::store::changes;
+use crate::store::last_turns;
 use crate::store::tables;
 
 /// Deletes the session and all that belongs to it; `false`: there is no such session.
@@ -17,6 +18,7 @@ pub fn delete_session(db: &dyn Database, id: &Id) -> Result<bool> {
         // Must run first: it reads from the log where the cursors of the next session
         // with this id begin.
         changes::end_life(db, id)?;
+        last_turns::outlive(db, id)?;
         index::remove_session(db, id.as_str())?;
         tables::delete_session(db, id)?;
         Ok(true)

@@ -6,6 +6,7 @@
 
 pub mod append;
 pub mod copy;
+pub mod ended_turns;
 pub mod event;
 pub mod find;
 pub mod load;

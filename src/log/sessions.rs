@@ -13,7 +13,7 @@ use crate::base::json::JsonObject;
 use crate::base::numbers::MAX_SESSION_NUMBER;
 use crate::store::changes::NEXT_BASE;
 use crate::store::last_turns::{
-    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 use crate::store::staging;
 use crate::store::usage::{self, UsageIncrease};
@@ -91,7 +91,8 @@ fn shown_sessions() -> String {
         "SELECT s.*, {ACTIVE_AT} AS active_at,
                 {USED_INPUT_TOKENS} AS used_input_tokens,
                 {USED_OUTPUT_TOKENS} AS used_output_tokens,
-                {USED_CACHED_TOKENS} AS used_cached_tokens
+                {USED_CACHED_TOKENS} AS used_cached_tokens,
+                {USED_COST} AS used_cost
            FROM cf_agents_sessions AS s {JOIN_LAST_TURN}"
     )
 }
@@ -108,7 +109,7 @@ const HEAD_JSON: &str = r#"
 const USAGE_JSON: &str = r#"
     ',"usage":{"inputTokens":' || s.used_input_tokens
     || ',"outputTokens":' || s.used_output_tokens
-    || ',"cost":' || s.cost
+    || ',"cost":' || s.used_cost
     || iif(s.used_cached_tokens = 0, '', ',"cachedInputTokens":' || s.used_cached_tokens)
     || '}'
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;

@@ -52,16 +52,27 @@ pub fn find_frozen(db: &dyn Database, scope: BlockScope<'_>) -> Result<Option<Fr
 pub async fn refresh(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<FrozenPrompt> {
     let blocks = read_view(memory, scope).await?;
     atomically(memory.db, || {
-        let prompt = render(&blocks, PromptFormat::Text);
-        match find(memory.db, scope)? {
-            Some((frozen, sections))
-                if frozen.prompt == prompt && sections == hash_sections(&blocks) =>
-            {
-                Ok(frozen)
-            }
-            _ => keep(memory.db, memory.host, scope, &blocks),
-        }
+        freeze_again(memory.db, memory.host, scope, &blocks)
     })
+}
+
+/// Renders the prompt of these blocks and stores it, unless it is the same. Part of a
+/// transaction.
+pub fn freeze_again(
+    db: &dyn Database,
+    host: &dyn Host,
+    scope: BlockScope<'_>,
+    blocks: &[Block],
+) -> Result<FrozenPrompt> {
+    let prompt = render(blocks, PromptFormat::Text);
+    match find(db, scope)? {
+        Some((frozen, sections))
+            if frozen.prompt == prompt && sections == hash_sections(blocks) =>
+        {
+            Ok(frozen)
+        }
+        _ => keep(db, host, scope, blocks),
+    }
 }
 
 fn find(

@@ -7,6 +7,9 @@ use serde_json::value::RawValue;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::anthropic_messages::{AnthropicMessage, CacheControl, messages, system};
+use super::reasoning::{
+    Thinking, anthropic_takes_temperature, anthropic_thinking, thinking_budget, three_words,
+};
 use super::{FinishReason, ModelRequest, TokenUsage, to_json};
 
 const DEFAULT_BASE_URL: &str = "https://api.anthropic.com/v1";
@@ -16,6 +19,9 @@ const VERSION: &str = "2023-06-01";
 /// The most tokens of an answer if the request sets no limit. The provider requires a
 /// number, and every model in service can write this many.
 pub const DEFAULT_MAX_TOKENS: i64 = 8192;
+
+/// Other providers' temperatures go up to 2.
+const MAX_TEMPERATURE: f64 = 1.0;
 
 #[derive(Serialize)]
 struct AnthropicRequest<'a> {
@@ -28,7 +34,25 @@ struct AnthropicRequest<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<AnthropicTool<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thinking: Option<ThinkingConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_config: Option<OutputConfig>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
+}
+
+#[derive(Serialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+enum ThinkingConfig {
+    Enabled { budget_tokens: i64 },
+    Adaptive,
+}
+
+#[derive(Serialize)]
+struct OutputConfig {
+    effort: &'static str,
 }
 
 /// The system text as it is, or as a block, which can be marked.
@@ -60,10 +84,12 @@ struct AnthropicTool<'a> {
 /// The body of a request. The provider is told to cache the tools, the system text, and
 /// the conversation.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
+    let mut body = body(request, Some(CacheControl::Ephemeral));
+    tell_to_think(&mut body, request, model);
     to_json(&AnthropicRequest {
         model: Some(model),
         stream: Some(stream),
-        ..body(request, Some(CacheControl::Ephemeral))
+        ..body
     })
 }
 
@@ -97,8 +123,46 @@ fn body<'a>(request: &ModelRequest<'a>, cache: Option<CacheControl>) -> Anthropi
         }),
         messages: messages(request, cache),
         tools,
+        temperature: request.temperature.map(|it| it.min(MAX_TEMPERATURE)),
+        thinking: None,
+        output_config: None,
         stream: None,
     }
+}
+
+/// Sets how much the model thinks, and what it then refuses.
+fn tell_to_think(body: &mut AnthropicRequest<'_>, request: &ModelRequest<'_>, model: &str) {
+    let effort = request.reasoning_effort;
+    match anthropic_thinking(model) {
+        Thinking::Never => {}
+        // A model with a budget refuses to go on after its tools' results, unless the
+        // request has the thoughts before the calls, which are not kept. So it thinks
+        // before the first call of a turn.
+        Thinking::Budget => {
+            let budget = effort.and_then(thinking_budget);
+            if let Some(budget_tokens) = budget.filter(|_| !answers_calls(request)) {
+                body.thinking = Some(ThinkingConfig::Enabled { budget_tokens });
+                // The limit counts the thoughts, too.
+                body.max_tokens += budget_tokens;
+            }
+        }
+        Thinking::Adaptive => {
+            if let Some(effort) = effort.and_then(three_words) {
+                body.thinking = Some(ThinkingConfig::Adaptive);
+                body.output_config = Some(OutputConfig { effort });
+            }
+        }
+    }
+    if body.thinking.is_some() || !anthropic_takes_temperature(model) {
+        body.temperature = None;
+    }
+}
+
+/// Whether the model goes on after calls of its own.
+fn answers_calls(request: &ModelRequest<'_>) -> bool {
+    let start = request.newest_user().map_or(0, |index| index + 1);
+    let since = request.messages.iter().skip(start);
+    since.into_iter().any(|message| !message.calls().is_empty())
 }
 
 /// Where requests go.

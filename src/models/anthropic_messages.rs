@@ -13,7 +13,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::ModelRequest;
-use super::attachment::{ImageSource, ShownAttachment, show};
+use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use crate::base::action::Role;
 use crate::base::json;
 use crate::models::message::ContextMessage;
@@ -54,6 +54,10 @@ enum ContentBlock<'a> {
     },
     Image {
         source: ContentSource<'a>,
+    },
+    Document {
+        source: ContentSource<'a>,
+        title: String,
     },
     ToolUse {
         id: Cow<'a, str>,
@@ -163,13 +167,19 @@ fn text(text: &str) -> Option<ContentBlock<'_>> {
 }
 
 fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
-    let files = message.files.iter().map(|file| match show(file) {
+    let from = |media_type: &'static str, source| match source {
+        FileSource::Base64(data) => ContentSource::Base64 { media_type, data },
+        FileSource::Url(url) => ContentSource::Url { url },
+    };
+    let files = message.files.iter();
+    let files = files.map(|file| match show(file, PdfHabit::BytesOrAddress) {
         ShownAttachment::Text(text) => ContentBlock::Text { text: text.into() },
         ShownAttachment::Image { media_type, source } => ContentBlock::Image {
-            source: match source {
-                ImageSource::Base64(data) => ContentSource::Base64 { media_type, data },
-                ImageSource::Url(url) => ContentSource::Url { url },
-            },
+            source: from(media_type, source),
+        },
+        ShownAttachment::Pdf { name, source } => ContentBlock::Document {
+            source: from("application/pdf", source),
+            title: name,
         },
     });
     // Images come before the text about them, as the provider asks.

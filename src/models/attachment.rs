@@ -1,5 +1,5 @@
 //! What a model is shown of a file: an image, if providers take its type; the text of a
-//! text file; else a label with the file's name.
+//! text file; a PDF, if the model reads PDFs; else a label with the file's name.
 //!
 //! Knows no provider and fetches nothing: an `https:` image's address is passed on, and
 //! the provider decides whether to fetch it.
@@ -16,32 +16,57 @@ const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/we
 /// The longest address that a label repeats, in characters.
 const MAX_SHOWN_URL_CHARS: usize = 2_000;
 
+/// The longest PDF that a model is sent, in base64. Longer ones are named.
+const MAX_PDF_BYTES: usize = 4 << 20;
+
+/// What a provider's model takes of PDFs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PdfHabit {
+    Nothing,
+    /// Their bytes alone.
+    Bytes,
+    /// Their bytes, or the address that they can be fetched from.
+    BytesOrAddress,
+}
+
 #[derive(Debug, PartialEq)]
 pub enum ShownAttachment<'a> {
     Image {
         media_type: &'static str,
-        source: ImageSource<'a>,
+        source: FileSource<'a>,
+    },
+    Pdf {
+        /// The file's name, within one line.
+        name: String,
+        source: FileSource<'a>,
     },
     Text(String),
 }
 
 #[derive(Debug, PartialEq)]
-pub enum ImageSource<'a> {
+pub enum FileSource<'a> {
     Base64(&'a str),
     Url(&'a str),
 }
 
-pub fn show(file: &File) -> ShownAttachment<'_> {
+pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
     let kind = file.kind();
+    if let Some(source) = pdf_source(file, &kind, pdfs) {
+        let name = file.filename.as_deref().map(clean);
+        return ShownAttachment::Pdf {
+            name: name.unwrap_or_else(|| "document.pdf".to_owned()),
+            source,
+        };
+    }
     let image_type = IMAGE_TYPES.iter().find(|known| **known == kind);
     match (DataUrl::parse(&file.url), image_type) {
-        (Some(data), Some(media_type)) if data.is_image_data() => ShownAttachment::Image {
+        (Some(data), Some(media_type)) if data.is_file_data() => ShownAttachment::Image {
             media_type,
-            source: ImageSource::Base64(data.payload),
+            source: FileSource::Base64(data.payload),
         },
         (None, Some(media_type)) => ShownAttachment::Image {
             media_type,
-            source: ImageSource::Url(&file.url),
+            source: FileSource::Url(&file.url),
         },
         (Some(data), None) if file.is_text() => {
             let (text, is_cut) = data.text();
@@ -53,19 +78,32 @@ pub fn show(file: &File) -> ShownAttachment<'_> {
     }
 }
 
+/// `None`: the file is no PDF, or the model can't be sent it.
+fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSource<'a>> {
+    if kind != "application/pdf" || pdfs == PdfHabit::Nothing {
+        return None;
+    }
+    match DataUrl::parse(&file.url) {
+        Some(data) => (data.is_file_data() && data.payload.len() <= MAX_PDF_BYTES)
+            .then_some(FileSource::Base64(data.payload)),
+        None => (pdfs == PdfHabit::BytesOrAddress).then_some(FileSource::Url(&file.url)),
+    }
+}
+
+/// A stranger chose the name: it must stay on its line and in its brackets.
+fn clean(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            '[' => '(',
+            ']' => ')',
+            c if c.is_control() => ' ',
+            c => c,
+        })
+        .collect()
+}
+
 /// `[Attachment: report.pdf, application/pdf]`
 pub fn label(file: &File) -> String {
-    // A stranger chose the name: it must stay on its line and in its brackets.
-    let clean = |text: &str| -> String {
-        text.chars()
-            .map(|c| match c {
-                '[' => '(',
-                ']' => ')',
-                c if c.is_control() => ' ',
-                c => c,
-            })
-            .collect()
-    };
     let mut words = Vec::new();
     words.extend(file.filename.as_deref().map(clean));
     words.push(clean(&file.kind()));
@@ -96,7 +134,7 @@ impl<'a> DataUrl<'a> {
     }
 
     /// Whether the payload can be passed on as it is.
-    fn is_image_data(&self) -> bool {
+    fn is_file_data(&self) -> bool {
         let is_digit =
             |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'=');
         self.is_base64 && !self.payload.is_empty() && self.payload.bytes().all(is_digit)
@@ -168,26 +206,32 @@ mod tests {
     }
 
     fn shown_text(file: &File) -> String {
-        match show(file) {
+        match show(file, PdfHabit::Nothing) {
             ShownAttachment::Text(text) => text,
-            ShownAttachment::Image { .. } => panic!("an image"),
+            shown => panic!("{shown:?}"),
         }
     }
 
     #[test]
     fn an_image_is_shown_by_its_data_or_its_address() {
         assert_eq!(
-            show(&file("image/PNG; q=1", "data:image/png;base64,iVBORw==")),
+            show(
+                &file("image/PNG; q=1", "data:image/png;base64,iVBORw=="),
+                PdfHabit::Nothing
+            ),
             ShownAttachment::Image {
                 media_type: "image/png",
-                source: ImageSource::Base64("iVBORw==")
+                source: FileSource::Base64("iVBORw==")
             }
         );
         assert_eq!(
-            show(&file("image/webp", "https://example.com/a.webp")),
+            show(
+                &file("image/webp", "https://example.com/a.webp"),
+                PdfHabit::Nothing
+            ),
             ShownAttachment::Image {
                 media_type: "image/webp",
-                source: ImageSource::Url("https://example.com/a.webp")
+                source: FileSource::Url("https://example.com/a.webp")
             }
         );
     }
@@ -207,6 +251,37 @@ mod tests {
             shown_text(&file("application/pdf", "https://example.com/x.pdf")),
             "[Attachment: a) b, application/pdf, https://example.com/x.pdf]"
         );
+    }
+
+    #[test]
+    fn a_pdf_is_shown_to_models_that_read_it_up_to_a_limit() {
+        let data = |bytes: usize| format!("data:application/pdf;base64,{}", "A".repeat(bytes));
+        let address = "https://example.com/x.pdf";
+        for (url, pdfs, is_shown) in [
+            (data(4), PdfHabit::Nothing, false),
+            (data(4), PdfHabit::Bytes, true),
+            (data(MAX_PDF_BYTES), PdfHabit::Bytes, true),
+            (data(MAX_PDF_BYTES + 4), PdfHabit::Bytes, false),
+            (data(4), PdfHabit::BytesOrAddress, true),
+            (
+                "data:application/pdf,raw".to_owned(),
+                PdfHabit::Bytes,
+                false,
+            ),
+            (address.to_owned(), PdfHabit::Bytes, false),
+            (address.to_owned(), PdfHabit::BytesOrAddress, true),
+        ] {
+            let file = file("application/pdf", &url);
+            let shown = show(&file, pdfs);
+            let is_pdf = matches!(&shown, ShownAttachment::Pdf { name, .. } if name == "a) b");
+            assert_eq!(is_pdf, is_shown, "{} {pdfs:?}", url.len());
+            assert_eq!(matches!(shown, ShownAttachment::Text(_)), !is_shown);
+        }
+        let image = file("image/png", "data:image/png;base64,AAAA");
+        assert!(matches!(
+            show(&image, PdfHabit::Bytes),
+            ShownAttachment::Image { .. }
+        ));
     }
 
     #[test]

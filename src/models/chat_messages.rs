@@ -4,7 +4,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::attachment::{ImageSource, ShownAttachment, show};
+use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
 use super::{ModelRequest, ToolDefinition};
 use crate::base::action::Role;
 use crate::models::message::ContextMessage;
@@ -13,6 +13,8 @@ use crate::models::message::ContextMessage;
 #[derive(Clone, Copy, PartialEq)]
 pub enum CompletionDialect {
     OpenAi,
+    /// The same, for a model that reads PDFs.
+    OpenAiWithPdfs,
     /// Refuses `content: null`, and wants a result to name its tool.
     WorkersAi,
 }
@@ -42,6 +44,13 @@ enum Content {
 enum ContentPart {
     Text { text: String },
     ImageUrl { image_url: ImageUrl },
+    File { file: FilePart },
+}
+
+#[derive(Serialize)]
+struct FilePart {
+    filename: String,
+    file_data: String,
 }
 
 #[derive(Serialize)]
@@ -92,7 +101,7 @@ pub fn messages<'a>(
         Role::System => text_of(message).map(|content| plain("system", content)),
         Role::User => {
             let reminder = request.reminder.filter(|_| newest_user == Some(index));
-            user(message, reminder).map(|content| plain("user", content))
+            user(message, reminder, habit).map(|content| plain("user", content))
         }
         Role::Assistant => assistant(message, habit),
         Role::Tool => Some(result(message, habit)),
@@ -120,7 +129,15 @@ fn text_of(message: &ContextMessage) -> Option<Content> {
 
 /// The reminder is part of the message: the templates of many models refuse two messages
 /// of the user in a row.
-fn user(message: &ContextMessage, reminder: Option<&str>) -> Option<Content> {
+fn user(
+    message: &ContextMessage,
+    reminder: Option<&str>,
+    habit: CompletionDialect,
+) -> Option<Content> {
+    let pdfs = match habit {
+        CompletionDialect::OpenAiWithPdfs => PdfHabit::Bytes,
+        CompletionDialect::OpenAi | CompletionDialect::WorkersAi => PdfHabit::Nothing,
+    };
     if message.files.is_empty() && reminder.is_none() {
         return text_of(message);
     }
@@ -129,13 +146,22 @@ fn user(message: &ContextMessage, reminder: Option<&str>) -> Option<Content> {
         .into_iter()
         .map(|text| ContentPart::Text { text })
         .collect();
-    blocks.extend(message.files.iter().map(|file| match show(file) {
+    blocks.extend(message.files.iter().map(|file| match show(file, pdfs) {
         ShownAttachment::Text(text) => ContentPart::Text { text },
         ShownAttachment::Image { media_type, source } => ContentPart::ImageUrl {
             image_url: ImageUrl {
                 url: match source {
-                    ImageSource::Url(url) => url.to_owned(),
-                    ImageSource::Base64(data) => format!("data:{media_type};base64,{data}"),
+                    FileSource::Url(url) => url.to_owned(),
+                    FileSource::Base64(data) => format!("data:{media_type};base64,{data}"),
+                },
+            },
+        },
+        ShownAttachment::Pdf { name, source } => ContentPart::File {
+            file: FilePart {
+                filename: name,
+                file_data: match source {
+                    FileSource::Url(url) => url.to_owned(),
+                    FileSource::Base64(data) => format!("data:application/pdf;base64,{data}"),
                 },
             },
         },
@@ -147,7 +173,7 @@ fn user(message: &ContextMessage, reminder: Option<&str>) -> Option<Content> {
         .iter()
         .map_while(|block| match block {
             ContentPart::Text { text } => Some(text.as_str()),
-            ContentPart::ImageUrl { .. } => None,
+            ContentPart::ImageUrl { .. } | ContentPart::File { .. } => None,
         })
         .collect();
     // Models without vision take a string and no list.
@@ -170,7 +196,7 @@ fn assistant(message: &ContextMessage, habit: CompletionDialect) -> Option<Compl
     let content = match (text_of(message), habit) {
         (Some(content), _) => content,
         (None, _) if tool_calls.is_empty() => return None,
-        (None, CompletionDialect::OpenAi) => Content::Nothing,
+        (None, CompletionDialect::OpenAi | CompletionDialect::OpenAiWithPdfs) => Content::Nothing,
         (None, CompletionDialect::WorkersAi) => Content::Text(String::new()),
     };
     Some(CompletionMessage {

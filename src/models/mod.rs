@@ -26,6 +26,7 @@ pub mod length;
 mod mend;
 pub mod message;
 mod openai;
+mod reasoning;
 mod send;
 mod sse;
 mod workers_ai;
@@ -39,6 +40,7 @@ use serde_json::value::RawValue;
 use crate::base::action::Role;
 use crate::base::json::{MAX_INTEGER, is_zero};
 use crate::models::message::ContextMessage;
+use crate::store::model_settings::{Prices, ReasoningEffort};
 use choice::{ModelName, Provider};
 
 /// How a request for a summary begins. The demo model, which understands nothing,
@@ -57,6 +59,8 @@ pub struct ModelRequest<'a> {
     /// cache stays warm.
     pub reminder: Option<&'a str>,
     pub max_output_tokens: Option<i64>,
+    pub temperature: Option<f64>,
+    pub reasoning_effort: Option<ReasoningEffort>,
 }
 
 impl ModelRequest<'_> {
@@ -125,6 +129,16 @@ impl TokenUsage {
             output_tokens: self.output_tokens.clamp(0, MAX_INTEGER),
             cached_input_tokens: self.cached_input_tokens.clamp(0, input_tokens),
         }
+    }
+
+    /// What a call of this model with this usage costs.
+    pub fn cost(self, prices: &Prices, model: &str) -> f64 {
+        prices.cost(
+            model,
+            self.input_tokens,
+            self.cached_input_tokens,
+            self.output_tokens,
+        )
     }
 
     /// The sum with another call's usage.

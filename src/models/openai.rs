@@ -6,7 +6,9 @@ use serde_json::Value;
 use super::answer::AnswerBuilder;
 use super::chat_answer;
 use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
+use super::reasoning::{is_openai_plain, is_openai_reasoning, reads_pdfs};
 use super::{ModelRequest, to_json};
+use crate::store::model_settings::ReasoningEffort;
 
 const DEFAULT_BASE_URL: &str = "https://api.openai.com/v1";
 
@@ -24,6 +26,10 @@ struct OpenAiRequest<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     max_completion_tokens: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream_options: Option<StreamOptions>,
@@ -36,13 +42,20 @@ struct StreamOptions {
 
 /// The body of a request.
 pub fn encode(request: &ModelRequest<'_>, model: &str, stream: bool) -> String {
-    // OpenAI's reasoning models refuse `max_tokens`; other servers know only that name.
-    let takes_new_name = ["o1", "o3", "o4", "gpt-5"]
-        .iter()
-        .any(|family| model.starts_with(family));
+    // OpenAI's reasoning models refuse `max_tokens` and `temperature`; other servers know
+    // only that name. OpenAI's other models refuse `reasoning_effort`.
+    let takes_new_name = is_openai_reasoning(model);
     let limit = request.max_output_tokens;
+    let effort = request.reasoning_effort.filter(|_| !is_openai_plain(model));
+    let dialect = match reads_pdfs(model) {
+        true => CompletionDialect::OpenAiWithPdfs,
+        false => CompletionDialect::OpenAi,
+    };
     to_json(&OpenAiRequest {
         model: Some(model),
+        temperature: request.temperature.filter(|_| !takes_new_name),
+        reasoning_effort: effort.map(ReasoningEffort::name),
+        messages: messages(request, dialect),
         max_tokens: limit.filter(|_| !takes_new_name),
         max_completion_tokens: limit.filter(|_| takes_new_name),
         stream: Some(stream),
@@ -65,6 +78,8 @@ fn body<'a>(request: &ModelRequest<'a>) -> OpenAiRequest<'a> {
         tools: tools(request.tools),
         max_tokens: request.max_output_tokens,
         max_completion_tokens: None,
+        temperature: request.temperature,
+        reasoning_effort: request.reasoning_effort.map(ReasoningEffort::name),
         stream: None,
         stream_options: None,
     }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::answer::AnswerBuilder;
 use super::chat_answer::{self, finish_reason, read_calls, read_usage};
 use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
+use super::reasoning::three_words;
 use super::{ModelRequest, to_json};
 
 /// The most tokens of an answer if the request sets no limit: the platform's own default
@@ -19,6 +20,10 @@ struct WorkersAiRequest<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
     max_tokens: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reasoning_effort: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stream: Option<bool>,
 }
@@ -41,6 +46,8 @@ fn body<'a>(request: &ModelRequest<'a>) -> WorkersAiRequest<'a> {
         messages: messages(request, CompletionDialect::WorkersAi),
         tools: tools(request.tools),
         max_tokens: request.max_output_tokens.unwrap_or(DEFAULT_MAX_TOKENS),
+        temperature: request.temperature,
+        reasoning_effort: request.reasoning_effort.and_then(three_words),
         stream: None,
     }
 }

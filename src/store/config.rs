@@ -16,6 +16,9 @@ use crate::base::deployed::{Deployed, DeployedProblem};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
+use crate::store::model_settings::{
+    OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
+};
 use crate::store::stored::{find_stored, write_stored};
 use crate::store::turn_end::TurnEndCallback;
 use crate::store::when_busy::WhenBusy;
@@ -173,6 +176,20 @@ settings! {
     /// The agent's model: `workers-ai:…`, `openai:…`, `anthropic:…` or `demo`. `null`: the
     /// Worker's `MODEL` setting.
     model: Option<Id> = None;
+    /// The model that writes summaries; `null`: the agent's model.
+    summary_model: Option<Id> = None;
+    /// The most tokens of one answer of the model; `null`: the model's own limit, or
+    /// what the provider needs to be told.
+    max_output_tokens: Option<OutputLimit> = None;
+    /// How freely the model chooses its words. Models that refuse it, as most that reason
+    /// do, are not told.
+    temperature: Option<Temperature> = None;
+    /// How long the model thinks before it answers; `null`: as its provider decides.
+    reasoning_effort: Option<ReasoningEffort> = None;
+    /// When the frozen prompt is rendered again.
+    refresh_prompt: PromptRefresh = PromptRefresh::Manual;
+    /// What the agent's models cost; `null`: no costs are counted.
+    prices: Option<Prices> = None;
     system_instructions: List<String, 0, MAX_INSTRUCTIONS> = List::default();
     /// The most steps that one turn may take.
     max_steps: Limit<DEFAULT_MAX_STEPS, 100> = Limit::default();

@@ -22,14 +22,15 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
-use serde::{Deserialize, Serialize};
-
 use super::calibration::{self, Calibration, load_agents};
-use crate::base::columns::{FromRow, find, load_values};
+use super::spending::TurnSpending;
+use super::usage_days::{self, DayUsage};
+use crate::base::columns::{FromRow, find, load, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
+use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::{self, MAX_INTEGER, is_zero};
+use crate::base::json::{self, MAX_INTEGER};
 
 /// SQL: whether the turn of row `t` runs or was cut off.
 pub const IS_OPEN: &str = "(t.state IS NOT NULL
@@ -62,29 +63,20 @@ pub const USED_CACHED_TOKENS: &str = "min(9007199254740991,
     s.cached_input_tokens + coalesce(t.cached_input_tokens, 0)
     + coalesce(answer.ends_turn ->> '$.cachedInputTokens', 0))";
 
+/// SQL: what it cost.
+pub const USED_COST: &str =
+    "(s.cost + coalesce(t.cost, 0) + coalesce(answer.ends_turn ->> '$.cost', 0))";
+
+/// The most days and models in a row. With one more, all of them move to the session's row
+/// and to the agent's table. A session that asks one model pays two rows a week for this.
+const MAX_DAYS: usize = 7;
+
 /// Rows of turns that are over, which an agent keeps. A session that has a row writes one
 /// row less with its next turn.
 const MAX_OVER: usize = 32;
 
 /// The most rows that are settled at once.
 const MAX_SETTLED: usize = 64;
-
-/// What a turn spent. An event that ends a turn holds this as JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub struct TurnSpending {
-    pub input_tokens: i64,
-    pub output_tokens: i64,
-    /// The part of `input_tokens` that the provider read from its cache.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub cached_input_tokens: i64,
-    /// The model that the turn asked last.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// What `input_tokens` were estimated to be.
-    #[serde(default)]
-    pub estimated: i64,
-}
 
 /// The last turn of a session.
 pub struct LastTurn {
@@ -95,13 +87,19 @@ pub struct LastTurn {
     /// session's row.
     earlier: SessionTally,
     /// What the turn spent, if an event ended it.
-    ended: Option<TurnSpending>,
+    ended: Option<OverTurn>,
+}
+
+struct OverTurn {
+    spent: TurnSpending,
+    at: i64,
 }
 
 impl LastTurn {
     /// The columns of a row `t` and the event `answer`.
     const COLUMNS: &str = "t.turn_id, t.answer_seq, t.state IS NOT NULL, t.input_tokens,
-        t.output_tokens, t.cached_input_tokens, t.calibration, answer.ends_turn";
+        t.output_tokens, t.cached_input_tokens, t.cost, t.usage_days, t.calibration, answer.created_at,
+        answer.ends_turn";
 }
 
 impl FromRow<'_> for LastTurn {
@@ -114,12 +112,15 @@ impl FromRow<'_> for LastTurn {
                 input_tokens: row.integer(3)?,
                 output_tokens: row.integer(4)?,
                 cached_input_tokens: row.integer(5)?,
+                cost: row.number(6)?,
+                days: usage_days::parse(row.find_text(7)),
                 // A value that can't be read is dropped: the agent's takes its place.
-                calibration: row.find_text(6).and_then(|json| json::decode(json).ok()),
+                calibration: row.find_text(8).and_then(|json| json::decode(json).ok()),
             },
-            ended: row
-                .find_text(7)
-                .map(|json| json::decode(json).unwrap_or_default()),
+            ended: row.find_text(10).map(|json| OverTurn {
+                spent: json::decode(json).unwrap_or_default(),
+                at: row.find_integer(9).unwrap_or_default(),
+            }),
         })
     }
 }
@@ -129,21 +130,36 @@ impl LastTurn {
     pub fn is_open(&self) -> bool {
         self.has_state && self.ended.is_none()
     }
+
+    /// What the session's turns spent, this one included if it is over. Part of the
+    /// transaction that writes the sum.
+    fn over(self, db: &dyn Database) -> Result<SessionTally> {
+        match &self.ended {
+            Some(ended) => self.earlier.add(db, ended),
+            None => Ok(self.earlier),
+        }
+    }
 }
 
 /// What turns of a session spent, and what they taught about estimates.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct SessionTally {
     input_tokens: i64,
     output_tokens: i64,
     cached_input_tokens: i64,
+    cost: f64,
+    /// The same by day and model, as far as it is not kept elsewhere.
+    days: Vec<DayUsage>,
     /// `None`: the same as the agent's.
     calibration: Option<Calibration>,
 }
 
 impl SessionTally {
     /// The sum with another turn. `agents` is the agent's calibration.
-    fn with(self, spent: &TurnSpending, agents: Calibration) -> Self {
+    fn with(&self, ended: &OverTurn, agents: Calibration) -> Self {
+        let spent = &ended.spent;
+        let mut days = self.days.clone();
+        usage_days::add(&mut days, DayUsage::of_turn(spent, ended.at));
         let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
         let calibration = self.calibration.unwrap_or(agents);
         let learnt = calibration.after(spent.estimated, spent.input_tokens);
@@ -151,18 +167,29 @@ impl SessionTally {
             input_tokens: sum(self.input_tokens, spent.input_tokens),
             output_tokens: sum(self.output_tokens, spent.output_tokens),
             cached_input_tokens: sum(self.cached_input_tokens, spent.cached_input_tokens),
+            cost: self.cost + spent.cost,
+            days,
             calibration: learnt.or(self.calibration),
         }
     }
 
     /// Adds a turn that is over. Part of the transaction that writes the sum.
-    fn add(self, db: &dyn Database, spent: &TurnSpending) -> Result<Self> {
+    fn add(&self, db: &dyn Database, ended: &OverTurn) -> Result<Self> {
         let agents = load_agents(db)?;
-        let sum = self.with(spent, agents);
+        let sum = self.with(ended, agents);
         if let Some(learnt) = sum.calibration {
             calibration::teach_agent(db, agents, self.calibration.unwrap_or(agents), learnt)?;
         }
         Ok(sum)
+    }
+
+    /// Moves the days away if they are many. Part of the transaction that writes the sum.
+    fn keep_days(&mut self, db: &dyn Database, session_id: &Id) -> Result<()> {
+        if self.days.len() > MAX_DAYS {
+            usage_days::keep(db, session_id, &self.days)?;
+            self.days.clear();
+        }
+        Ok(())
     }
 
     fn calibration_json(&self) -> Result<Option<String>> {
@@ -204,21 +231,19 @@ pub struct NewTurn<'a> {
 /// transaction that writes the user's message.
 pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
     let last = find_last_turn(db, new.session_id)?;
-    let tally = match last {
+    let mut tally = match last {
         Some(last) if last.is_open() => {
             return Err(Error::storage("a turn begins while another is open"));
         }
-        Some(last) => match &last.ended {
-            Some(spent) => last.earlier.add(db, spent)?,
-            None => last.earlier,
-        },
+        Some(last) => last.over(db)?,
         None => SessionTally::default(),
     };
+    tally.keep_days(db, new.session_id)?;
     db.run(
         "INSERT INTO cf_agents_last_turns
                 (session_id, turn_id, answer_seq, input_tokens, output_tokens,
-                 cached_input_tokens, calibration, state)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+                 cached_input_tokens, cost, usage_days, calibration, state)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
              ON CONFLICT (session_id) DO UPDATE
             SET turn_id = excluded.turn_id,
                 recoveries = 0,
@@ -226,6 +251,8 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
                 input_tokens = excluded.input_tokens,
                 output_tokens = excluded.output_tokens,
                 cached_input_tokens = excluded.cached_input_tokens,
+                cost = excluded.cost,
+                usage_days = excluded.usage_days,
                 calibration = excluded.calibration,
                 state = excluded.state",
         &[
@@ -235,6 +262,8 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
             tally.input_tokens.into(),
             tally.output_tokens.into(),
             tally.cached_input_tokens.into(),
+            tally.cost.into(),
+            usage_days::encode(&tally.days)?.into(),
             tally.calibration_json()?.into(),
             new.state.into(),
         ],
@@ -244,40 +273,48 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
 /// Writes the end of the open turn into its row. Part of a transaction.
 pub fn end_open_turn(
     db: &dyn Database,
+    host: &dyn Host,
     session_id: &Id,
     open: &LastTurn,
-    spent: &TurnSpending,
+    spent: TurnSpending,
 ) -> Result<()> {
-    write_over(db, session_id.as_str(), &open.earlier.add(db, spent)?)
+    let at = host.now_ms();
+    let ended = OverTurn { spent, at };
+    write_over(db, session_id, open.earlier.add(db, &ended)?)
 }
 
 /// Keeps what an event says of the turn that it ended, and drops the turn's state. Part of
 /// the transaction that deletes or changes events. An open turn stays as it is.
 pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     if let Some(last) = find_last_turn(db, session_id)?
-        && let Some(spent) = &last.ended
+        && let Some(ended) = &last.ended
     {
-        write_over(db, session_id.as_str(), &last.earlier.add(db, spent)?)?;
+        write_over(db, session_id, last.earlier.add(db, ended)?)?;
     }
     Ok(())
 }
 
 /// Writes into the row that its turn is over, and what it leaves to the next turn.
-fn write_over(db: &dyn Database, session_id: &str, tally: &SessionTally) -> Result<()> {
+fn write_over(db: &dyn Database, session_id: &Id, mut tally: SessionTally) -> Result<()> {
+    tally.keep_days(db, session_id)?;
     db.run(
         "UPDATE cf_agents_last_turns
             SET answer_seq = NULL,
                 input_tokens = ?2,
                 output_tokens = ?3,
                 cached_input_tokens = ?4,
-                calibration = ?5,
+                cost = ?5,
+                usage_days = ?6,
+                calibration = ?7,
                 state = NULL
           WHERE session_id = ?1",
         &[
-            session_id.into(),
+            session_id.as_str().into(),
             tally.input_tokens.into(),
             tally.output_tokens.into(),
             tally.cached_input_tokens.into(),
+            tally.cost.into(),
+            usage_days::encode(&tally.days)?.into(),
             tally.calibration_json()?.into(),
         ],
     )
@@ -298,28 +335,31 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
         return Ok(());
     }
     atomically(db, || {
+        let mut days = Vec::new();
         for session_id in over.iter().take(MAX_SETTLED) {
             let id = Id::parse(session_id.clone()).map_err(Error::storage)?;
             let Some(last) = find_last_turn(db, &id)? else {
                 continue;
             };
-            let tally = match &last.ended {
-                Some(spent) => last.earlier.add(db, spent)?,
-                None => last.earlier,
-            };
+            let tally = last.over(db)?;
+            let kept = usage_days::kept_with(db, id.as_str(), &tally.days)?;
             // `updated_at` stays: the session is not written to.
-            let params: [SqlValue; 5] = [
+            let params: [SqlValue; 7] = [
                 id.as_str().into(),
                 tally.input_tokens.into(),
                 tally.output_tokens.into(),
                 MAX_INTEGER.into(),
                 tally.cached_input_tokens.into(),
+                tally.cost.into(),
+                kept.into(),
             ];
             db.run(
                 "UPDATE cf_agents_sessions
                     SET input_tokens = min(input_tokens + ?2, ?4),
                         output_tokens = min(output_tokens + ?3, ?4),
-                        cached_input_tokens = min(cached_input_tokens + ?5, ?4)
+                        cached_input_tokens = min(cached_input_tokens + ?5, ?4),
+                        cost = cost + ?6,
+                        usage_days = ?7
                   WHERE id = ?1",
                 &params,
             )?;
@@ -327,9 +367,47 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                 "DELETE FROM cf_agents_last_turns WHERE session_id = ?1",
                 &[id.as_str().into()],
             )?;
+            for day in tally.days {
+                usage_days::add(&mut days, day);
+            }
         }
-        Ok(())
+        // One row per day and model for all these sessions.
+        usage_days::count_for_agent(db, &days)
     })
+}
+
+/// Adds to the agent's table what a session's last turns spent, whose row is about to be
+/// deleted. Part of the transaction that deletes it.
+pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
+    match find_last_turn(db, session_id)? {
+        Some(last) => usage_days::count_for_agent(db, &last.over(db)?.days),
+        None => Ok(()),
+    }
+}
+
+/// What the rows of last turns hold of days and models: of one session, or of all.
+pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUsage>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_last_turns AS t
+           LEFT JOIN cf_agents_events AS answer
+             ON answer.session_id = t.session_id
+            AND answer.seq = t.answer_seq
+          WHERE ?1 IS NULL
+             OR t.session_id = ?1",
+        LastTurn::COLUMNS
+    );
+    let rows: Vec<LastTurn> = load(db, &sql, &[session_id.map(Id::as_str).into()])?;
+    let mut days = Vec::new();
+    for row in rows {
+        for day in row.earlier.days {
+            usage_days::add(&mut days, day);
+        }
+        if let Some(ended) = &row.ended {
+            usage_days::add(&mut days, DayUsage::of_turn(&ended.spent, ended.at));
+        }
+    }
+    Ok(days)
 }
 
 /// How estimates of a session's tokens are corrected: by what its own turns were
@@ -340,7 +418,7 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
         return Ok(agents);
     };
     let tally = match &last.ended {
-        Some(spent) => last.earlier.with(spent, agents),
+        Some(ended) => last.earlier.with(ended, agents),
         None => last.earlier,
     };
     Ok(tally.calibration.unwrap_or(agents))

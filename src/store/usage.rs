@@ -7,6 +7,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::MAX_INTEGER;
+use crate::store::usage_days::{self, DAY_MS, DayUsage};
 
 /// The newest call ids that a session remembers at least; at most twice as many are
 /// stored, of 200 characters each. A retry comes within a few calls, not thousands.
@@ -19,24 +20,37 @@ pub struct UsageIncrease {
     /// The part of `input_tokens` that came from the provider's cache.
     pub cached_input_tokens: i64,
     pub cost: f64,
+    /// The model that was asked; `None`: not known.
+    pub model: Option<String>,
 }
 
-/// Adds to the session's sums. Part of a transaction. The sums of tokens stop at the
-/// highest integer that JavaScript holds exactly.
+/// Adds to the session's sums and to the day. Part of a transaction. The sums of tokens
+/// stop at the highest integer that JavaScript holds exactly.
 pub fn count_usage(
     db: &dyn Database,
     host: &dyn Host,
     id: &Id,
     more: &UsageIncrease,
 ) -> Result<()> {
-    let params: [SqlValue; 7] = [
+    let now_ms = host.now_ms();
+    let days = [DayUsage {
+        day: now_ms.div_euclid(DAY_MS),
+        model: more.model.clone(),
+        turns: 0,
+        input_tokens: more.input_tokens,
+        output_tokens: more.output_tokens,
+        cached_input_tokens: more.cached_input_tokens,
+        cost: more.cost,
+    }];
+    let params: [SqlValue; 8] = [
         id.as_str().into(),
         more.input_tokens.into(),
         more.output_tokens.into(),
         more.cached_input_tokens.into(),
         more.cost.into(),
-        host.now_ms().into(),
+        now_ms.into(),
         MAX_INTEGER.into(),
+        usage_days::kept_with(db, id.as_str(), &days)?.into(),
     ];
     db.run(
         "UPDATE cf_agents_sessions
@@ -44,10 +58,12 @@ pub fn count_usage(
                 output_tokens = min(output_tokens + ?3, ?7),
                 cached_input_tokens = min(cached_input_tokens + ?4, ?7),
                 cost = cost + ?5,
+                usage_days = ?8,
                 updated_at = ?6
           WHERE id = ?1",
         &params,
-    )
+    )?;
+    usage_days::count_for_agent(db, &days)
 }
 
 /// Notes the id of a call; `true`: the session did not know the id. Part of the

@@ -45,6 +45,12 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
     if let Some(Some(callback)) = change.on_turn_end.given() {
         check_shape(callback)?;
     }
+    if let Some(Some(model)) = change.summary_model.given() {
+        ModelName::parse("summaryModel", model.as_str())?;
+    }
+    if let Some(Some(prices)) = change.prices.given() {
+        prices.check()?;
+    }
     Ok(())
 }
 

@@ -205,8 +205,7 @@ impl RunWaiting for Compact {
                     db: agent.db,
                     host: agent.host,
                     summariser: &ModelSummariser {
-                        db: agent.db,
-                        outbound: agent.outbound,
+                        memory: agent.memory(),
                     },
                 };
                 let task = CompactionTask {
@@ -416,8 +415,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         db: agent.db,
         host: agent.host,
         summariser: &ModelSummariser {
-            db: agent.db,
-            outbound: agent.outbound,
+            memory: agent.memory(),
         },
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);

@@ -19,4 +19,5 @@ pub mod sessions;
 pub mod stats;
 pub mod tokens;
 pub mod tree;
+pub mod usage;
 pub mod working_context;

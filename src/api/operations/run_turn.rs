@@ -14,7 +14,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{JsonObject, optional_list};
 use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
-use crate::chat::report::{TurnFinish, TurnReport, TurnUsage, find_report};
+use crate::chat::report::{TurnFinish, TurnReport, find_report};
 use crate::chat::request::{ChatRequest, Trigger, parse_message};
 use crate::chat::running_turns::{AwaitedTurn, Begun, RunningTurn};
 use crate::chat::store::find_turn;
@@ -24,7 +24,7 @@ use crate::log::note::get_note;
 use crate::log::sessions::session_exists;
 use crate::messages::read::find_message;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
-use crate::store::last_turns::TurnSpending;
+use crate::store::spending::TurnUsage;
 use crate::store::when_busy::WhenBusy;
 
 /// Writes a user's message, runs its turn, and answers when the turn is over.
@@ -246,7 +246,7 @@ fn answer(
         message: message
             .transpose()
             .map_err(|error| Error::storage(error.to_string()))?,
-        usage: (&report.spent).into(),
+        usage: report.spent.usage(),
         finish_reason: report.finish_reason,
         steps: report.steps,
     })
@@ -257,7 +257,7 @@ impl RanTurn {
     fn taken_back() -> Self {
         Self {
             message: None,
-            usage: (&TurnSpending::default()).into(),
+            usage: TurnUsage::default(),
             finish_reason: TurnFinish::Cancelled,
             steps: 0,
         }

@@ -219,6 +219,8 @@ pub struct AddUsage {
     output_tokens: Option<Count>,
     /// The input tokens that the provider read from its cache.
     cached_input_tokens: Option<Count>,
+    /// The model that was asked, for `getUsage`.
+    model: Option<Id>,
     /// Names this usage, so that a retry counts once.
     id: Option<Id>,
     /// The cost, in a currency of the caller's choice.
@@ -251,6 +253,7 @@ impl RunAtOnce for AddUsage {
             output_tokens: self.output_tokens.map_or(0, |count| count.0),
             cached_input_tokens: self.cached_input_tokens.map_or(0, |count| count.0),
             cost,
+            model: self.model.map(|model| model.as_str().to_owned()),
         };
         let call_id = self.id.as_ref();
         add_usage(agent.db, agent.host, &self.session_id, &more, call_id).map(Reply::text)

@@ -20,6 +20,9 @@ use crate::base::tokens;
 use crate::context::working_context::message::{from_overlay, from_row};
 use crate::context::working_context::truncate::cut_middle;
 use crate::log::tip::get_tip;
+use crate::memory::BlockScope;
+use crate::memory::block::Block;
+use crate::memory::frozen::freeze_again;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::overlay_writes::{self, NewOverlay};
 use crate::messages::tree::overlays::{self, EventRange};
@@ -62,12 +65,24 @@ const KEPT_NESTED: i64 = 20;
 /// Whatever writes summaries implements this trait.
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
+
+    /// The blocks of the session's prompt, if the prompt is refreshed with the compaction.
+    fn read_prompt<'a>(
+        &'a self,
+        _session_id: &'a Id,
+    ) -> LocalBoxFuture<'a, Result<Option<Vec<Block>>>> {
+        Box::pin(async { Ok(None) })
+    }
 }
 
 /// A summary, or the error, and what the request cost in either case.
 pub struct Summarised {
     pub summary: Result<String>,
     pub usage: TokenUsage,
+    /// By the agent's prices.
+    pub cost: f64,
+    /// The model that was asked; `None`: nobody was.
+    pub model: Option<String>,
 }
 
 pub struct Compactor<'a> {
@@ -156,6 +171,14 @@ impl CompactionOutcome {
     }
 }
 
+/// What a compaction writes in one transaction.
+struct CompactionWrite<'a> {
+    overlay: NewOverlay<'a>,
+    /// The blocks of the prompt that is frozen with it.
+    prompt: Option<Vec<Block>>,
+    decision: CompactionDecision,
+}
+
 /// What was decided before the first request to the model.
 struct CompactionPlan {
     parts: Vec<ops::Range<usize>>,
@@ -237,7 +260,14 @@ impl Compactor<'_> {
             tokens_after: Some(outcome.tokens_after),
         };
         let decision = self.decision(task, &outcome);
-        outcome.compaction = self.write(task, &new, seen, decision, &used)?;
+        // A home that fails costs its block's content and no more.
+        let prompt = self.summariser.read_prompt(task.session_id).await?;
+        let new = CompactionWrite {
+            overlay: new,
+            prompt,
+            decision,
+        };
+        outcome.compaction = self.write(task, new, seen, &used)?;
         if outcome.compaction.is_none() {
             outcome.reason = CompactionReason::ChangedMeanwhile;
             outcome.tokens_after = before;
@@ -283,6 +313,10 @@ impl Compactor<'_> {
             used.input_tokens += answer.usage.input_tokens;
             used.output_tokens += answer.usage.output_tokens;
             used.cached_input_tokens += answer.usage.cached_input_tokens;
+            used.cost += answer.cost;
+            if answer.usage != TokenUsage::default() {
+                used.model = answer.model;
+            }
             summary = Some(accept(&answer.summary?)?);
         }
         summary.ok_or_else(|| Error::storage("a compaction of nothing"))
@@ -346,12 +380,16 @@ impl Compactor<'_> {
     fn write(
         &self,
         task: &CompactionTask<'_>,
-        new: &NewOverlay<'_>,
+        new: CompactionWrite<'_>,
         seen: i64,
-        decision: CompactionDecision,
         used: &UsageIncrease,
     ) -> Result<Option<SqlText>> {
         let session_id = task.session_id;
+        let CompactionWrite {
+            overlay: new,
+            prompt,
+            decision,
+        } = new;
         atomically(self.db, || {
             let tip = get_tip(self.db, session_id)?;
             // The tokens are spent, whether or not the overlay is written.
@@ -362,7 +400,10 @@ impl Compactor<'_> {
                 return Ok(None);
             }
             let pruned = overlay_writes::prune_nested(self.db, session_id, new.range, KEPT_NESTED)?;
-            let id = overlay_writes::insert(self.db, self.host, session_id, new)?;
+            let id = overlay_writes::insert(self.db, self.host, session_id, &new)?;
+            if let Some(blocks) = &prompt {
+                freeze_again(self.db, self.host, BlockScope::Session(session_id), blocks)?;
+            }
             let changed: Vec<Option<&str>> = pruned
                 .iter()
                 .map(String::as_str)

@@ -1,43 +1,81 @@
-//! Summaries written by the agent's model.
+//! Summaries written by the agent's model, or by the model for summaries.
 
 use super::act::{Summarised, Summariser};
 use crate::base::action::Role;
-use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::outbound::{LocalBoxFuture, Outbound};
+use crate::base::outbound::LocalBoxFuture;
+use crate::memory::block::Block;
+use crate::memory::frozen::find_frozen;
+use crate::memory::view::read_view;
+use crate::memory::{BlockScope, Memory};
 use crate::models::call::{choose_model, complete};
 use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, TokenUsage};
-use crate::store::config::load_config;
+use crate::store::config::{Config, load_config};
+use crate::store::model_settings::PromptRefresh;
 
 pub struct ModelSummariser<'a> {
-    pub db: &'a dyn Database,
-    pub outbound: &'a dyn Outbound,
+    pub memory: Memory<'a>,
 }
 
 impl Summariser for ModelSummariser<'_> {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised> {
         Box::pin(async move {
-            let mut usage = TokenUsage::default();
-            let summary = self.ask(prompt, max_tokens, &mut usage).await;
-            Summarised { summary, usage }
+            let mut summarised = Summarised {
+                summary: Ok(String::new()),
+                usage: TokenUsage::default(),
+                cost: 0.0,
+                model: None,
+            };
+            summarised.summary = self.ask(prompt, max_tokens, &mut summarised).await;
+            summarised
+        })
+    }
+
+    fn read_prompt<'a>(
+        &'a self,
+        session_id: &'a Id,
+    ) -> LocalBoxFuture<'a, Result<Option<Vec<Block>>>> {
+        Box::pin(async move {
+            let scope = BlockScope::Session(session_id);
+            if self.config()?.refresh_prompt == PromptRefresh::Manual
+                || find_frozen(self.memory.db, scope)?.is_none()
+            {
+                return Ok(None);
+            }
+            read_view(&self.memory, scope).await.map(Some)
         })
     }
 }
 
 impl ModelSummariser<'_> {
-    async fn ask(&self, prompt: String, max_tokens: i64, usage: &mut TokenUsage) -> Result<String> {
-        let config = load_config(self.db, &self.outbound.deployed())?;
-        let choice = choose_model(self.outbound, config.model.as_ref().map(Id::as_str))?;
+    fn config(&self) -> Result<Config> {
+        load_config(self.memory.db, &self.memory.outbound.deployed())
+    }
+
+    async fn ask(
+        &self,
+        prompt: String,
+        max_tokens: i64,
+        summarised: &mut Summarised,
+    ) -> Result<String> {
+        let config = self.config()?;
+        let outbound = self.memory.outbound;
+        let named = config.summary_model.as_ref().or(config.model.as_ref());
+        let choice = choose_model(outbound, named.map(Id::as_str))?;
+        let model = choice.name.to_string();
         let messages = [ContextMessage::plain(Role::User, prompt)];
         let request = ModelRequest {
-            system: &[],
             messages: &messages,
-            tools: &[],
             max_output_tokens: Some(max_tokens),
             ..ModelRequest::default()
         };
-        complete(self.outbound, &choice, &request, usage).await
+        let answer = complete(outbound, &choice, &request, &mut summarised.usage).await;
+        if let Some(prices) = &config.prices {
+            summarised.cost = summarised.usage.cost(prices, &model);
+        }
+        summarised.model = Some(model);
+        answer
     }
 }

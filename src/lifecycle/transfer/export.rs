@@ -29,7 +29,7 @@ use crate::log::tool::StoredTool;
 use crate::messages::tree::overlays;
 use crate::messages::tree::path::PathRow;
 use crate::store::last_turns::{
-    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
+    JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
 
 /// Room for a line's ids, times and field names, beside its bodies.
@@ -415,7 +415,7 @@ impl SessionRow {
     fn columns() -> String {
         format!(
             "s.number, s.agent_id, s.name, s.parent_session_id, s.metadata, s.created_at, {ACTIVE_AT},
-             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, s.cost, {USED_CACHED_TOKENS}"
+             {USED_INPUT_TOKENS}, {USED_OUTPUT_TOKENS}, {USED_COST}, {USED_CACHED_TOKENS}"
         )
     }
 }

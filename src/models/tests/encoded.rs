@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, ToolDefinition, anthropic, openai, workers_ai};
+use crate::store::model_settings::ReasoningEffort;
 
 struct Said {
     system: Vec<String>,
@@ -309,4 +310,139 @@ fn addresses_and_headers() {
             ("anthropic-version".to_owned(), "2023-06-01".to_owned())
         ]
     );
+}
+
+/// The settings as the body has them.
+fn settings_in(body: &str) -> Value {
+    let body = parsed(body);
+    let names = [
+        "max_tokens",
+        "max_completion_tokens",
+        "temperature",
+        "reasoning_effort",
+        "thinking",
+        "output_config",
+    ];
+    let found = names.into_iter().filter_map(|name| {
+        let value = body.get(name)?.clone();
+        Some((name.to_owned(), value))
+    });
+    Value::Object(found.collect())
+}
+
+#[test]
+fn settings_have_each_providers_own_names_and_no_model_gets_what_it_refuses() {
+    let said = said(json!([{"role": "user", "content": "Hi"}]));
+    let request = ModelRequest {
+        max_output_tokens: Some(100),
+        temperature: Some(1.5),
+        reasoning_effort: Some(ReasoningEffort::Minimal),
+        ..said.request()
+    };
+    for (model, expected) in [
+        ("gpt-4o", json!({"max_tokens": 100, "temperature": 1.5})),
+        (
+            "gpt-5",
+            json!({"max_completion_tokens": 100, "reasoning_effort": "minimal"}),
+        ),
+        (
+            "qwen3",
+            json!({"max_tokens": 100, "temperature": 1.5, "reasoning_effort": "minimal"}),
+        ),
+    ] {
+        let body = openai::encode(&request, model, true);
+        assert_eq!(settings_in(&body), expected, "{model}");
+    }
+    for (model, expected) in [
+        (
+            "claude-3-5-haiku-latest",
+            json!({"max_tokens": 100, "temperature": 1.0}),
+        ),
+        (
+            "claude-sonnet-4-5",
+            json!({"max_tokens": 1124, "thinking": {"type": "enabled", "budget_tokens": 1024}}),
+        ),
+        (
+            "claude-sonnet-4-6",
+            json!({"max_tokens": 100, "thinking": {"type": "adaptive"}, "output_config": {"effort": "low"}}),
+        ),
+    ] {
+        let body = anthropic::encode(&request, model, true);
+        assert_eq!(settings_in(&body), expected, "{model}");
+    }
+    assert_eq!(
+        settings_in(&workers_ai::encode(&request, true)),
+        json!({"max_tokens": 100, "temperature": 1.5, "reasoning_effort": "low"})
+    );
+}
+
+#[test]
+fn a_model_is_not_told_to_reason_where_the_agent_wants_none() {
+    let said = said(json!([{"role": "user", "content": "Hi"}]));
+    let request = ModelRequest {
+        temperature: Some(0.5),
+        reasoning_effort: Some(ReasoningEffort::None),
+        ..said.request()
+    };
+    let plain = json!({"max_tokens": anthropic::DEFAULT_MAX_TOKENS, "temperature": 0.5});
+    for model in ["claude-sonnet-4-5", "claude-sonnet-4-6"] {
+        assert_eq!(
+            settings_in(&anthropic::encode(&request, model, true)),
+            plain
+        );
+    }
+    // The newest models take no temperature.
+    assert_eq!(
+        settings_in(&anthropic::encode(&request, "claude-opus-4-7", true)),
+        json!({"max_tokens": anthropic::DEFAULT_MAX_TOKENS})
+    );
+    assert!(!workers_ai::encode(&request, true).contains("reasoning_effort"));
+    let body = openai::encode(&request, "gpt-5.1", true);
+    assert_eq!(settings_in(&body), json!({"reasoning_effort": "none"}));
+}
+
+/// With a budget for thoughts, Anthropic refuses results of calls without the thoughts
+/// before the calls.
+#[test]
+fn a_model_with_a_budget_thinks_before_its_calls_and_not_after() {
+    let thinks = |messages: Value| {
+        let said = said(messages);
+        let request = ModelRequest {
+            reasoning_effort: Some(ReasoningEffort::High),
+            ..said.request()
+        };
+        settings_in(&anthropic::encode(&request, "claude-sonnet-4-5", true))
+            .get("thinking")
+            .is_some()
+    };
+    let call = json!({"role": "assistant", "content": "", "toolCalls": [{"id": "c1", "name": "echo", "arguments": {}}]});
+    let result = json!({"role": "tool", "content": "hi", "toolCallId": "c1"});
+    let user = json!({"role": "user", "content": "Go."});
+    assert!(thinks(json!([user])));
+    assert!(!thinks(json!([user, call, result])));
+    assert!(thinks(json!([user, call, result, user])));
+}
+
+#[test]
+fn a_pdf_goes_to_models_that_read_it_and_others_get_its_name() {
+    let said = said(json!([{"role": "user", "content": "Sum it up.", "files": [
+        {"mediaType": "application/pdf", "url": "data:application/pdf;base64,JVBERi0=", "filename": "plan.pdf"}]}]));
+    let request = said.request();
+    let body = parsed(&anthropic::encode(&request, "m", true));
+    assert_eq!(
+        body["messages"][0]["content"][0],
+        json!({"type": "document", "title": "plan.pdf",
+            "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0="}})
+    );
+    let body = parsed(&openai::encode(&request, "openai/gpt-4o", true));
+    assert_eq!(
+        body["messages"][1]["content"],
+        json!([{"type": "text", "text": "Sum it up."},
+            {"type": "file", "file": {"filename": "plan.pdf", "file_data": "data:application/pdf;base64,JVBERi0="}}])
+    );
+    let named = "Sum it up.\n\n[Attachment: plan.pdf, application/pdf]";
+    let body = parsed(&openai::encode(&request, "llama-3", true));
+    assert_eq!(body["messages"][1]["content"], named);
+    let body = parsed(&workers_ai::encode(&request, true));
+    assert_eq!(body["messages"][1]["content"], named);
 }

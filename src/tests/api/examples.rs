@@ -17,6 +17,7 @@ use crate::tests::Alice;
 pub const READS: &[&str] = &[
     "getSession",
     "listSessions",
+    "getUsage",
     "loadEvents",
     "buildWorkingContext",
     "getMessage",
@@ -213,6 +214,9 @@ fn about_sessions() -> Bodies {
             "addUsage",
             json!({"sessionId": "s", "cachedInputTokens": 5, "id": "call-1"}),
         ),
+        ("getUsage", json!({"sessionId": "s", "by": "turn"})),
+        ("getUsage", json!({"sessionId": "s", "by": "day"})),
+        ("getUsage", json!({"by": "model", "since": 1})),
         ("forkSession", json!({"sessionId": "s"})),
         ("forkSession", json!({"sessionId": "s", "atId": b1})),
         ("setLeaf", json!({"sessionId": "s", "id": b1})),

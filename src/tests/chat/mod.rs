@@ -9,5 +9,6 @@ pub mod listeners;
 pub mod run_turn;
 pub mod tools;
 pub mod turns;
+pub mod usage;
 pub mod waiting;
 mod windows;

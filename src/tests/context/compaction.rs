@@ -47,6 +47,8 @@ impl Summariser for Scripted<'_> {
             Summarised {
                 summary: answer,
                 usage,
+                cost: 0.0,
+                model: None,
             }
         })
     }

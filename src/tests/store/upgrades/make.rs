@@ -17,6 +17,7 @@ use crate::chat::request::parse_chat_request;
 use crate::chat::running_turns::ClientReply;
 use crate::chat::waiting::{self, WaitingRequest};
 use crate::store::schema;
+use crate::store::usage_days::DAY_MS;
 use crate::testing::{FixedHost, Said, Script, Sqlite, cut_off};
 use crate::tests::Alice;
 use crate::tests::chat::turns::{calls, define, said, user};
@@ -335,6 +336,10 @@ fn talk(alice: &Alice) {
     alice.outbound.answer(said("You like fog."));
     alice.chat(json!({"id": "talked", "message": user("remember the fog")}));
     // What the first of these turns spent stands in the row of the second.
+    alice.ok(
+        "configureAgent",
+        json!({"prices": {"input": 1, "output": 2}}),
+    );
     let heard = json!({
         "choices": [{"message": {"content": "Heard."}, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 2, "prompt_tokens_details": {"cached_tokens": 4}}});
@@ -342,6 +347,13 @@ fn talk(alice: &Alice) {
         alice.outbound.answer(Said::json(&heard));
         alice.chat(json!({"id": "talked-twice", "message": user(text)}));
     }
+    // What a session spent outlives it. The first day of all has the number 0.
+    alice.host.advance(DAY_MS);
+    alice.outbound.answer(Said::json(&heard));
+    alice.chat(json!({"id": "gone", "message": user("gone")}));
+    alice.ok("deleteSession", json!({"sessionId": "gone"}));
+    let usage = json!({"sessionId": "talked", "inputTokens": 5, "model": "other:m"});
+    alice.ok("addUsage", usage);
     assert!(alice.outbound.answers.borrow().is_empty());
 }
 
