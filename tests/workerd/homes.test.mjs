@@ -32,7 +32,8 @@ const NONSENSE = {
 const server = await startServer({
   workers: {
     notes: { contents: code, env: { NOTES_BUCKET: { type: "r2", name: "notes" } } },
-    silent: broken(`await new Promise(() => {});`),
+    // A timer is pending: the runtime ends a request that waits for nothing at all.
+    silent: broken(`await new Promise((done) => setTimeout(done, 60_000));`),
     ...NONSENSE,
   },
 });
