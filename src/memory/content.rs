@@ -7,10 +7,11 @@ use super::MemoryWriter;
 use super::definition::Definition;
 use super::label::Label;
 use super::validity::Validity;
-use crate::base::columns::{FromRow, find, load};
+use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
+use crate::base::numbers::BEYOND_PLACES;
 use crate::base::tokens;
 
 /// How many versions of a block are kept, and how many bytes of them. The newest
@@ -161,19 +162,29 @@ pub fn find_version(
     find(db, &sql, &[scope, key, version.into()])
 }
 
-/// Up to `limit` versions, newest first.
+/// Up to `limit` versions, newest first. A statement reads one version: texts that cross
+/// together stand in JavaScript and in Rust at the same time.
 pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Result<Vec<Version>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_block_versions
           WHERE scope = ?1
             AND key = ?2
+            AND version < ?3
           ORDER BY version DESC
-          LIMIT ?3",
+          LIMIT 1",
         Version::COLUMNS
     );
-    let [scope, key] = place(block);
-    load(db, &sql, &[scope, key, limit.into()])
+    let mut versions: Vec<Version> = Vec::new();
+    for _ in 0..limit {
+        let below = versions.last().map_or(BEYOND_PLACES, |older| older.version);
+        let [scope, key] = place(block);
+        let Some(version) = find(db, &sql, &[scope, key, below.into()])? else {
+            break;
+        };
+        versions.push(version);
+    }
+    Ok(versions)
 }
 
 /// Writes a version's row unchanged. Part of a transaction.

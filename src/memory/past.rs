@@ -10,7 +10,7 @@ use super::MemoryWriter;
 use super::content::{Version, WrittenBy};
 use super::definition::Definition;
 use super::validity::Validity;
-use crate::base::columns::{FromRow, find, find_value, load};
+use crate::base::columns::{FromRow, find, find_value, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json;
@@ -114,13 +114,14 @@ impl PastVersion {
     const COLUMNS: &str = "version, title, content, note, written_at";
 
     pub fn show(self) -> Version {
-        let content = self.content.clone().unwrap_or_default();
+        let deleted = self.content.is_none();
+        let content = self.content.unwrap_or_default();
         Version {
             version: self.version,
             tokens: tokens::estimate(&content),
             content,
             title: self.title,
-            deleted: self.content.is_none(),
+            deleted,
             written_by: self.note.written_by.name().to_owned(),
             session_id: self.note.session_id,
             turn_id: self.note.turn_id,
@@ -227,20 +228,36 @@ pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
     Ok(newest.flatten().unwrap_or(0) + 1)
 }
 
-/// Up to `limit` earlier versions, newest first.
+/// Up to `limit` earlier versions, newest first. A statement reads one text: texts that
+/// cross together stand in JavaScript and in Rust at the same time.
 pub fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
-    let sql = format!(
-        "SELECT {}
+    let [scope, block, key] = item.params();
+    let versions: Vec<i64> = load_values(
+        db,
+        "SELECT version
            FROM cf_agents_item_versions
           WHERE scope = ?1
             AND block = ?2
             AND key = ?3
           ORDER BY version DESC
           LIMIT ?4",
+        &[scope.clone(), block.clone(), key.clone(), limit.into()],
+    )?;
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND version = ?4",
         PastVersion::COLUMNS
     );
-    let [scope, block, key] = item.params();
-    load(db, &sql, &[scope, block, key, limit.into()])
+    let mut past = Vec::with_capacity(versions.len());
+    for version in versions {
+        let params = [scope.clone(), block.clone(), key.clone(), version.into()];
+        past.extend(find::<PastVersion>(db, &sql, &params)?);
+    }
+    Ok(past)
 }
 
 /// The version that was the newest at this time; `None`: it is not kept, or there was none.
