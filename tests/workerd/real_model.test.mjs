@@ -84,9 +84,9 @@ describe("a_real_model", { skip: model.skip }, () => {
   });
 
   test("says_when_a_conversation_does_not_fit_it_and_nothing_is_lost", async () => {
-    // More words than the model's context holds, but few enough for one request of a
-    // summary.
-    const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "1 2 3 4 5 ".repeat(50) + index }));
+    // One request of a summary, by the Worker's estimate. The model reads each rune as
+    // several tokens, so a quarter of the text, the last try, is also more than it holds.
+    const long = Array.from({ length: 60 }, (_, index) => ({ action: "user_message", content: "ᚠᚢᚦᚨᚱᚲ".repeat(85) + index }));
     await call("createSession", { id: "long" });
     await call("appendEvents", { sessionId: "long", events: long });
     await call("configureCompaction", { sessionId: "long", tailTokenBudget: 0 });
