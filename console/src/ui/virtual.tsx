@@ -85,7 +85,9 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   useEffect(() => () => measuring.current?.disconnect(), []);
 
   const onScroll = () => {
-    const { scrollTop, clientHeight, scrollHeight } = scroller.current!;
+    // The browser tells of a scroll in its next frame: the list may be gone by then.
+    if (!scroller.current) return;
+    const { scrollTop, clientHeight, scrollHeight } = scroller.current;
     if (Math.abs(scrollTop - list.set) <= 1) return;
     list.set = -1;
     list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
