@@ -288,7 +288,10 @@ fn mcp() -> Value {
                 "schema": {"type": "string", "minLength": 1, "maxLength": 200}
             }
         ],
-        "requestBody": {"content": {"application/json": {"schema": {"type": "object"}}}},
+        "requestBody": {"content": {"application/json": {
+            "schema": {"type": "object"},
+            "example": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+        }}},
         "responses": {
             "200": {
                 "description": "The answer as JSON, or as an event stream where the client asks for one.",
