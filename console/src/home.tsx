@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { Button, Field, Name } from "./ui/basics.tsx";
 import { Icon } from "./ui/icons.tsx";
+import { useWork } from "./ui/work.ts";
 import { EXAMPLE, makeExample } from "./example.ts";
-import { tellError } from "./notices.ts";
 import { go, hashOf } from "./route.ts";
 import { forget, seen } from "./seen.ts";
 import { ago } from "./text.ts";
@@ -58,16 +58,10 @@ function Seen() {
 }
 
 function Example({ isFirst }: { isFirst: boolean }) {
-  const [isBusy, setBusy] = useState(false);
-  const make = async () => {
-    setBusy(true);
-    try {
-      go({ view: "session", agent: EXAMPLE, session: await makeExample(), tab: "conversation" });
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const make = () => begin(async () => {
+    go({ view: "session", agent: EXAMPLE, session: await makeExample(), tab: "conversation" });
+  });
   return (
     <section class={`example ${isFirst ? "first" : ""}`}>
       <Icon name="spark" />
@@ -75,7 +69,7 @@ function Example({ isFirst }: { isFirst: boolean }) {
         <h2>{isFirst ? "New here?" : "An example to look around in"}</h2>
         <p>Fills an agent called <code>{EXAMPLE}</code> with a conversation that has tools, two branches and a memory.</p>
       </div>
-      <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={() => void make()}>{isBusy ? "Making it" : "Show me an example"}</Button>
+      <Button disabled={isBusy} kind={isFirst ? "main" : "plain"} onClick={make}>{isBusy ? "Making it" : "Show me an example"}</Button>
     </section>
   );
 }

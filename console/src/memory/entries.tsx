@@ -5,6 +5,7 @@ import type { Entry, FoundEntry } from "session-agent";
 import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { Marked } from "../ui/marked.tsx";
+import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
 import { tellError } from "../notices.ts";
 import { counted, shownText, shownTime } from "../text.ts";
@@ -98,21 +99,15 @@ function Change({ agent, of, entry, onClose, onDone }: { agent: string; of: Bloc
   const [key, setKey] = useState(entry?.key ?? "");
   const [title, setTitle] = useState(entry?.title ?? "");
   const [content, setContent] = useState(entry?.content ?? "");
-  const [isBusy, setBusy] = useState(false);
-  const save = async () => {
-    setBusy(true);
-    try {
-      await openAgent(agent).setEntry({ ...of, key, content, ...(title.trim() && { title: title.trim() }) });
-      onDone();
-      onClose();
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const save = () => begin(async () => {
+    await openAgent(agent).setEntry({ ...of, key, content, ...(title.trim() && { title: title.trim() }) });
+    onDone();
+    onClose();
+  });
   return (
     <Dialog title={entry === null ? "Add an entry" : "Change the entry"} onClose={onClose}>
-      <Form submit="Save" onSubmit={() => void save()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         {entry === null && <Field label="Key" value={key} onInput={setKey} required autofocus hint="An entry with the same key is replaced." />}
         <Field label="Title" value={title} onInput={setTitle} />
         <Field label="Text" rows={6} value={content} onInput={setContent} required />

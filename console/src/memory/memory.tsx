@@ -6,9 +6,9 @@ import { Meter } from "../ui/bar.tsx";
 import { Button, Empty, Field, Loading, Name, Problem, Select } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { tellError } from "../notices.ts";
 import { go } from "../route.ts";
 import { count, cut, shownText } from "../text.ts";
 import { BlockView } from "./block.tsx";
@@ -84,29 +84,23 @@ function Define({ agent, session, onClose, onDone }: { agent: string; session: s
   const [description, setDescription] = useState("");
   const [maxTokens, setMaxTokens] = useState("");
   const [content, setContent] = useState("");
-  const [isBusy, setBusy] = useState(false);
+  const [isBusy, begin] = useWork();
   const hasText = kind === "readonly" || kind === "writable";
-  const define = async () => {
-    setBusy(true);
-    try {
-      await openAgent(agent).defineBlock({
-        label,
-        kind,
-        ...(session !== undefined && { sessionId: session }),
-        ...(description.trim() && { description: description.trim() }),
-        ...(maxTokens.trim() && { maxTokens: Number(maxTokens) }),
-        ...(hasText && content !== "" && { defaultContent: content }),
-      });
-      onDone();
-      onClose();
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const define = () => begin(async () => {
+    await openAgent(agent).defineBlock({
+      label,
+      kind,
+      ...(session !== undefined && { sessionId: session }),
+      ...(description.trim() && { description: description.trim() }),
+      ...(maxTokens.trim() && { maxTokens: Number(maxTokens) }),
+      ...(hasText && content !== "" && { defaultContent: content }),
+    });
+    onDone();
+    onClose();
+  });
   return (
     <Dialog title="Define a block" onClose={onClose}>
-      <Form submit="Define" onSubmit={() => void define()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Define" onSubmit={define} onClose={onClose} isBusy={isBusy}>
         <Field label="Label" value={label} onInput={setLabel} required autofocus placeholder="memory" />
         <Select label="Kind" value={kind} options={KINDS} onChange={setKind} />
         <Field label="Description" value={description} onInput={setDescription} hint="One line, which the model reads above the block." />

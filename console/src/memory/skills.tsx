@@ -5,6 +5,7 @@ import type { Skill } from "session-agent";
 import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { useWork } from "../ui/work.ts";
 import { Code } from "../conversation/parts.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -90,21 +91,15 @@ function Add({ agent, of, onClose, onDone }: { agent: string; of: BlockOf; onClo
   const [key, setKey] = useState("");
   const [description, setDescription] = useState("");
   const [content, setContent] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const save = async () => {
-    setBusy(true);
-    try {
-      await openAgent(agent).putSkill({ ...of, key, content, ...(description.trim() && { description: description.trim() }) });
-      onDone();
-      onClose();
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const save = () => begin(async () => {
+    await openAgent(agent).putSkill({ ...of, key, content, ...(description.trim() && { description: description.trim() }) });
+    onDone();
+    onClose();
+  });
   return (
     <Dialog title="Add a document" onClose={onClose}>
-      <Form submit="Save" onSubmit={() => void save()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Save" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field label="Key" value={key} onInput={setKey} required autofocus hint="A document with the same key is replaced." />
         <Field label="Description" value={description} onInput={setDescription} hint="The line that the model sees." />
         <Field label="Text" rows={10} value={content} onInput={setContent} required />

@@ -3,8 +3,8 @@
 import { useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
+import { useWork } from "../ui/work.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import { tellError } from "../notices.ts";
 import { go } from "../route.ts";
 import { sessionsOf } from "./sessions.ts";
 
@@ -18,22 +18,16 @@ interface Props {
 
 export function Fork({ conversation, atId, name: original, onClose }: Props) {
   const [name, setName] = useState(original === null ? "" : `${original} (fork)`);
-  const [isBusy, setBusy] = useState(false);
-  const fork = async () => {
-    setBusy(true);
-    try {
-      const session = await conversation.session.forkSession({ ...(atId !== undefined && { atId }), ...(name.trim() && { name: name.trim() }) });
-      sessionsOf(conversation.agentName).put(session);
-      onClose();
-      go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const fork = () => begin(async () => {
+    const session = await conversation.session.forkSession({ ...(atId !== undefined && { atId }), ...(name.trim() && { name: name.trim() }) });
+    sessionsOf(conversation.agentName).put(session);
+    onClose();
+    go({ view: "session", agent: conversation.agentName, session: session.id, tab: "conversation" });
+  });
   return (
     <Dialog title="Fork the session" onClose={onClose}>
-      <Form submit="Fork" onSubmit={() => void fork()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Fork" onSubmit={fork} onClose={onClose} isBusy={isBusy}>
         <p class="hint">The new session holds a copy of this branch{atId === undefined ? "" : ", up to the message that you chose"}. This session stays as it is.</p>
         <Field label="Name of the new session" value={name} onInput={setName} autofocus />
       </Form>

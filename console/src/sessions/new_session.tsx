@@ -3,30 +3,24 @@
 import { useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
+import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
-import { tellError } from "../notices.ts";
 import { go } from "../route.ts";
 import { sessionsOf } from "./sessions.ts";
 
 export function NewSession({ agent, onClose }: { agent: string; onClose: () => void }) {
   const [name, setName] = useState("");
   const [id, setId] = useState("");
-  const [isBusy, setBusy] = useState(false);
-  const create = async () => {
-    setBusy(true);
-    try {
-      const session = await openAgent(agent).createSession({ ...(name.trim() && { name: name.trim() }), ...(id.trim() && { id: id.trim() }) });
-      sessionsOf(agent).put(session);
-      onClose();
-      go({ view: "session", agent, session: session.id, tab: "conversation" });
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const create = () => begin(async () => {
+    const session = await openAgent(agent).createSession({ ...(name.trim() && { name: name.trim() }), ...(id.trim() && { id: id.trim() }) });
+    sessionsOf(agent).put(session);
+    onClose();
+    go({ view: "session", agent, session: session.id, tab: "conversation" });
+  });
   return (
     <Dialog title="New session" onClose={onClose}>
-      <Form submit="Create" onSubmit={() => void create()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Create" onSubmit={create} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} placeholder="A trip to Oslo" autofocus />
         <Field label="Id" value={id} onInput={setId} placeholder="made for you" hint="Your own id, if your programs know the session by one." />
       </Form>

@@ -2,8 +2,8 @@ import { useState } from "preact/hooks";
 import type { Session } from "session-agent";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
+import { useWork } from "../ui/work.ts";
 import type { Conversation } from "../conversation/conversation.ts";
-import { tellError } from "../notices.ts";
 
 interface Props {
   conversation: Conversation;
@@ -14,20 +14,14 @@ interface Props {
 
 export function Rename({ conversation, session, onClose, onDone }: Props) {
   const [name, setName] = useState(session.name ?? "");
-  const [isBusy, setBusy] = useState(false);
-  const save = async () => {
-    setBusy(true);
-    try {
-      onDone(await conversation.session.updateSession({ name: name.trim() === "" ? null : name.trim() }));
-      onClose();
-    } catch (error) {
-      tellError(error);
-      setBusy(false);
-    }
-  };
+  const [isBusy, begin] = useWork();
+  const save = () => begin(async () => {
+    onDone(await conversation.session.updateSession({ name: name.trim() === "" ? null : name.trim() }));
+    onClose();
+  });
   return (
     <Dialog title="Rename the session" onClose={onClose}>
-      <Form submit="Rename" onSubmit={() => void save()} onClose={onClose} isBusy={isBusy}>
+      <Form submit="Rename" onSubmit={save} onClose={onClose} isBusy={isBusy}>
         <Field label="Name" value={name} onInput={setName} autofocus />
       </Form>
     </Dialog>
