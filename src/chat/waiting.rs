@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
 use crate::access::ModelReach;
 use crate::base::budget::MAX_ANSWER_BYTES;
-use crate::base::columns::{FromRow, find, load, load_values};
+use crate::base::columns::{FromRow, load, load_values};
 use crate::base::database::{Database, Row, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -180,31 +180,25 @@ fn line_is_full() -> Error {
 
 /// The requests that wait, in the order in which they are answered.
 pub fn load_line(db: &dyn Database, session_id: &Id) -> Result<Vec<WaitingPlace>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_waiting
-          WHERE session_id = ?1
-            AND part = 1
-          ORDER BY number
-          LIMIT ?2",
-        WaitingPlace::COLUMNS
-    );
-    let limit = MAX_WAITING as i64;
-    load(db, &sql, &[session_id.as_str().into(), limit.into()])
+    load_first(db, session_id, MAX_WAITING as i64)
 }
 
 /// The request that is answered next.
 pub fn find_first(db: &dyn Database, session_id: &Id) -> Result<Option<WaitingPlace>> {
+    Ok(load_first(db, session_id, 1)?.pop())
+}
+
+fn load_first(db: &dyn Database, session_id: &Id, limit: i64) -> Result<Vec<WaitingPlace>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_waiting
           WHERE session_id = ?1
             AND part = 1
           ORDER BY number
-          LIMIT 1",
+          LIMIT ?2 + 0",
         WaitingPlace::COLUMNS
     );
-    find(db, &sql, &[session_id.as_str().into()])
+    load(db, &sql, &[session_id.as_str().into(), limit.into()])
 }
 
 /// The request that was stored with this message.

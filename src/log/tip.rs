@@ -32,20 +32,21 @@ pub struct Leaf {
     pub id: String,
 }
 
+/// A session's row with its newest event and the event that was chosen as the leaf. The
+/// session is the first parameter.
+const END_OF_LOG: &str = "
+     FROM cf_agents_sessions AS s
+     LEFT JOIN cf_agents_events AS newest
+       ON newest.session_id = s.id
+      AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
+     LEFT JOIN cf_agents_events AS chosen
+       ON chosen.session_id = s.id
+      AND chosen.seq = s.leaf_seq
+    WHERE s.id = +?1";
+
 /// The end of the log. Its leaf is the newest event, unless a branch was chosen later.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
-    let sql = format!(
-        "SELECT {}
-          FROM cf_agents_sessions AS s
-          LEFT JOIN cf_agents_events AS newest
-            ON newest.session_id = s.id
-           AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
-          LEFT JOIN cf_agents_events AS chosen
-            ON chosen.session_id = s.id
-           AND chosen.seq = s.leaf_seq
-         WHERE s.id = +?1",
-        LogTip::COLUMNS
-    );
+    let sql = format!("SELECT {} {END_OF_LOG}", LogTip::COLUMNS);
     find(db, &sql, &[session_id.as_str().into()])?
         .ok_or_else(|| Error::session_not_found(session_id.as_str()))
 }
@@ -74,18 +75,7 @@ pub struct AppendTip {
 /// Reads the end of the log for an append, by one statement. `id`: an id that the append
 /// names and that does not lead to its row by itself.
 pub fn get_append_tip(db: &dyn Database, session_id: &Id, id: Option<&Id>) -> Result<AppendTip> {
-    let sql = format!(
-        "SELECT {}
-          FROM cf_agents_sessions AS s
-          LEFT JOIN cf_agents_events AS newest
-            ON newest.session_id = s.id
-           AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = s.id)
-          LEFT JOIN cf_agents_events AS chosen
-            ON chosen.session_id = s.id
-           AND chosen.seq = s.leaf_seq
-         WHERE s.id = +?1",
-        AppendTip::columns()
-    );
+    let sql = format!("SELECT {} {END_OF_LOG}", AppendTip::columns());
     find(
         db,
         &sql,

@@ -12,7 +12,7 @@ use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{
-    ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, load_past, next_version, place,
+    self, ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, next_version, place,
 };
 use super::source::BlockHome;
 use super::validity::Validity;
@@ -373,10 +373,7 @@ pub fn load_versions(
     let content_key = block.content_key();
     let newest = find_row(db, block, key)?;
     let newest = newest.map(|row| row.entry.into_past(row.note));
-    let past = load_past(db, &place(block, &content_key, key), limit)?;
-    let limit = usize::try_from(limit).unwrap_or(0);
-    let versions = newest.into_iter().chain(past).take(limit);
-    Ok(versions.map(PastVersion::show).collect())
+    past::load_all(db, &place(block, &content_key, key), newest, limit)
 }
 
 /// Deletes an entry; `false`: there was no such entry.

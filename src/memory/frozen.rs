@@ -38,7 +38,11 @@ pub async fn freeze(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Frozen
         // Another call may have frozen the prompt while this call read other homes.
         match find(memory.db, scope)? {
             Some((frozen, _)) => Ok(frozen),
-            None => keep(memory.db, memory.host, scope, &blocks),
+            None => {
+                let prompt = render(&blocks, PromptFormat::Text);
+                let sections = hash_sections(&blocks);
+                write(memory.db, scope, prompt, &sections, memory.host.now_ms())
+            }
         }
     })
 }
@@ -65,13 +69,10 @@ pub fn freeze_again(
     blocks: &[Block],
 ) -> Result<FrozenPrompt> {
     let prompt = render(blocks, PromptFormat::Text);
+    let sections = hash_sections(blocks);
     match find(db, scope)? {
-        Some((frozen, sections))
-            if frozen.prompt == prompt && sections == hash_sections(blocks) =>
-        {
-            Ok(frozen)
-        }
-        _ => keep(db, host, scope, blocks),
+        Some((frozen, before)) if frozen.prompt == prompt && before == sections => Ok(frozen),
+        _ => write(db, scope, prompt, &sections, host.now_ms()),
     }
 }
 
@@ -112,16 +113,6 @@ impl FromRow<'_> for PromptRow {
             sections: row.text(2)?.to_owned(),
         })
     }
-}
-
-fn keep(
-    db: &dyn Database,
-    host: &dyn Host,
-    scope: BlockScope<'_>,
-    blocks: &[Block],
-) -> Result<FrozenPrompt> {
-    let prompt = render(blocks, PromptFormat::Text);
-    write(db, scope, prompt, &hash_sections(blocks), host.now_ms())
 }
 
 /// Writes a prompt's row, replacing an existing row. Part of a transaction.

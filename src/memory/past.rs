@@ -230,7 +230,7 @@ pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
 
 /// Up to `limit` earlier versions, newest first. A statement reads one text: texts that
 /// cross together stand in JavaScript and in Rust at the same time.
-pub fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
+fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<PastVersion>> {
     let [scope, block, key] = item.params();
     let versions: Vec<i64> = load_values(
         db,
@@ -258,6 +258,19 @@ pub fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<
         past.extend(find::<PastVersion>(db, &sql, &params)?);
     }
     Ok(past)
+}
+
+/// The newest version of an item, if it is there, and the earlier ones, newest first.
+pub fn load_all(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    newest: Option<PastVersion>,
+    limit: i64,
+) -> Result<Vec<Version>> {
+    let past = load_past(db, item, limit)?;
+    let limit = usize::try_from(limit).unwrap_or(0);
+    let versions = newest.into_iter().chain(past).take(limit);
+    Ok(versions.map(PastVersion::show).collect())
 }
 
 /// The version that was the newest at this time; `None`: it is not kept, or there was none.

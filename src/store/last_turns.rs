@@ -199,14 +199,16 @@ impl SessionTally {
     }
 }
 
+/// SQL: the last turns `t`, each with the event `answer` that may have ended the turn.
+const FROM_LAST_TURNS: &str = "
+     FROM cf_agents_last_turns AS t
+     LEFT JOIN cf_agents_events AS answer
+       ON answer.session_id = t.session_id
+      AND answer.seq = t.answer_seq";
+
 pub fn find_last_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
     let sql = format!(
-        "SELECT {}
-           FROM cf_agents_last_turns AS t
-           LEFT JOIN cf_agents_events AS answer
-             ON answer.session_id = t.session_id
-            AND answer.seq = t.answer_seq
-          WHERE t.session_id = ?1",
+        "SELECT {} {FROM_LAST_TURNS} WHERE t.session_id = ?1",
         LastTurn::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into()])
@@ -387,17 +389,14 @@ pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
 
 /// What the rows of last turns hold of days and models: of one session, or of all.
 pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUsage>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_last_turns AS t
-           LEFT JOIN cf_agents_events AS answer
-             ON answer.session_id = t.session_id
-            AND answer.seq = t.answer_seq
-          WHERE ?1 IS NULL
-             OR t.session_id = ?1",
-        LastTurn::COLUMNS
-    );
-    let rows: Vec<LastTurn> = load(db, &sql, &[session_id.map(Id::as_str).into()])?;
+    let rows: Vec<LastTurn> = match session_id {
+        Some(id) => find_last_turn(db, id)?.into_iter().collect(),
+        None => load(
+            db,
+            &format!("SELECT {} {FROM_LAST_TURNS}", LastTurn::COLUMNS),
+            &[],
+        )?,
+    };
     let mut days = Vec::new();
     for row in rows {
         for day in row.earlier.days {

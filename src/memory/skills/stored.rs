@@ -8,7 +8,7 @@ use crate::base::json;
 use crate::memory::content::Version;
 use crate::memory::definition::Definition;
 use crate::memory::past::{
-    self, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion, load_past, next_version,
+    self, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion, next_version,
 };
 use crate::memory::skills::skill::Skill;
 use crate::memory::validity::Validity;
@@ -193,10 +193,7 @@ pub fn load_versions(
 ) -> Result<Vec<Version>> {
     let content_key = block.content_key();
     let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
-    let past = load_past(db, &past::place(block, &content_key, key), limit)?;
-    let limit = usize::try_from(limit).unwrap_or(0);
-    let versions = newest.into_iter().chain(past).take(limit);
-    Ok(versions.map(PastVersion::show).collect())
+    past::load_all(db, &past::place(block, &content_key, key), newest, limit)
 }
 
 /// Writes an exported document. `block` is the key of its block, which must not have
