@@ -1,7 +1,6 @@
 import type {
   Action,
   AgentOperations,
-  AppendOutcome,
   BuiltContext,
   Change,
   ContextFile,
@@ -137,10 +136,10 @@ export interface SessionClient extends SessionOperations {
   /**
    * Writes a turn of the AI SDK, and what it spent. The turn follows the leaf that the last
    * `modelInput` of this object read, or nothing is written and `LeafMovedError` is thrown.
-   * If that call was given a `leafId`, the turn is a branch after it. The events have ids
-   * that a repetition gives again.
+   * If that call was given a `leafId`, the turn is a branch after it. A turn with reasoning or
+   * files is one message; another turn is events. Both have ids that a repetition gives again.
    */
-  persist(turn: AiTurn, options?: PersistOptions): Promise<AppendOutcome>;
+  persist(turn: AiTurn, options?: PersistOptions): Promise<Persisted>;
   /** The session as a file of JSON lines. The stream fails where the file is not whole. */
   exportSession(options?: TransferOptions): Promise<ReadableStream<Uint8Array>>;
   /** The same, as values: one for each line. The last one is the `end`. */
@@ -183,8 +182,12 @@ export interface ChatChunk {
 export interface ModelInputOptions extends CallOptions {
   /** Added after the agent's own instructions. */
   systemInstructions?: string[];
-  /** The most events that the context is built from. Default: 50. */
+  /** The most tokens of all of it. What does not fit is named in `system`. Default: no limit. */
+  maxTokens?: number;
+  /** The most events that the context is built from. Default: 50, or 1,000 with `maxTokens`. */
   limit?: number;
+  /** In how many of the newest messages files are sent. Default: the agent's `keepMedia`. */
+  keepMedia?: number;
   /** The end of the branch. Default: the session's leaf. */
   leafId?: string;
 }
@@ -224,6 +227,12 @@ export interface AiStep {
 export interface AiSaid {
   readonly role: "user" | "assistant" | "tool" | "system";
   readonly content: string | readonly any[];
+}
+
+export interface Persisted {
+  /** What was written, in order. `inserted: false`: it was there already. */
+  events: Array<{ id: string; inserted: boolean; seq?: number }>;
+  leafId: string | null;
 }
 
 export interface PersistOptions extends CallOptions {

@@ -1,11 +1,15 @@
 // One session: the operations on sessions with its id given, its history, events and
 // changes as async iterators, chat, and the AI SDK's turn.
 
-import { eventsOfMessages, nameEvents, promptOf, readTurn, toolsOf } from "./ai_sdk.js";
+import { promptOf, toolsOf } from "./ai_sdk.js";
+import { itemsOfMessages, nameItems, readTurn, writeItems } from "./ai_sdk_turn.js";
 import { chat, resumeChat } from "./chat.js";
 import { OPERATIONS } from "./operations.js";
 import { eventsOf, changesOf, historyPagesOf, historyOf, pagesOf } from "./pages.js";
 import { exportLines, exportSession, importSession } from "./transfer.js";
+
+/** The most events that one context is built from. */
+const MOST_EVENTS = 1000;
 
 export class SessionClient {
   #connection;
@@ -76,34 +80,35 @@ export class SessionClient {
   }
 
   /** What the AI SDK's `streamText` needs of this session: `{ system, messages, tools }`, and the leaf. */
-  async modelInput({ systemInstructions, limit, leafId, signal, retry } = {}) {
+  async modelInput({ systemInstructions, maxTokens, limit, keepMedia, leafId, signal, retry } = {}) {
     const options = { signal, retry };
-    const [{ prompt }, context, tools, { text }] = await Promise.all([
-      this.freezePrompt({}, options),
-      this.buildWorkingContext({ systemInstructions, limit, leafId }, options),
-      this.tools(options),
-      this.getReminder({}, options),
-    ]);
+    // Who says how much fits means the tokens, and not a number of events.
+    const most = limit ?? (maxTokens === undefined ? undefined : MOST_EVENTS);
+    const context = await this.buildWorkingContext({ systemInstructions, maxTokens, limit: most, keepMedia, leafId, memory: true }, options);
     // A turn after an older message is a branch, and no other write is in its way.
     this.#place = leafId === undefined ? { expectedLeafId: context.leafId } : { parentId: leafId };
-    return { ...promptOf([prompt, ...context.systemInstructions], context.messages, text), tools, leafId: context.leafId };
+    return { ...promptOf(context), tools: this.#toolsOf(context.tools, options), leafId: context.leafId };
   }
 
   /** The agent's tools on its memory, as tools of the AI SDK. */
   async tools(options) {
     const { tools } = await this.getTools({}, options);
-    return toolsOf(tools, (name, input, signal) => this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }));
+    return this.#toolsOf(tools, options);
+  }
+
+  #toolsOf(listed, options) {
+    return toolsOf(listed, (name, input, signal) => this.callTool({ name, arguments: input }, { ...options, signal: signal ?? options?.signal }));
   }
 
   /** Writes a turn of the AI SDK where the last `modelInput` ended. Safe to repeat. */
   async persist(turn, { expectedLeafId, parentId, signal, retry } = {}) {
     const place = parentId !== undefined ? { parentId } : expectedLeafId !== undefined ? { expectedLeafId } : this.#place;
     const { messages, usage } = await readTurn(turn);
-    const events = eventsOfMessages(messages);
+    const items = itemsOfMessages(messages);
     const after = place.parentId ?? place.expectedLeafId ?? null;
-    if (events.length === 0) return { events: [], leafId: after };
-    const name = await nameEvents(events, after);
-    const outcome = await this.appendEvents({ events, ...place }, { signal, retry });
+    if (items.length === 0) return { events: [], leafId: after };
+    const name = await nameItems(items, after);
+    const outcome = await writeItems(this, items, place, { signal, retry });
     if (usage !== undefined) await this.addUsage({ id: name, ...usage }, { signal, retry });
     return outcome;
   }

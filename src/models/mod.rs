@@ -73,10 +73,16 @@ impl ModelRequest<'_> {
 
 /// A tool that a model may call. The shape of `getTools`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(rename = "ListedTool", deny_unknown_fields)
+)]
 pub struct ToolDefinition {
     pub name: String,
     pub description: String,
     /// JSON Schema.
+    #[cfg_attr(test, schemars(with = "crate::base::json::JsonObject"))]
     pub parameters: Box<RawValue>,
 }
 

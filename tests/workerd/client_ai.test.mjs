@@ -3,7 +3,7 @@
 
 import assert from "node:assert/strict";
 import { after, test } from "node:test";
-import { convertToModelMessages, generateText, isStepCount, streamText } from "ai";
+import { convertToModelMessages, generateText, isStepCount, jsonSchema, readUIMessageStream, streamText, tool } from "ai";
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
 import { LeafMovedError, sessionAgent } from "../../client/dist/index.js";
 import { startServer } from "./harness.mjs";
@@ -22,15 +22,19 @@ const calls = (name, input, id = `call ${name}`) => ({
   warnings: [],
 });
 
+/** An answer of several parts. */
+const answers = (content, unified = "stop") => ({ content, finishReason: { unified, raw: unified }, usage: USAGE, warnings: [] });
+
 /** A model that gives these answers one after the other, streamed or whole. */
 function scripted(...answers) {
   const streamed = answers.map(({ content, finishReason, usage }) => ({
     stream: simulateReadableStream({
       chunks: [
         { type: "stream-start", warnings: [] },
-        ...content.flatMap((part) =>
-          part.type === "text" ? [{ type: "text-start", id: "1" }, { type: "text-delta", id: "1", delta: part.text }, { type: "text-end", id: "1" }] : [part],
-        ),
+        ...content.flatMap(({ type, text, providerMetadata, ...part }, n) => {
+          if (type !== "text" && type !== "reasoning") return [{ type, providerMetadata, ...part }];
+          return [{ type: `${type}-start`, id: `${n}` }, { type: `${type}-delta`, id: `${n}`, delta: text }, { type: `${type}-end`, id: `${n}`, providerMetadata }];
+        }),
         { type: "finish", finishReason, usage },
       ],
       initialDelayInMs: null,
@@ -236,10 +240,162 @@ test("the_history_of_the_session_converts_to_the_sdks_messages", async () => {
   assert.equal(result.text, "Ship it.");
 });
 
+const PIXEL = "iVBORw0KGgo=";
+
+/** A turn that reasons, calls two tools at once, of which one fails, and draws a picture. */
+const thinking = () => [
+  answers([
+    { type: "reasoning", text: "Both, then.", providerMetadata: { maker: { signature: "abc" } } },
+    { type: "text", text: "I look." },
+    { type: "tool-call", toolCallId: "c1", toolName: "load_context", input: JSON.stringify({ label: "skills", key: "deploy" }) },
+    { type: "tool-call", toolCallId: "c2", toolName: "draw", input: JSON.stringify({ what: "a map" }) },
+  ], "tool-calls"),
+  answers([
+    { type: "reasoning", text: "Now the picture." },
+    { type: "file", mediaType: "image/png", data: { type: "data", data: PIXEL } },
+    { type: "text", text: "Here." },
+  ]),
+];
+const draw = tool({
+  description: "Draws",
+  inputSchema: jsonSchema({ type: "object", properties: { what: { type: "string" } } }),
+  execute: async () => { throw new Error("No pencil."); },
+});
+const inputWith = async (session) => {
+  const { leafId, ...input } = await session.modelInput();
+  return { ...input, tools: { ...input.tools, draw } };
+};
+
+test("reasoning_parallel_calls_and_files_come_back_as_the_sdk_shows_them", async () => {
+  const { session } = await asked("thinking");
+  const result = streamText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
+  let shown;
+  for await (const message of readUIMessageStream({ stream: result.toUIMessageStream({ onError: String }) })) shown = message;
+  const { events, leafId } = await session.persist(result);
+  assert.deepEqual([events.length, events[0].inserted, events[0].id], [1, true, leafId]);
+  await server.evict("thinking");
+
+  const stored = await session.getMessage({ messageId: leafId });
+  const plain = (parts) => JSON.parse(JSON.stringify(parts)).map(({ id, title, ...part }) => part);
+  assert.deepEqual(plain(stored.parts), plain(shown.parts));
+  assert.deepEqual(stored.parts.map(({ type, state }) => [type, state]), [
+    ["step-start", undefined],
+    ["reasoning", "done"],
+    ["text", "done"],
+    ["tool-load_context", "output-available"],
+    ["tool-draw", "output-error"],
+    ["step-start", undefined],
+    ["reasoning", "done"],
+    ["file", undefined],
+    ["text", "done"],
+  ]);
+  assert.deepEqual(stored.parts[1].providerMetadata, { maker: { signature: "abc" } });
+  assert.equal(stored.parts[7].url, `data:image/png;base64,${PIXEL}`);
+
+  // As the SDK reads its own messages, the stored message says what the turn said.
+  const said = (messages) => messages.flatMap(({ role, content }) => content.map(({ type, text, toolCallId, toolName, output }) => ({ role, type, text, toolCallId, toolName, output })));
+  const back = await convertToModelMessages([stored]);
+  assert.deepEqual(said(back), said(await result.responseMessages));
+  assert.deepEqual((await session.getSession()).usage, { inputTokens: 20, outputTokens: 6, cachedInputTokens: 4, cost: 0 });
+
+  // The next turn is told the texts, the calls and their results.
+  const { messages } = await session.modelInput();
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "tool", "assistant"]);
+  assert.deepEqual(messages[1].content.map(({ type }) => type), ["text", "tool-call", "tool-call"]);
+  assert.deepEqual(messages.slice(2, 4).map(({ content }) => content[0].output.type), ["text", "error-text"]);
+  await generateText({ model: scripted(says("Yes.")), ...(await session.modelInput()) });
+});
+
+test("a_turn_with_reasoning_is_the_same_in_every_shape_and_is_written_once", async () => {
+  const shapes = {
+    generated: (turn) => turn,
+    steps: (turn) => turn.steps,
+    messages: (turn) => turn.responseMessages,
+  };
+  const written = [];
+  for (const [name, shape] of Object.entries(shapes)) {
+    const { session } = await asked(`thinking ${name}`);
+    const turn = await generateText({ model: scripted(...thinking()), ...(await inputWith(session)), stopWhen: FEW_STEPS });
+    const first = await session.persist(shape(turn));
+    assert.deepEqual(await session.persist(shape(turn)), { ...first, events: first.events.map((event) => ({ ...event, inserted: false })) });
+    const { createdAt, ...stored } = (await session.getHistory()).messages.at(-1);
+    written.push(stored);
+  }
+  for (const message of written) assert.deepEqual(message, written[0]);
+});
+
+test("a_question_with_a_file_and_its_answer_are_persisted_in_order_and_again", async () => {
+  const { session } = await asked("pictured");
+  const { leafId } = await session.modelInput();
+  const question = { role: "user", content: [{ type: "text", text: "What is it?" }, { type: "file", mediaType: "image/png", filename: "it.png", data: new Uint8Array([137, 80, 78, 71]) }] };
+  const answer = { role: "assistant", content: [{ type: "reasoning", text: "Small." }, { type: "text", text: "A pixel." }] };
+  const first = await session.persist([question, answer]);
+  assert.deepEqual(first.events.map(({ inserted }) => inserted), [true, true]);
+  const again = await session.persist([question, answer]);
+  assert.deepEqual([again.leafId, again.events.map(({ inserted }) => inserted)], [first.leafId, [false, false]]);
+  // A turn whose second half was lost is completed.
+  await session.deleteMessages({ messageIds: [first.leafId] });
+  assert.deepEqual((await session.persist([question, answer])).events.map(({ inserted }) => inserted), [false, true]);
+  const { messages } = await session.getHistory();
+  assert.deepEqual(messages.map(({ role, parts }) => [role, parts.map(({ type }) => type)]), [
+    ["user", ["text"]],
+    ["user", ["text", "file"]],
+    ["assistant", ["step-start", "reasoning", "text"]],
+  ]);
+  assert.deepEqual(messages[1].parts[1], { type: "file", mediaType: "image/png", filename: "it.png", url: "data:image/png;base64,iVBORw==" });
+  await assert.rejects(session.persist([question], { expectedLeafId: leafId, parentId: undefined }), LeafMovedError);
+});
+
+test("a_result_of_an_earlier_call_is_written_before_an_answer_with_reasoning", async () => {
+  const { session } = await asked("earlier");
+  await session.modelInput();
+  await session.persist([{ role: "assistant", content: [{ type: "tool-call", toolCallId: "c9", toolName: "draw", input: { what: "x" } }] }]);
+  await session.modelInput();
+  await session.persist([
+    { role: "tool", content: [{ type: "tool-result", toolCallId: "c9", toolName: "draw", output: { type: "json", value: { drawn: true } } }] },
+    { role: "assistant", content: [{ type: "reasoning", text: "Drawn." }, { type: "text", text: "Done." }] },
+  ]);
+  const { messages } = await session.modelInput();
+  assert.deepEqual(messages.map(({ role }) => role), ["user", "assistant", "tool", "assistant"]);
+  assert.equal(messages[2].content[0].output.value, '{"drawn":true}');
+});
+
+test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () => {
+  const { agent } = await asked("window");
+  const seen = [];
+  const counted = sessionAgent(server.url, "window", { fetch: (url, init) => { seen.push(new URL(url).pathname.split("/").at(-1)); return fetch(url, init); } }).session("s");
+  const events = Array.from({ length: 120 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `${n} ${"word ".repeat(60)}` }));
+  await agent.session("s").appendEvents({ events });
+  const { system, messages, tools } = await counted.modelInput({ maxTokens: 4_000 });
+  assert.deepEqual(seen, ["buildWorkingContext"]);
+  assert.deepEqual(Object.keys(tools).sort(), ["load_context", "set_context", "unload_context"]);
+  assert.match(system, /SOUL[\s\S]+earlier messages of this conversation are not shown here/);
+  assert.ok(messages.length > 10 && messages.length < 60, `${messages.length}`);
+  assert.ok(JSON.stringify([system, messages]).length < 4_000 * 5);
+  assert.equal((await counted.modelInput()).messages.length, 50);
+  await assert.rejects(counted.modelInput({ maxTokens: 10 }), { code: "invalid_request" });
+});
+
+test("the_history_is_shortened_for_a_model_that_the_sdk_asks", async () => {
+  const { session } = await asked("for a model");
+  const log = "a line of a log\n".repeat(200);
+  await session.appendEvents({ events: [
+    { action: "tool_call_request", content: "", toolCalls: [{ id: "c3", name: "read_log", arguments: {} }] },
+    { action: "tool_result", content: log, toolCallId: "c3", toolName: "read_log" },
+    { action: "agent_message", content: "Read." },
+  ] });
+  // Outputs are shortened in steps, so that the beginning stays the same for a while.
+  for (let n = 1; n <= 12; n++) await session.appendMessage({ message: user(`${n}`, "And?") });
+  const sent = async (forModel) => JSON.stringify(await convertToModelMessages((await session.getHistory({ forModel })).messages));
+  assert.ok((await sent(false)).length - (await sent(true)).length > 2_000);
+  assert.match(await sent(true), /a line of a log/);
+});
+
 test("what_is_no_turn_is_refused_before_anything_is_sent", async () => {
   const { session } = await asked("refused");
   await assert.rejects(session.persist({}), TypeError);
   await assert.rejects(session.persist([{ role: "robot", content: "x" }]), /role is user, assistant, tool or system, not `robot`/);
   await assert.rejects(session.persist([{ role: "user", content: [{ type: "image", image: "x" }] }]), /part of type `image` with `appendMessage`/);
+  await assert.rejects(session.persist([{ role: "user", content: [{ type: "file", mediaType: "image/png" }] }]), /this file has neither/);
   assert.equal((await session.loadEvents()).length, 1);
 });

@@ -26,25 +26,13 @@ pub struct GetTools {
 }
 
 #[derive(Serialize)]
+#[cfg_attr(
+    test,
+    derive(schemars::JsonSchema),
+    schemars(rename = "ToolList", deny_unknown_fields)
+)]
 pub struct Tools {
     tools: Vec<ToolDefinition>,
-}
-
-#[cfg(test)]
-#[derive(Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ToolList {
-    pub tools: Vec<ListedTool>,
-}
-
-#[cfg(test)]
-#[derive(Deserialize, schemars::JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ListedTool {
-    pub name: String,
-    pub description: String,
-    /// JSON Schema.
-    pub parameters: crate::base::json::JsonObject,
 }
 
 /// What the tools of a session's model work with, for this caller.
@@ -68,7 +56,7 @@ impl Operation for GetTools {
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Nothing;
     #[cfg(test)]
-    type Output = ToolList;
+    type Output = Tools;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()

@@ -15,6 +15,7 @@ use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, JsonObject, Limit, list, nullable};
+use crate::base::tokens;
 use crate::context::compaction::fixed::tools_tokens;
 use crate::context::tools::{has_search, load_tools};
 use crate::context::working_context::budget::{Budget, WindowSteps};
@@ -27,7 +28,7 @@ use crate::log::MAX_EVENTS;
 use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
 use crate::memory::BlockScope;
-use crate::memory::frozen::{find_frozen, freeze};
+use crate::memory::frozen::{find_frozen, find_reminder, freeze};
 use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::read_view;
 use crate::messages::tree::leaf::resolve_leaf;
@@ -64,8 +65,9 @@ pub struct BuildWorkingContext {
     /// The most tokens of the whole context, estimated as the session's provider counts
     /// them.
     max_tokens: Option<Count>,
-    /// Puts the frozen prompt first, and the memory's tools into `modelInput`. If no
-    /// prompt is frozen yet, it is frozen, if the caller may do that.
+    /// Puts the frozen prompt first, and gives the memory's tools and reminder: in
+    /// `modelInput`, or in `tools` and `reminder`. If no prompt is frozen yet, it is
+    /// frozen, if the caller may do that.
     #[serde(default)]
     memory: bool,
     /// In how many of the newest messages files are sent. Older files are named. Left
@@ -97,8 +99,11 @@ impl RunWaiting for BuildWorkingContext {
         let config = load_config(agent.db, &agent.outbound.deployed())?;
         let mut system_instructions = Vec::new();
         let mut tools = Vec::new();
+        let mut reminder = None;
         if self.memory {
             let prompt = read_prompt(agent, session_id).await?;
+            let scope = BlockScope::get(agent.db, Some(session_id))?;
+            reminder = find_reminder(&agent.memory(), scope).await?;
             system_instructions.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
             tools = load_tools(&toolbox(agent, &config, Some(session_id)))?;
         }
@@ -113,13 +118,14 @@ impl RunWaiting for BuildWorkingContext {
             keep_media: usize::try_from(keep_media.0).unwrap_or(0),
         };
         let calibration = load_calibration(agent.db, session_id)?;
+        let others = tools_tokens(&tools) + reminder.as_deref().map_or(0, tokens::estimate);
         let mut context = match self.max_tokens {
             None => build_working_context(agent.db, session_id, window)?,
             Some(tokens) => {
                 let budget = Budget {
                     tokens: tokens.0,
                     calibration,
-                    tools: tools_tokens(&tools),
+                    tools: others,
                     bytes: MAX_ANSWER_BYTES,
                     events: window.limit,
                     steps: WindowSteps::Round,
@@ -129,12 +135,14 @@ impl RunWaiting for BuildWorkingContext {
                 build_fitting(agent.db, session_id, window, &budget)?.context
             }
         };
-        context.tokens_estimate =
-            calibration.correct(context.tokens_estimate + tools_tokens(&tools));
-        context.model_input = self
-            .format
-            .map(|provider| model_input(provider, &context, &tools))
-            .transpose()?;
+        context.tokens_estimate = calibration.correct(context.tokens_estimate + others);
+        context.reminder = reminder;
+        match self.format {
+            Some(provider) => {
+                context.model_input = Some(model_input(provider, &context, &tools)?);
+            }
+            None => context.tools = self.memory.then_some(tools),
+        }
         Reply::json(&context)
     }
 }
@@ -162,6 +170,7 @@ fn model_input(
         system: &context.system_instructions,
         messages: &context.messages,
         tools,
+        reminder: context.reminder.as_deref(),
         ..ModelRequest::default()
     };
     json::decode(&encode_input(provider, &request))

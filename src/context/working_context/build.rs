@@ -17,6 +17,7 @@ use crate::base::tokens;
 use crate::memory::skills::loaded::load_context_documents;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::path::WalkStep;
+use crate::models::ToolDefinition;
 use crate::models::file::File;
 use crate::models::message::ContextMessage;
 
@@ -35,6 +36,14 @@ pub struct WorkingContext {
     /// for the model's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_input: Option<JsonObject>,
+    /// Only with `memory` and without `format`: the memory's tools, as `getTools` gives
+    /// them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<Vec<ToolDefinition>>,
+    /// Only with `memory`, and only if a block changed of which the model is reminded:
+    /// what `getReminder` says. `modelInput` has this text after the newest user's message.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reminder: Option<String>,
 }
 
 /// What a context is built from.
@@ -135,6 +144,8 @@ pub fn build_working_context(
         leaf_id,
         tokens_estimate,
         model_input: None,
+        tools: None,
+        reminder: None,
     })
 }
 

@@ -104,6 +104,8 @@ pub fn build_fitting(
             leaf_id,
             tokens_estimate,
             model_input: None,
+            tools: None,
+            reminder: None,
         },
         moved: chosen.moved,
         least_tokens,

@@ -270,6 +270,46 @@ fn a_context_with_memory_can_be_sent_as_it_is() {
 }
 
 #[test]
+fn a_context_with_memory_and_no_format_has_the_tools_and_the_reminder_beside() {
+    let alice = Alice::with_session();
+    alice.ok(
+        "defineBlock",
+        json!({"label": "today", "kind": "writable", "whenChanged": "remind", "defaultContent": "It is Monday."}),
+    );
+    alice.say(&["Hello."]);
+    let plain = build(&alice, json!({}));
+    assert!(plain.get("tools").is_none() && plain.get("reminder").is_none());
+    let context = build(&alice, json!({"memory": true}));
+    let tools = alice.ok("getTools", json!({"sessionId": "s"}))["tools"].clone();
+    assert_eq!(tools[0]["name"], "set_context");
+    assert_eq!(context["tools"], tools);
+    assert!(context.get("reminder").is_none() && context.get("modelInput").is_none());
+
+    let before = tokens(&context);
+    alice.ok(
+        "setBlock",
+        json!({"label": "today", "content": "It is Tuesday."}),
+    );
+    let reminder = alice.ok("getReminder", json!({"sessionId": "s"}))["text"].clone();
+    let reminded = build(&alice, json!({"memory": true, "maxTokens": 2_000}));
+    assert_eq!(reminded["reminder"], reminder);
+    let text = reminder.as_str().unwrap();
+    assert!(text.contains("It is Tuesday."));
+    assert_eq!(tokens(&reminded), before + estimate(text));
+
+    // What is ready for a provider has the reminder where a turn of chat has it.
+    let ready = build(&alice, json!({"memory": true, "format": "openai"}));
+    assert!(ready.get("tools").is_none());
+    let messages = ready["modelInput"]["messages"].as_array().unwrap();
+    let newest = messages.last().unwrap();
+    assert_eq!(newest["role"], "user");
+    assert!(newest["content"].to_string().contains("It is Tuesday."));
+    assert!(!messages[0].to_string().contains("It is Tuesday."));
+    let bare = build(&alice, json!({"format": "openai"}));
+    assert!(!bare.to_string().contains("It is Tuesday."));
+}
+
+#[test]
 fn who_may_not_freeze_a_prompt_gets_it_without() {
     let mut alice = Alice::with_session();
     alice.ok(
