@@ -12,6 +12,9 @@ const NEAR = 500;
 /** So close to the end, a reader is at the end. */
 const AT_END = 24;
 
+/** Where the keys Home and End belong to what has the focus. */
+const SCROLLS_ITSELF = "input, textarea, select, audio, video, pre, .stored";
+
 interface Props<T> {
   items: readonly T[];
   keyOf: (item: T) => string;
@@ -35,13 +38,31 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   const { current: list } = useRef({
     rows: new Rows(),
     height: 800,
-    /** The row at the top of the screen, and how much of it is above; less than 0: it begins below. */
-    anchor: null as { key: string; above: number } | null,
+    anchor: null as Anchor | null,
     isAtEnd: follows,
-    /** Where the list has put itself. A browser rounds this, and rounding must not add up. */
-    set: -1,
+    /** How far the browser was scrolled when the list looked last. */
+    known: 0,
   });
   const { rows } = list;
+
+  /** Takes over where the reader has scrolled to. `false`: where the list stands already. */
+  const takeScroll = (): boolean => {
+    if (!scroller.current) return false;
+    const { scrollTop, clientHeight, scrollHeight } = scroller.current;
+    // A browser rounds what the list sets, and rounding must not add up.
+    if (Math.abs(scrollTop - list.known) <= 1) return false;
+    list.known = scrollTop;
+    list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
+    // The first row that begins on the screen: what is half above may still be measured.
+    const covering = rows.indexAt(scrollTop);
+    const isNextSeen = rows.keyAt(covering + 1) !== undefined && rows.topOf(covering + 1) < scrollTop + clientHeight;
+    const index = rows.topOf(covering) < scrollTop && isNextSeen ? covering + 1 : covering;
+    const key = rows.keyAt(index);
+    list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
+    return true;
+  };
+  // The browser tells of a scroll in its next frame. What is drawn before must not undo the scroll.
+  takeScroll();
   rows.place(items, keyOf, estimate);
 
   const shown = useRef<string | undefined>(undefined);
@@ -59,7 +80,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     const element = scroller.current;
     if (!element || Math.abs(element.scrollTop - wanted) <= 1) return;
     element.scrollTop = wanted;
-    list.set = element.scrollTop;
+    list.known = element.scrollTop;
   });
 
   useEffect(() => {
@@ -85,18 +106,20 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   useEffect(() => () => measuring.current?.disconnect(), []);
 
   const onScroll = () => {
-    // The browser tells of a scroll in its next frame: the list may be gone by then.
-    if (!scroller.current) return;
-    const { scrollTop, clientHeight, scrollHeight } = scroller.current;
-    if (Math.abs(scrollTop - list.set) <= 1) return;
-    list.set = -1;
-    list.isAtEnd = follows && scrollTop + clientHeight >= scrollHeight - AT_END;
-    // The first row that begins on the screen: what is half above may still be measured.
-    const covering = rows.indexAt(scrollTop);
-    const isNextSeen = rows.keyAt(covering + 1) !== undefined && rows.topOf(covering + 1) < scrollTop + clientHeight;
-    const index = rows.topOf(covering) < scrollTop && isNextSeen ? covering + 1 : covering;
-    const key = rows.keyAt(index);
-    list.anchor = key === undefined ? null : { key, above: scrollTop - rows.topOf(index) };
+    if (takeScroll()) redraw(0);
+  };
+
+  // The browser would go to where the end is now. Rows that come on the screen there are
+  // measured, and the end moves on.
+  const onKeyDown = (event: KeyboardEvent) => {
+    const isEnd = event.key === "End";
+    if ((!isEnd && event.key !== "Home") || event.ctrlKey || event.altKey || event.metaKey || event.shiftKey) return;
+    if ((event.target as Element).closest(SCROLLS_ITSELF)) return;
+    const key = rows.keyAt(isEnd ? items.length - 1 : 0);
+    if (key === undefined) return;
+    event.preventDefault();
+    list.isAtEnd = isEnd && follows;
+    list.anchor = { key, above: isEnd ? "all that does not fit" : 0 };
     redraw(0);
   };
 
@@ -108,7 +131,7 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   });
 
   return (
-    <div class="virtual" ref={scroller} onScroll={onScroll} tabIndex={0} role="region" aria-label={label}>
+    <div class="virtual" ref={scroller} onScroll={onScroll} onKeyDown={onKeyDown} tabIndex={0} role="region" aria-label={label}>
       <div class="virtual-all" role="list" style={{ height: `${rows.height}px` }}>
         {items.slice(first, last + 1).map((item, n) => (
           <Row key={keyOf(item)} id={keyOf(item)} top={rows.topOf(first + n)} index={first + n} item={item} render={render as any} measuring={measuring.current!} />
@@ -118,12 +141,20 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   );
 }
 
+/** The row that the reader looks at, and how much of it is above the screen; less than 0: it begins below. */
+interface Anchor {
+  key: string;
+  above: number | "all that does not fit";
+}
+
 /** How far the list is scrolled down, by what the reader looks at. */
-function topOf({ rows, height, anchor, isAtEnd }: { rows: Rows; height: number; anchor: { key: string; above: number } | null; isAtEnd: boolean }): number {
+function topOf({ rows, height, anchor, isAtEnd }: { rows: Rows; height: number; anchor: Anchor | null; isAtEnd: boolean }): number {
   const end = Math.max(0, rows.height - height);
   if (isAtEnd) return end;
   const index = anchor === null ? undefined : rows.indexOf(anchor.key);
-  return index === undefined ? 0 : Math.max(0, Math.min(end, rows.topOf(index) + anchor!.above));
+  if (anchor === null || index === undefined) return 0;
+  const top = typeof anchor.above === "number" ? rows.topOf(index) + anchor.above : rows.topOf(index + 1) - height;
+  return Math.max(0, Math.min(end, top));
 }
 
 interface RowProps {
