@@ -2,9 +2,10 @@
 //
 //   cargo      compiles the crate to WebAssembly
 //   bindgen    writes the JavaScript that it imports and exports
-//   wasm-opt   makes the module smaller and faster, and moves the names of its
-//              functions to build/functions.txt: a crash's stack trace has numbers,
-//              and `wasm-function[123]` is the line that begins with `123:`
+//   wasm-opt   makes the module smaller and faster, puts functions that are alike side
+//              by side (order.mjs), and moves the names of the functions to
+//              build/functions.txt: a crash's stack trace has numbers, and
+//              `wasm-function[123]` is the line that begins with `123:`
 //   esbuild    puts shim.mjs in front and makes one file of all the JavaScript but
 //              agent-defaults.js, which defaults.mjs writes
 
@@ -14,6 +15,7 @@ import { bindgen } from "../setup/bindgen.mjs";
 import { BIN, BUILD, ROOT, withPackages } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
+import { withPlaces, withoutPlaces } from "./order.mjs";
 
 const TARGET = "wasm32-unknown-unknown";
 const SHIM = join(ROOT, "scripts", "build", "shim.mjs");
@@ -70,14 +72,18 @@ function importAsWorkersDo(file) {
 }
 
 async function optimise() {
-  const [named, optimised] = [join(STAGE, "named.wasm"), join(STAGE, "optimised.wasm")];
+  const [named, placed, ordered, optimised] = ["named", "placed", "ordered", "optimised"].map((name) => join(STAGE, `${name}.wasm`));
   const features = FEATURES.map((name) => `--enable-${name}`);
   const optimiser = join(BIN, "wasm-opt");
-  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, "-O", ...features, "--debuginfo"]);
-  const names = outputOf(optimiser, [named, ...features, "--debuginfo", "--symbolmap"]);
+  // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
+  const options = ["-O", "--low-memory-unused", ...features, "--debuginfo"];
+  await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, ...options]);
+  writeFileSync(placed, withPlaces(readFileSync(named)));
+  await step(optimiser, [placed, "-o", ordered, "--reorder-functions-by-name", ...features, "--debuginfo"]);
+  const names = outputOf(optimiser, [ordered, ...features, "--debuginfo", "--symbolmap"]);
   if (names === null) throw new Stop("wasm-opt named no functions.");
-  writeFileSync(join(BUILD, "functions.txt"), names);
-  await step(optimiser, [named, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
+  writeFileSync(join(BUILD, "functions.txt"), withoutPlaces(names));
+  await step(optimiser, [ordered, "-o", optimised, ...features, "--strip-debug", "--strip-producers"]);
   return optimised;
 }
 
