@@ -48,17 +48,67 @@ function enter(work) {
 /** The longest body that is read before Rust is entered. No budget counts such a body. */
 const SHORT_BYTES = 16 << 10;
 
-/**
- * A short body, if its length is announced; else `undefined`, and Rust reads it. What is
- * beyond the announced length is ignored.
- */
-function readShort({ headers, body }) {
-  const length = body ? Number(headers.get("content-length")) : 0;
-  if (!(length > 0 && length <= SHORT_BYTES)) return undefined;
-  const whole = ({ value }) => (value?.length === length ? value : undefined);
-  const reading = body.getReader({ mode: "byob" }).readAtLeast(length, new Uint8Array(length));
-  // Of a body that broke off, Rust finds the stream taken, and says so.
-  return reading.then(whole, () => undefined);
+/** What a body costs beside its bytes, at least. */
+const BODY_OVERHEAD_BYTES = 1 << 10;
+
+/** How much one object reads at once of short bodies. What is beyond, Rust reads and counts. */
+const MAX_ARRIVING_BYTES = 8 << 20;
+
+/** The deadline for a body, as `MAX_READING_MS` in edge/http.rs. */
+const MAX_READING_MS = 60_000;
+
+/** How often bodies that are still to come are looked at. */
+const LOOK_MS = 1_000;
+
+/** The short bodies that one object reads. */
+class Arrivals {
+  /** The readers of bodies that are still to come, oldest first, and their deadlines. */
+  #deadlines = new Map();
+  #bytes = 0;
+  #isLooking = false;
+
+  /**
+   * A short body, if its length is announced; else `undefined`, and Rust reads it. What is
+   * beyond the announced length is ignored.
+   */
+  read({ headers, body }) {
+    const length = body ? Number(headers.get("content-length")) : 0;
+    const held = length + BODY_OVERHEAD_BYTES;
+    if (!(length > 0 && length <= SHORT_BYTES && this.#bytes + held <= MAX_ARRIVING_BYTES)) return undefined;
+    const reader = body.getReader({ mode: "byob" });
+    this.#bytes += held;
+    this.#deadlines.set(reader, Date.now() + MAX_READING_MS);
+    this.#look();
+    const end = (whole) => {
+      this.#bytes -= held;
+      this.#deadlines.delete(reader);
+      return whole;
+    };
+    const reading = reader.readAtLeast(length, new Uint8Array(length));
+    // Of a body that did not come, Rust finds the stream taken, and says so.
+    return reading.then(
+      ({ value }) => end(value?.length === length ? value : undefined),
+      () => end(undefined),
+    );
+  }
+
+  /**
+   * Gives up the bodies that are late, and looks again while others are to come. One timer
+   * serves all bodies of a second: a timer for each would slow every request down.
+   */
+  #look() {
+    if (this.#isLooking) return;
+    this.#isLooking = true;
+    setTimeout(() => {
+      this.#isLooking = false;
+      const now = Date.now();
+      for (const [reader, deadline] of this.#deadlines) {
+        if (deadline > now) break;
+        reader.cancel().catch(() => {});
+      }
+      if (this.#deadlines.size > 0) this.#look();
+    }, LOOK_MS);
+  }
 }
 
 export default class Entrypoint extends WorkerEntrypoint {
@@ -74,6 +124,7 @@ export default class Entrypoint extends WorkerEntrypoint {
 export class SessionAgent extends DurableObject {
   #object;
   #instanceId;
+  #arrivals = new Arrivals();
 
   constructor(ctx, env) {
     super(ctx, env);
@@ -93,7 +144,7 @@ export class SessionAgent extends DurableObject {
   }
 
   fetch(request) {
-    const reading = readShort(request);
+    const reading = this.#arrivals.read(request);
     if (reading === undefined) return enter(() => this.#current().fetch(request));
     return reading.then((body) => enter(() => this.#current().fetch(request, body)));
   }

@@ -7,6 +7,7 @@
 //!  24 MiB  the turns that run, and what their clients have still to read
 //!  16 MiB  bodies that are read or worked on, and answers that are being sent
 //!  16 MiB  texts of calls that the Worker passes on to objects
+//!   8 MiB  small bodies that are still to come
 //! ```
 //!
 //! Operations run one at a time. The budgets do not count what the running operation
@@ -38,12 +39,18 @@ const MAX_FORWARDS_BYTES: usize = 16 << 20;
 /// passes: a thousand of them at once take 16 MiB.
 pub const SMALL_BYTES: usize = 16 << 10;
 
+/// The budget of small bodies that are still to come: 512 of them. A small body whose length
+/// is announced is read before Rust is entered, and counted there, as long as an object reads
+/// few of them (scripts/build/shim.mjs). So a burst of requests is not refused here.
+const MAX_ARRIVING_BYTES: usize = 8 << 20;
+
 /// The seconds after which a refused caller may try again.
 const RETRY_AFTER_S: i64 = 5;
 
 thread_local! {
     pub static TURNS: ByteBudget = const { ByteBudget::new(MAX_TURNS_BYTES) };
     pub static REQUESTS: ByteBudget = const { ByteBudget::new(MAX_REQUESTS_BYTES) };
+    static ARRIVING: ByteBudget = const { ByteBudget::new(MAX_ARRIVING_BYTES) };
     #[cfg(target_arch = "wasm32")]
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
 }
@@ -115,6 +122,16 @@ impl Reservation {
         Self::take(&REQUESTS, counted, "The requests that run")
     }
 
+    /// Reserves memory for a body that is still to come, for the time that it takes to come.
+    /// A large body is counted by `for_request`.
+    pub fn for_arrival(announced: Option<usize>) -> Result<Self> {
+        let counted = match announced {
+            Some(bytes) if bytes > SMALL_BYTES => 0,
+            Some(_) | None => SMALL_BYTES,
+        };
+        Self::take(&ARRIVING, counted, "The requests that are still to come")
+    }
+
     /// Reserves bytes that are in memory already and can't be refused any more.
     pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
         budget.with(|budget| budget.held.set(budget.held.get().saturating_add(bytes)));
@@ -172,6 +189,20 @@ mod tests {
         drop(large);
         assert!(Reservation::for_request(SMALL_BYTES + 1).is_ok());
         assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+    }
+
+    #[test]
+    fn small_bodies_that_are_still_to_come_have_a_bound() {
+        let arrival = |announced| Reservation::for_arrival(announced);
+        let few: Vec<Reservation> = (0..512)
+            .map(|n| arrival((n % 2 == 0).then_some(5)).unwrap())
+            .collect();
+        let error = arrival(None).map(drop).unwrap_err();
+        assert_eq!(error.code, Code::RateLimited);
+        assert!(arrival(Some(SMALL_BYTES)).is_err());
+        assert!(arrival(Some(SMALL_BYTES + 1)).is_ok());
+        drop(few);
+        assert!(arrival(None).is_ok());
     }
 
     #[test]

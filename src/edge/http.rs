@@ -283,7 +283,10 @@ impl RequestBody {
 }
 
 fn lost() -> Error {
-    Error::invalid("body", "The body broke off before its end.")
+    Error::invalid(
+        "body",
+        "The body broke off before its end, or was not there within a minute.",
+    )
 }
 
 /// Discards the body of a request that is refused before its body is read.
@@ -381,6 +384,7 @@ async fn read_within(
     if let Some(announced) = announced {
         check_length(limit, announced)?;
     }
+    let _arriving = Reservation::for_arrival(announced)?;
     let reservation = Reservation::for_request(announced.unwrap_or(0))?;
     before_deadline(gather(body, announced.unwrap_or(0), limit, reservation)).await
 }

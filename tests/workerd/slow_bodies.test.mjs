@@ -1,0 +1,89 @@
+// Bodies that never end: what they hold, and when they are given up.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, before, test } from "node:test";
+import { startServer } from "./harness.mjs";
+
+let server;
+
+before(async () => {
+  server = await startServer();
+});
+
+after(() => server.stop());
+
+/** Sends the head of a request and the beginning of its body. */
+function begin(agent, length, text) {
+  const socket = connect(Number(new URL(server.url).port), "127.0.0.1");
+  socket.on("error", () => {});
+  const path = `/agents/session-agent/${agent}/rpc/createSession`;
+  const announced = length === undefined ? "transfer-encoding: chunked" : `content-length: ${length}`;
+  socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\n${announced}\r\n\r\n`);
+  if (text !== "") socket.write(length === undefined ? `${text.length.toString(16)}\r\n${text}\r\n` : text);
+  return socket;
+}
+
+/** What the server answers, with the status. */
+async function answerOf(socket) {
+  let text = "";
+  for await (const bytes of socket) {
+    text += bytes;
+    if (text.endsWith("}}}")) break;
+  }
+  socket.destroy();
+  return [Number(text.slice(9, 12)), JSON.parse(text.slice(text.indexOf("{"))).error];
+}
+
+test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, async () => {
+  const started = Date.now();
+  const half = '{"id":"';
+  const sent = [
+    ["short and nothing comes", begin("a", 20, "")],
+    ["short", begin("a", 20, half)],
+    ["longer than what is read at once", begin("a", 20_000, half)],
+    ["of unknown length", begin("a", undefined, half)],
+  ];
+  const waiting = sent.map(async ([what, socket]) => {
+    const [status, error] = await answerOf(socket);
+    assert.deepEqual([status, error.code, error.details], [400, "invalid_request", { field: "body" }], what);
+    assert.match(error.message, /not there within a minute/, what);
+    return Date.now() - started;
+  });
+  // Meanwhile others are served.
+  assert.equal((await server.call("a", "createSession", { id: "s" })).status, 200);
+  for (const ms of await Promise.all(waiting)) assert.ok(ms > 59_000 && ms < 75_000, `${ms} ms`);
+  assert.deepEqual(server.logs.filter(({ message }) => message.includes("Critical")), []);
+});
+
+test("what_is_still_to_come_has_a_bound_and_gives_its_room_back", { timeout: 60_000 }, async () => {
+  const half = '{"id":"';
+  const few = Array.from({ length: 512 }, () => begin("b", undefined, half));
+  const first = async () => {
+    const last = begin("b", undefined, half);
+    const none = new Promise((resolve) => setTimeout(resolve, 4_000, undefined));
+    const told = await Promise.race([answerOf(last).catch(() => undefined), none]);
+    if (told === undefined) few.push(last);
+    return told;
+  };
+  let told;
+  for (let tries = 0; told === undefined && tries < 5; tries++) told = await first();
+  const [status, error] = told;
+  assert.deepEqual([status, error.code, error.details], [429, "rate_limited", { retryAfter: 5 }]);
+  // A request whose body is there passes.
+  assert.equal((await server.call("b", "createSession", { id: "s" })).status, 200);
+  for (const socket of few) socket.destroy();
+  for (let tries = 0; ; tries++) {
+    const socket = begin("b", undefined, '{"id":"');
+    socket.write('2\r\nx"\r\n1\r\n}\r\n0\r\n\r\n');
+    let text = "";
+    for await (const bytes of socket) {
+      text += bytes;
+      if (text.includes("}")) break;
+    }
+    socket.destroy();
+    if (text.startsWith("HTTP/1.1 200")) break;
+    assert.ok(tries < 50, text);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+});
