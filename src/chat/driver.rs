@@ -250,6 +250,7 @@ impl TurnDriver<'_> {
             config,
             session_id: Some(&turn.session_id),
             turn_id: Some(&turn.id),
+            event_id: Some(&turn.message_id),
             only_session: turn.only_session.as_ref(),
             writes_agent: turn.reach().writes_agent(),
         };

@@ -42,6 +42,10 @@ pub struct Version {
     /// The session in which the text was written.
     pub session_id: Option<String>,
     pub turn_id: Option<String>,
+    /// The answer in which a model wrote the text: the id of the answer's first event. The
+    /// log has no such event if the turn ended without an answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
     pub reason: Option<String>,
     pub written_at: i64,
     #[serde(flatten)]
@@ -106,7 +110,8 @@ pub fn check_version(label: &Label, expected: Option<i64>, version: i64) -> Resu
 }
 
 impl Version {
-    const COLUMNS: &str = "version, content, written_by, session_id, turn_id, reason, written_at";
+    const COLUMNS: &str =
+        "version, content, written_by, session_id, turn_id, reason, written_at, event_id";
 }
 
 impl FromRow<'_> for Version {
@@ -122,6 +127,7 @@ impl FromRow<'_> for Version {
             turn_id: text(4),
             reason: text(5),
             written_at: row.integer(6)?,
+            event_id: text(7),
             ..Self::default()
         })
     }
@@ -191,8 +197,9 @@ pub fn load_versions(db: &dyn Database, block: &Definition, limit: i64) -> Resul
 pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Version) -> Result<()> {
     db.run(
         "INSERT INTO cf_agents_block_versions
-                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+                (scope, key, version, content, written_by, session_id, turn_id, reason, written_at,
+                 event_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
         &[
             scope.into(),
             key.into(),
@@ -203,6 +210,7 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
             version.turn_id.as_deref().into(),
             version.reason.as_deref().into(),
             version.written_at.into(),
+            version.event_id.as_deref().into(),
         ],
     )
 }
@@ -225,6 +233,7 @@ pub fn write_version(
         },
         session_id: new.writer.session_id.map(|id| id.as_str().to_owned()),
         turn_id: new.writer.turn_id.map(str::to_owned),
+        event_id: new.writer.event_id.map(str::to_owned),
         reason: new.reason.map(str::to_owned),
         written_at: host.now_ms(),
         ..Version::default()

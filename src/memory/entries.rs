@@ -14,6 +14,7 @@ use super::homes::{nowhere, service};
 use super::past::{
     self, ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, next_version, place,
 };
+use super::replacing::{give_back, replace};
 use super::source::BlockHome;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
@@ -90,7 +91,7 @@ pub async fn set(
                 validity: Validity {
                     valid_from: text.valid_from,
                     valid_until: text.valid_until,
-                    supersedes: text.supersedes.to_vec(),
+                    supersedes: text.supersedes.unwrap_or_default().to_vec(),
                     ..Validity::default()
                 },
             })
@@ -116,12 +117,11 @@ fn write(
         let item = place(block, &content_key, text.key);
         let before = find_row(db, block, text.key)?;
         let now_ms = host.now_ms();
-        let kept = before
-            .as_ref()
-            .map(|before| &before.entry.validity.supersedes);
-        let supersedes = match (text.supersedes, kept) {
-            ([], Some(kept)) => kept.clone(),
-            (given, _) => given.to_vec(),
+        let replaced = before.as_ref().map(|before| &before.entry.validity);
+        let replaced = replaced.map_or_else(Vec::new, |validity| validity.supersedes.clone());
+        let supersedes = match text.supersedes {
+            Some(given) => given.to_vec(),
+            None => replaced.clone(),
         };
         let mut entry = Entry {
             key: text.key.to_owned(),
@@ -163,8 +163,14 @@ fn write(
             }
         }
         let at_ms = text.valid_from.unwrap_or(now_ms);
-        for key in text.supersedes {
-            supersede(db, block, key, text.key, at_ms)?;
+        for key in replaced
+            .iter()
+            .filter(|key| !entry.validity.supersedes.contains(key))
+        {
+            give_back(db, block, key, text.key)?;
+        }
+        for key in text.supersedes.unwrap_or_default() {
+            replace(db, block, key, text.key, at_ms)?;
         }
         Ok(entry)
     })
@@ -186,26 +192,6 @@ impl Entry {
             written_at: self.updated_at,
         }
     }
-}
-
-/// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
-fn supersede(db: &dyn Database, block: &Definition, key: &str, by: &str, at_ms: i64) -> Result<()> {
-    let Some(EntryRow {
-        number, mut note, ..
-    }) = find_row(db, block, key)?
-    else {
-        let message = format!(
-            "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
-            block.label
-        );
-        return Err(Error::invalid("supersedes", message));
-    };
-    note.validity.superseded_by = Some(by.to_owned());
-    note.validity.superseded_at = Some(at_ms);
-    db.run(
-        "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
-        &[number.into(), note.to_column()?.into()],
-    )
 }
 
 fn update_row(db: &dyn Database, number: i64, entry: &Entry, note: &ItemNote) -> Result<()> {
@@ -376,7 +362,20 @@ pub fn load_versions(
     past::load_all(db, &place(block, &content_key, key), newest, limit)
 }
 
-/// Deletes an entry; `false`: there was no such entry.
+/// One version of an entry, if it is kept.
+pub fn find_version(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    version: i64,
+) -> Result<Option<Version>> {
+    let content_key = block.content_key();
+    let newest = find_row(db, block, key)?;
+    let newest = newest.map(|row| row.entry.into_past(row.note));
+    past::find_version(db, &place(block, &content_key, key), newest, version)
+}
+
+/// Deletes an entry; `false`: there was no such entry. What the entry replaced counts again.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,
@@ -417,6 +416,9 @@ pub async fn delete(
                     "DELETE FROM cf_agents_entries WHERE number = ?1",
                     &[number.into()],
                 )?;
+                for replaced in &note.validity.supersedes {
+                    give_back(db, block, replaced, key)?;
+                }
                 Ok(true)
             })
         }

@@ -10,7 +10,7 @@ use super::Memory;
 use super::definition::Definition;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
-use super::past::{ItemNote, find_at, place};
+use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
 use super::source::BlockHome;
 use super::validity::{FactState, Validity};
 use crate::base::columns::{FromRow, load};
@@ -23,7 +23,7 @@ use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
 use crate::search::query::WordQuery;
 use crate::search::rank::{Candidate, QueryTerm, TermCounter, scores};
 use crate::search::snippet::{Highlight, snippet};
-use crate::search::stem::stem;
+use crate::search::stem::{may_have_stem, stem};
 use crate::search::terms::load_terms;
 use crate::search::words::{each_word, words};
 
@@ -227,7 +227,12 @@ pub fn find(
           LIMIT ?4",
         FoundRow::COLUMNS
     );
-    let rows: Vec<FoundRow> = load(db, &sql, &params)?;
+    let mut rows: Vec<FoundRow> = load(db, &sql, &params)?;
+    if let Some(at_ms) = moment.as_of {
+        // What was written later was not said then.
+        rows.retain(|row| row.begins() <= at_ms);
+        rows.extend(load_then(db, block, &query, at_ms)?);
+    }
     let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
     let candidates = rows
         .iter()
@@ -346,14 +351,15 @@ impl FoundRow {
         let validity = &self.note.validity;
         let known_since = moment.as_of.map(|_| self.created_at);
         let at_ms = moment.as_of.unwrap_or(moment.now_ms);
-        if validity.state(at_ms, known_since) != FactState::Holds {
-            return Ok(None);
-        }
         // The text was written later, and nobody said that it holds since before.
-        if moment.as_of.is_some() && validity.valid_from.is_none() && self.updated_at > at_ms {
+        if moment.as_of.is_some() && self.begins() > at_ms {
             let content_key = block.content_key();
             let past = find_at(db, &place(block, &content_key, &self.key), at_ms)?;
-            return Ok(past.and_then(|past| {
+            let holds = |past: &PastVersion| {
+                let state = past.note.validity.state(at_ms, None);
+                state == FactState::Holds
+            };
+            return Ok(past.filter(holds).and_then(|past| {
                 Some(FactText {
                     title: past.title,
                     content: past.content?,
@@ -361,11 +367,38 @@ impl FoundRow {
                 })
             }));
         }
+        if validity.state(at_ms, known_since) != FactState::Holds {
+            return Ok(None);
+        }
         Ok(Some(FactText {
             title: self.title.clone(),
             content: self.content.clone(),
             validity: validity.clone(),
         }))
+    }
+
+    /// Whether the text matches, as the index would say.
+    fn matches(&self, query: &WordQuery) -> bool {
+        let title = self.title.as_deref();
+        let words = words(&text_of(title, &self.content));
+        let holds = |phrase: &Vec<String>| words.windows(phrase.len()).any(|row| row == phrase);
+        if !query.phrases.is_empty() {
+            return query.phrases.iter().all(holds);
+        }
+        let begins = |prefix: &String| words.iter().any(|word| word.starts_with(prefix));
+        let about = about(&self.key, title);
+        let is_there = |wanted: &String| {
+            about.contains(wanted)
+                || words
+                    .iter()
+                    .any(|word| may_have_stem(word, wanted) && stem(word) == *wanted)
+        };
+        query.stems.iter().any(is_there) || query.prefixes.iter().any(begins)
+    }
+
+    /// Since when the entry says what it says.
+    fn begins(&self) -> i64 {
+        self.note.validity.valid_from.unwrap_or(self.updated_at)
     }
 
     fn is_over(&self, moment: Moment) -> bool {
@@ -380,6 +413,31 @@ impl FoundRow {
             validity: self.note.validity.clone(),
         }
     }
+}
+
+/// What entries said at this time that are deleted by now, or say something else, as far as
+/// it matches the query.
+fn load_then(
+    db: &dyn Database,
+    block: &Definition,
+    query: &WordQuery,
+    at_ms: i64,
+) -> Result<Vec<FoundRow>> {
+    let said = load_said_then(db, &block.scope, &block.content_key(), at_ms)?;
+    let rows = (1..)
+        .zip(said)
+        .map(|(place, SaidThen { key, past, number })| FoundRow {
+            // An entry that is deleted has no number any more.
+            number: number.unwrap_or(-place),
+            key,
+            title: past.title,
+            content: past.content.unwrap_or_default(),
+            updated_at: past.written_at,
+            created_at: past.written_at,
+            note: past.note,
+            score: 0.0,
+        });
+    Ok(rows.filter(|row| row.matches(query)).collect())
 }
 
 /// The block's entries with these numbers.

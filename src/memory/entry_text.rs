@@ -31,9 +31,9 @@ pub struct EntryText<'a> {
     pub content: &'a str,
     pub valid_from: Option<i64>,
     pub valid_until: Option<i64>,
-    /// The keys of the entries that this one replaces. Empty: those that it replaced
+    /// The keys of the entries that this one replaces. `None`: those that it replaced
     /// before.
-    pub supersedes: &'a [String],
+    pub supersedes: Option<&'a [String]>,
 }
 
 impl<'a> EntryText<'a> {
@@ -45,7 +45,7 @@ impl<'a> EntryText<'a> {
             content,
             valid_from: None,
             valid_until: None,
-            supersedes: &[],
+            supersedes: None,
         }
     }
 
@@ -57,7 +57,8 @@ impl<'a> EntryText<'a> {
             let message = "`validUntil` must be later than `validFrom`.";
             return Err(Error::invalid("validUntil", message));
         }
-        if self.supersedes.iter().any(|key| key == self.key) {
+        let mut supersedes = self.supersedes.unwrap_or_default().iter();
+        if supersedes.any(|key| key == self.key) {
             let message = "`supersedes` names this entry itself. A new text for the same key replaces the old one anyway.";
             return Err(Error::invalid("supersedes", message));
         }
@@ -80,8 +81,8 @@ impl<'a> EntryText<'a> {
                 fields.push((name, time.into()));
             }
         }
-        if !self.supersedes.is_empty() {
-            fields.push(("supersedes", self.supersedes.into()));
+        if let Some(supersedes) = self.supersedes.filter(|keys| !keys.is_empty()) {
+            fields.push(("supersedes", supersedes.into()));
         }
         fields
     }

@@ -24,6 +24,7 @@ pub mod kind;
 pub mod label;
 pub mod past;
 pub mod prompt;
+pub mod replacing;
 pub mod skills;
 pub mod source;
 pub mod template;
@@ -85,6 +86,8 @@ pub struct MemoryWriter<'a> {
     /// The session in which the write happens.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
+    /// The first event of the answer in which a model writes.
+    pub event_id: Option<&'a str>,
 }
 
 impl<'a> MemoryWriter<'a> {

@@ -10,7 +10,7 @@ use super::MemoryWriter;
 use super::content::{Version, WrittenBy};
 use super::definition::Definition;
 use super::validity::Validity;
-use crate::base::columns::{FromRow, find, find_value, load_values};
+use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json;
@@ -34,6 +34,8 @@ pub struct ItemNote {
     pub session_id: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_id: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
     #[serde(flatten)]
     pub validity: Validity,
 }
@@ -46,6 +48,7 @@ impl Default for ItemNote {
             written_by: WrittenBy::Operation,
             session_id: None,
             turn_id: None,
+            event_id: None,
             validity: Validity::default(),
         }
     }
@@ -61,6 +64,7 @@ impl ItemNote {
             },
             session_id: writer.session_id.map(|id| id.as_str().to_owned()),
             turn_id: writer.turn_id.map(str::to_owned),
+            event_id: writer.event_id.map(str::to_owned),
             validity,
         }
     }
@@ -125,6 +129,7 @@ impl PastVersion {
             written_by: self.note.written_by.name().to_owned(),
             session_id: self.note.session_id,
             turn_id: self.note.turn_id,
+            event_id: self.note.event_id,
             written_at: self.written_at,
             validity: self.note.validity,
             ..Version::default()
@@ -243,6 +248,15 @@ fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<
           LIMIT ?4",
         &[scope.clone(), block.clone(), key.clone(), limit.into()],
     )?;
+    let mut past = Vec::with_capacity(versions.len());
+    for version in versions {
+        past.extend(find_past(db, item, version)?);
+    }
+    Ok(past)
+}
+
+/// An earlier version, if it is kept.
+fn find_past(db: &dyn Database, item: &ItemPlace<'_>, version: i64) -> Result<Option<PastVersion>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_item_versions
@@ -252,12 +266,22 @@ fn load_past(db: &dyn Database, item: &ItemPlace<'_>, limit: i64) -> Result<Vec<
             AND version = ?4",
         PastVersion::COLUMNS
     );
-    let mut past = Vec::with_capacity(versions.len());
-    for version in versions {
-        let params = [scope.clone(), block.clone(), key.clone(), version.into()];
-        past.extend(find::<PastVersion>(db, &sql, &params)?);
-    }
-    Ok(past)
+    let [scope, block, key] = item.params();
+    find(db, &sql, &[scope, block, key, version.into()])
+}
+
+/// One version of an item: the newest, if it is there, or an earlier one.
+pub fn find_version(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    newest: Option<PastVersion>,
+    version: i64,
+) -> Result<Option<Version>> {
+    let found = match newest {
+        Some(newest) if newest.version == version => Some(newest),
+        Some(_) | None => find_past(db, item, version)?,
+    };
+    Ok(found.map(PastVersion::show))
 }
 
 /// The newest version of an item, if it is there, and the earlier ones, newest first.
@@ -273,7 +297,10 @@ pub fn load_all(
     Ok(versions.map(PastVersion::show).collect())
 }
 
-/// The version that was the newest at this time; `None`: it is not kept, or there was none.
+/// SQL: since when a version says what it says.
+const BEGINS: &str = "coalesce(note ->> '$.validFrom', written_at)";
+
+/// The newest version that held at this time; `None`: it is not kept, or there was none.
 pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Option<PastVersion>> {
     let sql = format!(
         "SELECT {}
@@ -281,13 +308,80 @@ pub fn find_at(db: &dyn Database, item: &ItemPlace<'_>, at_ms: i64) -> Result<Op
           WHERE scope = ?1
             AND block = ?2
             AND key = ?3
-            AND written_at <= ?4
+            AND {BEGINS} <= ?4
           ORDER BY version DESC
           LIMIT 1",
         PastVersion::COLUMNS
     );
     let [scope, block, key] = item.params();
     find(db, &sql, &[scope, block, key, at_ms.into()])
+}
+
+/// What an item said at some time, in a text that is not its newest.
+pub struct SaidThen {
+    pub key: String,
+    pub past: PastVersion,
+    /// The number of the entry, if it is still there.
+    pub number: Option<i64>,
+}
+
+impl FromRow<'_> for SaidThen {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            past: PastVersion::from_row(row)?,
+            key: row.text(5)?.to_owned(),
+            number: row.find_integer(6),
+        })
+    }
+}
+
+/// How many earlier versions of a block's entries a search in the past looks at, and how
+/// many bytes of their texts it reads.
+const MAX_SEARCHED: i64 = 5_000;
+const MAX_SEARCHED_BYTES: i64 = 2 << 20;
+
+/// What entries of a block said at this time that are deleted by now, or say something else.
+/// The texts that were written last come first.
+pub fn load_said_then(
+    db: &dyn Database,
+    scope: &str,
+    block: &str,
+    at_ms: i64,
+) -> Result<Vec<SaidThen>> {
+    let sql = format!(
+        "SELECT v.version, v.title, v.content, v.note, v.written_at, v.key, said.number
+           FROM (SELECT key, version, number, sum(bytes) OVER (ORDER BY written_at DESC, key) AS bytes
+                   FROM (SELECT p.key, max(p.version) AS version, p.bytes, p.written_at, e.number
+                           FROM (SELECT key, version, octet_length(content) AS bytes, written_at
+                                   FROM cf_agents_item_versions
+                                  WHERE scope = ?1
+                                    AND block = ?2
+                                    AND {BEGINS} <= ?3
+                                  LIMIT ?4) AS p
+                           LEFT JOIN cf_agents_entries AS e
+                             ON e.scope = ?1
+                            AND e.block = ?2
+                            AND e.key = p.key
+                          WHERE e.number IS NULL
+                             OR coalesce(e.note ->> '$.validFrom', e.updated_at) > ?3
+                          GROUP BY p.key)
+                  WHERE bytes IS NOT NULL) AS said
+           JOIN cf_agents_item_versions AS v
+             ON v.scope = ?1
+            AND v.block = ?2
+            AND v.key = said.key
+            AND v.version = said.version
+          WHERE said.bytes <= ?5
+          ORDER BY v.written_at DESC, v.key"
+    );
+    let params: [SqlValue; 5] = [
+        scope.into(),
+        block.into(),
+        at_ms.into(),
+        MAX_SEARCHED.into(),
+        MAX_SEARCHED_BYTES.into(),
+    ];
+    load(db, &sql, &params)
 }
 
 /// The place of an item of a block that lives in this object.

@@ -2,7 +2,7 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
-use crate::memory::content::{MAX_TRIES, MAX_VERSIONS, overtaken};
+use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -323,16 +323,19 @@ pub async fn find_item_version(
             let _: Block = agent::call(memory, block, home, "revertBlock", input).await?;
             return Ok(None);
         }
+        BlockHome::Nowhere { reason } => return Err(nowhere(reason)),
         BlockHome::Object
         | BlockHome::Bucket { .. }
         | BlockHome::BucketPrefix { .. }
-        | BlockHome::Service { .. }
-        | BlockHome::Nowhere { .. } => {}
+        | BlockHome::Service { .. } => {}
     }
-    let versions = read_versions(memory, block, Some(key), MAX_VERSIONS).await?;
-    let found = versions.versions.into_iter();
-    let mut found = found.filter(|old| old.version == version);
-    match found.next() {
+    let found = match block.kind {
+        BlockKind::Searchable => entries::find_version(memory.db, block, key, version)?,
+        BlockKind::Loadable | BlockKind::Readonly | BlockKind::Writable => {
+            stored::find_version(memory.db, block, key, version)?
+        }
+    };
+    match found {
         Some(old) if old.deleted => Err(Error::invalid(
             "version",
             format!("Version {version} says that `{key}` was deleted. Name an earlier version."),

@@ -262,7 +262,7 @@ pub const TABLES: &[SessionTable] = &[
         deletion: Deletion::WithSession,
         block: Some("key"),
         fork: InFork::Copy {
-            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at",
+            columns: "key, version, content, written_by, session_id, turn_id, reason, written_at, event_id",
         },
         file: InFile::ShownBy("getBlockVersions"),
     },

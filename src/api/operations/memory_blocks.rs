@@ -16,6 +16,7 @@ use crate::memory::definition::Definition;
 use crate::memory::definitions::{
     define, find_definition, get_definition, load_definitions, remove,
 };
+use crate::memory::entries::find_entry;
 use crate::memory::entry_text::EntryText;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
@@ -332,13 +333,24 @@ async fn revert_item(
     };
     match block.kind {
         BlockKind::Searchable => {
+            let mut supersedes = old.validity.supersedes;
+            let mut is_there = Ok(true);
+            // What the version replaced may be gone.
+            supersedes.retain(|key| match find_entry(memory.db, block, key) {
+                Ok(found) => found.is_some(),
+                Err(error) => {
+                    is_there = Err(error);
+                    false
+                }
+            });
+            is_there?;
             let text = EntryText {
                 key,
                 title: old.title.as_deref(),
                 content: &old.content,
                 valid_from: old.validity.valid_from,
                 valid_until: old.validity.valid_until,
-                supersedes: &[],
+                supersedes: Some(&supersedes),
             };
             set(memory, block, &text, writer).await?;
         }

@@ -66,7 +66,7 @@ impl RunWaiting for SetEntry {
             content: &self.content,
             valid_from: self.valid_from.map(|time| time.0),
             valid_until: self.valid_until.map(|time| time.0),
-            supersedes: &self.supersedes,
+            supersedes: Some(self.supersedes.as_slice()).filter(|keys| !keys.is_empty()),
         };
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
         Reply::json(&set(&memory, &block, &text, writer).await?)

@@ -46,6 +46,7 @@ pub fn toolbox<'a>(
         config,
         session_id,
         turn_id: None,
+        event_id: None,
         only_session: agent.caller.only_session(),
         writes_agent: agent.caller.reach().writes_agent(),
     }

@@ -86,6 +86,7 @@ fn toolbox<'a>(memory: &Memory<'a>, config: &'a Config, session_id: &'a Id) -> T
         config,
         session_id: Some(session_id),
         turn_id: None,
+        event_id: None,
         only_session: None,
         writes_agent: true,
     }

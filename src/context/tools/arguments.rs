@@ -47,6 +47,19 @@ impl Arguments {
         }
     }
 
+    /// The list of texts `name` of the object `outer`. One text is a list of one.
+    pub fn find_inner_texts(&self, outer: &str, name: &str) -> Result<Option<Vec<String>>> {
+        let wrong = || mistake(format!("`{outer}.{name}` must be a list of strings."));
+        let list = match self.0.get(outer).and_then(|fields| fields.get(name)) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) => return Ok(Some(vec![text.clone()])),
+            Some(Value::Array(list)) => list,
+            Some(_) => return Err(wrong()),
+        };
+        let texts = list.iter().map(|item| item.as_str().map(str::to_owned));
+        texts.collect::<Option<_>>().map(Some).ok_or_else(wrong)
+    }
+
     /// The block that `label` names, among the blocks that the tool can address.
     pub fn get_block<'b>(&self, blocks: &[&'b Definition]) -> Result<&'b Definition> {
         let right = || {

@@ -57,6 +57,8 @@ pub struct Toolbox<'a> {
     /// The session whose blocks and documents the tools use, beside the agent's.
     pub session_id: Option<&'a Id>,
     pub turn_id: Option<&'a str>,
+    /// The first event of the turn's answer.
+    pub event_id: Option<&'a str>,
     /// If set, `session_search` finds only messages of this session.
     pub only_session: Option<&'a Id>,
     /// Whether tools may write the agent's own blocks, which its other sessions see. A
@@ -85,6 +87,7 @@ impl<'a> Toolbox<'a> {
             is_tool: true,
             session_id: self.session_id,
             turn_id: self.turn_id,
+            event_id: self.event_id,
         }
     }
 

@@ -6,9 +6,10 @@ use serde_json::json;
 
 use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
+use crate::base::days::{DAY_MS, end_of_day};
 use crate::base::error::Result;
 use crate::memory::definition::Definition;
-use crate::memory::entry_text::EntryText;
+use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::kind::BlockKind;
 use crate::memory::skills::Addition;
 use crate::memory::source::BlockHome;
@@ -45,6 +46,23 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
     if blocks.is_empty() {
         return None;
     }
+    let mut metadata = json!({
+        "title": {"type": "string", "description": "Names an entry or a document."},
+        "description": {"type": "string", "description": "One line about a document, shown in its listing."}
+    });
+    let has_entries = |block: &&Definition| block.kind == BlockKind::Searchable;
+    if let (true, Some(fields)) = (blocks.iter().any(has_entries), metadata.as_object_mut()) {
+        let day = |what: &str| json!({"type": "string", "description": what});
+        fields.extend([
+            ("supersedes".to_owned(), json!({
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Keys of entries that this entry replaces: they hold no longer. search_context shows keys in [brackets]."
+            })),
+            ("validFrom".to_owned(), day("A day, as 2026-01-31, since when an entry holds. Default: now.")),
+            ("validUntil".to_owned(), day("The last day on which an entry holds. Default: no end.")),
+        ]);
+    }
     Some(MemoryTool {
         name: TOOL.name,
         description: format!(
@@ -67,10 +85,7 @@ fn define(toolbox: &Toolbox<'_>, blocks: &[Definition]) -> Option<MemoryTool> {
                 },
                 "metadata": {
                     "type": "object",
-                    "properties": {
-                        "title": {"type": "string", "description": "Names an entry or a document."},
-                        "description": {"type": "string", "description": "One line about a document, shown in its listing."}
-                    },
+                    "properties": metadata,
                     "description": "For searchable and loadable blocks."
                 }
             },
@@ -171,19 +186,64 @@ async fn set_entry(
 ) -> Result<String> {
     let memory = &toolbox.memory;
     let (key, title) = get_key(block, arguments)?;
-    let content = if appends {
-        check_readable(block)?;
-        let before = entries::find_entry(memory.db, block, &key)?;
-        after(before.as_ref().map(|entry| entry.content.as_str()), content)
-    } else {
-        content.to_owned()
+    let before = match appends {
+        true => {
+            check_readable(block)?;
+            entries::find_entry(memory.db, block, &key)?
+        }
+        false => None,
     };
-    let text = EntryText::plain(&key, Some(&title), &content);
+    let content = match appends {
+        true => after(before.as_ref().map(|entry| entry.content.as_str()), content),
+        false => content.to_owned(),
+    };
+    let supersedes = get_replaced(arguments)?;
+    // A text that is added to does not change when the fact holds, unless the model says so.
+    let held = before.map(|entry| entry.validity).unwrap_or_default();
+    let text = EntryText {
+        valid_from: find_day(arguments, "validFrom")?
+            .map(|end| end + 1 - DAY_MS)
+            .or(held.valid_from),
+        valid_until: find_day(arguments, "validUntil")?
+            .map(|end| end + 1)
+            .or(held.valid_until),
+        supersedes: supersedes.as_deref(),
+        ..EntryText::plain(&key, Some(&title), &content)
+    };
     vectors::entries::set(memory, block, &text, toolbox.writer()).await?;
     Ok(format!(
         "Kept in {} as \"{key}\". search_context finds it.",
         block.label
     ))
+}
+
+/// The keys of the entries that the new one replaces. A key may stand in brackets, as
+/// `search_context` shows it.
+fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
+    let Some(mut keys) = arguments.find_inner_texts("metadata", "supersedes")? else {
+        return Ok(None);
+    };
+    for key in &mut keys {
+        *key = key.trim().trim_matches(['[', ']']).to_owned();
+    }
+    keys.sort();
+    keys.dedup();
+    match keys.len() {
+        0 => Ok(None),
+        1..=MAX_SUPERSEDED => Ok(Some(keys)),
+        _ => Err(mistake(format!(
+            "`metadata.supersedes` may name at most {MAX_SUPERSEDED} entries."
+        ))),
+    }
+}
+
+/// The end of the day that a field names.
+fn find_day(arguments: &Arguments, name: &str) -> Result<Option<i64>> {
+    let Some(day) = arguments.find_inner_text("metadata", name)? else {
+        return Ok(None);
+    };
+    let wrong = || mistake(format!("`metadata.{name}` must be a day, as 2026-01-31."));
+    end_of_day(day).map(Some).ok_or_else(wrong)
 }
 
 async fn set_document(

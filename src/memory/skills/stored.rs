@@ -196,6 +196,18 @@ pub fn load_versions(
     past::load_all(db, &past::place(block, &content_key, key), newest, limit)
 }
 
+/// One version of a document, if it is kept.
+pub fn find_version(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    version: i64,
+) -> Result<Option<Version>> {
+    let content_key = block.content_key();
+    let newest = find_skill_row(db, block, key)?.map(SkillRow::into_past);
+    past::find_version(db, &past::place(block, &content_key, key), newest, version)
+}
+
 /// Writes an exported document. `block` is the key of its block, which must not have
 /// a document of this key. Part of a transaction.
 pub fn restore(

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use crate::base::database::Database;
+use crate::base::host::Host as _;
 use crate::tests::Alice;
+use crate::tests::chat::turns::{calls, said};
 
 /// An agent with a searchable block `kb` and a loadable block `guides`.
 fn furnished() -> Alice {
@@ -309,6 +311,269 @@ fn a_search_in_the_past_shows_the_text_of_then() {
 }
 
 #[test]
+fn a_search_in_the_past_goes_by_the_words_of_then() {
+    let alice = furnished();
+    set(&alice, "home", "Oslo", json!({"title": "Where"}));
+    set(&alice, "gone", "Old Oslo harbour", json!({}));
+    set(&alice, "same", "A trip to Oslo", json!({}));
+    alice.host.advance(1_000);
+    set(&alice, "home", "Rome", json!({"title": "Where"}));
+    alice.ok("deleteEntry", json!({"label": "kb", "key": "gone"}));
+    set(&alice, "new", "Oslo again", json!({}));
+    let at = |query: &str, time: i64| found(&alice, query, json!({"asOf": time})).0;
+    let then = 1_000_500;
+    assert_eq!(at("oslo", then), names(&["gone", "home", "same"]));
+    assert_eq!(at("rome", then), names(&[]));
+    assert_eq!(at("where", then), names(&["home"]));
+    assert_eq!(at("\"oslo harbour\"", then), names(&["gone"]));
+    assert_eq!(at("\"harbour oslo\"", then), names(&[]));
+    assert_eq!(at("harb*", then), names(&["gone"]));
+    assert_eq!(at("harbours", then), names(&["gone"]));
+    assert_eq!(at("oslo", 1_001_000), names(&["new", "same"]));
+    assert_eq!(at("rome", 1_001_000), names(&["home"]));
+    assert_eq!(at("oslo", 999_999), names(&[]));
+    let body = json!({"label": "kb", "query": "old oslo", "asOf": then, "limit": 1});
+    let best = &alice.ok("searchContext", body)["results"][0];
+    assert_eq!(
+        (&best["content"], &best["snippet"], &best["highlights"]),
+        (
+            &json!("Old Oslo harbour"),
+            &json!("Old Oslo harbour"),
+            &json!([[0, 3], [4, 8]])
+        )
+    );
+    // A text that holds only from later on leaves the earlier one to its time.
+    set(
+        &alice,
+        "same",
+        "A trip to Bonn",
+        json!({"validFrom": 1_002_000}),
+    );
+    assert_eq!(at("oslo", 1_001_000), names(&["new", "same"]));
+    assert_eq!(at("oslo", 1_002_000), names(&["new"]));
+    assert_eq!(at("bonn", 1_002_000), names(&["same"]));
+}
+
+#[test]
+fn a_search_in_the_past_reads_a_bounded_number_of_bytes() {
+    let alice = furnished();
+    let long = "x ".repeat(30_000);
+    for n in 0..40 {
+        alice.host.advance(1);
+        let key = format!("k{n:02}");
+        set(&alice, &key, &format!("needle {long}"), json!({}));
+        set(&alice, &key, "something else", json!({}));
+    }
+    let then = json!({"asOf": 1_000_040, "limit": 100});
+    assert_eq!(
+        found(&alice, "needle", then).0,
+        names(&[]),
+        "both at one time"
+    );
+    for n in 0..40 {
+        set(
+            &alice,
+            &format!("k{n:02}"),
+            &format!("needle {long}"),
+            json!({}),
+        );
+    }
+    let now = alice.host.now_ms();
+    alice.host.advance(10);
+    for n in 0..40 {
+        set(&alice, &format!("k{n:02}"), "short", json!({}));
+    }
+    let told = found(&alice, "needle", json!({"asOf": now, "limit": 100})).0;
+    // 34 texts of 60 KB are what fits into 2 MiB.
+    assert_eq!(told.len(), 34);
+}
+
+#[test]
+fn what_a_deleted_fact_had_replaced_counts_again() {
+    let alice = furnished();
+    let fact = |key: &str| format!("The fact is {key}.");
+    let holds = || found(&alice, "fact", json!({}));
+    set(&alice, "a", &fact("a"), json!({}));
+    for (key, replaced) in [("b", "a"), ("c", "a")] {
+        alice.host.advance(10);
+        set(&alice, key, &fact(key), json!({"supersedes": [replaced]}));
+    }
+    let delete = |key: &str| {
+        alice.ok("deleteEntry", json!({"label": "kb", "key": key}));
+    };
+    assert_eq!(holds(), (names(&["b", "c"]), names(&["a"])));
+    // Another entry replaced the fact, too.
+    delete("c");
+    let past = alice.ok("searchContext", json!({"label": "kb", "query": "fact"}));
+    let replaced = &past["past"][0];
+    assert_eq!(
+        (
+            &replaced["key"],
+            &replaced["supersededBy"],
+            &replaced["supersededAt"]
+        ),
+        (&json!("a"), &json!("b"), &json!(1_000_010))
+    );
+    delete("b");
+    assert_eq!(holds(), (names(&["a"]), names(&[])));
+    // The deleted fact comes back, and replaces again what it had replaced.
+    alice.ok(
+        "revertBlock",
+        json!({"label": "kb", "key": "b", "version": 1}),
+    );
+    assert_eq!(holds(), (names(&["b"]), names(&["a"])));
+    // A text that replaces something else gives back what it had replaced.
+    set(&alice, "d", &fact("d"), json!({}));
+    set(&alice, "b", &fact("b"), json!({"supersedes": ["d"]}));
+    assert_eq!(holds(), (names(&["a", "b"]), names(&["d"])));
+    alice.ok(
+        "revertBlock",
+        json!({"label": "kb", "key": "b", "version": 3}),
+    );
+    assert_eq!(holds(), (names(&["b", "d"]), names(&["a"])));
+    // What is gone is not replaced again.
+    delete("a");
+    delete("b");
+    alice.ok(
+        "revertBlock",
+        json!({"label": "kb", "key": "b", "version": 3}),
+    );
+    assert_eq!(holds(), (names(&["b", "d"]), names(&[])));
+    // A fact that was written again counts whatever replaced it before.
+    set(&alice, "e", &fact("e"), json!({"supersedes": ["d"]}));
+    alice.host.advance(10);
+    set(&alice, "d", &fact("d anew"), json!({}));
+    set(&alice, "f", &fact("f"), json!({"supersedes": ["d"]}));
+    delete("f");
+    assert_eq!(holds(), (names(&["b", "d", "e"]), names(&[])));
+}
+
+#[test]
+fn a_model_says_when_a_fact_holds_and_what_it_replaces() {
+    let alice = furnished();
+    let tool = |metadata: Value| {
+        let arguments = json!({"label": "kb", "content": "Lives there.", "metadata": metadata});
+        let body = json!({"sessionId": "s", "name": "set_context", "arguments": arguments});
+        let told = alice.ok("callTool", body);
+        (
+            told["isError"].clone(),
+            told["output"].as_str().unwrap().to_owned(),
+        )
+    };
+    let listed = |key: &str| {
+        let entries = alice.ok("listEntries", json!({"label": "kb"}));
+        let entries = entries["entries"].as_array().unwrap().clone();
+        entries
+            .into_iter()
+            .find(|entry| entry["key"] == key)
+            .unwrap()
+    };
+    assert_eq!(tool(json!({"title": "Oslo"})).0, false);
+    assert_eq!(
+        tool(
+            json!({"title": "Rome", "supersedes": ["[oslo]", "oslo"], "validFrom": "1970-01-01",
+                    "validUntil": "1970-01-31"})
+        )
+        .0,
+        false
+    );
+    let rome = listed("rome");
+    assert_eq!(rome["supersedes"], json!(["oslo"]));
+    assert_eq!(
+        (&rome["validFrom"], &rome["validUntil"]),
+        (&json!(0), &json!(31 * 86_400_000_i64))
+    );
+    assert_eq!(listed("oslo")["supersededBy"], "rome");
+    // One key is a list of one.
+    assert_eq!(
+        tool(json!({"title": "Bonn", "supersedes": "rome"})).0,
+        false
+    );
+    assert_eq!(found(&alice, "lives", json!({})).0, names(&["bonn"]));
+    let arguments = json!({"label": "kb", "content": "In the north.", "action": "append",
+                           "metadata": {"title": "Rome"}});
+    alice.ok(
+        "callTool",
+        json!({"name": "set_context", "arguments": arguments}),
+    );
+    assert_eq!(listed("rome")["validUntil"], 31 * 86_400_000_i64);
+    let before = alice.db.dump();
+    for (metadata, told) in [
+        (json!({"supersedes": ["nobody"]}), "does not have"),
+        (
+            json!({"supersedes": [7]}),
+            "`metadata.supersedes` must be a list",
+        ),
+        (
+            json!({"supersedes": {}}),
+            "`metadata.supersedes` must be a list",
+        ),
+        (
+            json!({"supersedes": (0..21).map(|n| format!("k{n}")).collect::<Vec<_>>()}),
+            "at most 20",
+        ),
+        (
+            json!({"validFrom": "soon"}),
+            "`metadata.validFrom` must be a day",
+        ),
+        (
+            json!({"validUntil": 5}),
+            "`metadata.validUntil` must be a string",
+        ),
+        (
+            json!({"validFrom": "2026-02-01", "validUntil": "2026-01-01"}),
+            "later than",
+        ),
+    ] {
+        let mut metadata = metadata;
+        metadata["title"] = json!("Paris");
+        let (is_error, output) = tool(metadata.clone());
+        assert_eq!(is_error, true, "{metadata}");
+        assert!(output.contains(told), "{output}");
+    }
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_version_names_the_answer_in_which_a_model_wrote_it() {
+    let alice = Alice::with_model();
+    for (label, kind) in [
+        ("notes", "writable"),
+        ("kb", "searchable"),
+        ("guides", "loadable"),
+    ] {
+        alice.ok("defineBlock", json!({"label": label, "kind": kind}));
+    }
+    let call = |label: &str, title: &str| json!({"label": label, "content": "Green.", "metadata": {"title": title}});
+    alice.outbound.answer(calls(&[
+        ("c1", "set_context", call("notes", "")),
+        ("c2", "set_context", call("kb", "Colour")),
+        ("c3", "set_context", call("guides", "Colour")),
+    ]));
+    alice.outbound.answer(said("Noted."));
+    alice.says("My colour is green.");
+    let history = alice.ok("getHistory", json!({"sessionId": "s"}));
+    let answer = &history["messages"][1]["id"];
+    for (label, key) in [
+        ("notes", None),
+        ("kb", Some("colour")),
+        ("guides", Some("colour")),
+    ] {
+        let told = alice.ok("getBlockVersions", json!({"label": label, "key": key}));
+        let newest = &told["versions"][0];
+        assert_eq!(&newest["eventId"], answer, "{label}");
+        assert_eq!(
+            (&newest["writtenBy"], &newest["sessionId"]),
+            (&json!("tool"), &json!("s"))
+        );
+        assert!(newest["turnId"].is_string());
+    }
+    alice.ok("setBlock", json!({"label": "notes", "content": "Blue."}));
+    let told = alice.ok("getBlockVersions", json!({"label": "notes"}));
+    assert!(told["versions"][0].get("eventId").is_none());
+}
+
+#[test]
 fn nonsense_about_time_is_refused_and_writes_nothing() {
     let alice = furnished();
     set(&alice, "a", "x", json!({}));
@@ -365,9 +630,11 @@ fn the_past_goes_with_a_session_into_forks_and_files_and_away() {
     }
     let newer = json!({"label": "kb", "key": "b", "content": "Newer.", "supersedes": ["a"]});
     alice.ok("setEntry", of_session(newer));
+    let gone = json!({"label": "kb", "key": "c", "content": "Not for long."});
+    alice.ok("setEntry", of_session(gone));
     alice.ok(
         "deleteEntry",
-        of_session(json!({"label": "kb", "key": "b"})),
+        of_session(json!({"label": "kb", "key": "c"})),
     );
     let file = alice.export("s").unwrap();
     alice.import("t", &file).unwrap();
@@ -381,7 +648,7 @@ fn the_past_goes_with_a_session_into_forks_and_files_and_away() {
         alice.ok("getBlockVersions", body)
     };
     for session in [&json!("t"), &fork["id"]] {
-        for (label, key) in [("kb", "a"), ("kb", "b"), ("guides", "g")] {
+        for (label, key) in [("kb", "a"), ("kb", "c"), ("guides", "g")] {
             assert_eq!(
                 told(session, label, key),
                 told(&json!("s"), label, key),

@@ -341,7 +341,7 @@ impl FromRow<'_> for LastRow {
 
 impl VersionLine {
     /// The columns after the block's key and the version.
-    const COLUMNS: &str = "content, written_by, session_id, turn_id, reason, written_at";
+    const COLUMNS: &str = "content, written_by, session_id, turn_id, reason, written_at, event_id";
 }
 
 impl FromRow<'_> for VersionLine {
@@ -357,6 +357,7 @@ impl FromRow<'_> for VersionLine {
             turn_id: id(5),
             reason: row.find_text(6).map(str::to_owned),
             written_at: count(row.integer(7)?),
+            event_id: id(8),
         })
     }
 }

@@ -103,6 +103,8 @@ pub struct VersionLine {
     pub turn_id: Option<Id>,
     pub reason: Option<String>,
     pub written_at: Count,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<Id>,
 }
 
 impl VersionLine {
@@ -123,6 +125,7 @@ impl VersionLine {
             written_by: self.written_by.name().to_owned(),
             session_id: self.session_id.map(text),
             turn_id: self.turn_id.map(text),
+            event_id: self.event_id.map(text),
             reason: self.reason,
             written_at: self.written_at.0,
             ..Version::default()
@@ -241,7 +244,11 @@ fn check_note(note: Option<ItemNote>) -> Result<ItemNote> {
         let how = format!("must be an integer from 1 to {MAX_VERSION}");
         return Err(wrong("version", &how));
     }
-    for (name, id) in [("sessionId", &note.session_id), ("turnId", &note.turn_id)] {
+    for (name, id) in [
+        ("sessionId", &note.session_id),
+        ("turnId", &note.turn_id),
+        ("eventId", &note.event_id),
+    ] {
         if let Some(id) = id {
             Id::parse(id.clone()).map_err(|how| wrong(name, how))?;
         }

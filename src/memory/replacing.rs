@@ -1,0 +1,122 @@
+//! Which entries of a block replace which. An entry names those that it replaces, and each
+//! of them notes who replaced it. A replacement that is deleted, or that names the entry no
+//! longer, gives it back: the entry counts again, unless another one replaced it, too.
+
+use super::definition::Definition;
+use super::past::ItemNote;
+use crate::base::columns::{FromRow, find};
+use crate::base::database::{Database, Row};
+use crate::base::error::{Error, Result};
+
+/// What is read of an entry that is replaced.
+struct ReplacedRow {
+    number: i64,
+    updated_at: i64,
+    note: ItemNote,
+}
+
+impl ReplacedRow {
+    const COLUMNS: &str = "number, updated_at, note, key";
+
+    fn write(&self, db: &dyn Database) -> Result<()> {
+        db.run(
+            "UPDATE cf_agents_entries SET note = ?2 WHERE number = ?1",
+            &[self.number.into(), self.note.to_column()?.into()],
+        )
+    }
+}
+
+impl FromRow<'_> for ReplacedRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            number: row.integer(0)?,
+            updated_at: row.integer(1)?,
+            note: ItemNote::read(row.find_text(2), row.text(3)?)?,
+        })
+    }
+}
+
+fn find_replaced(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<ReplacedRow>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3",
+        ReplacedRow::COLUMNS
+    );
+    let params = [
+        block.scope.as_str().into(),
+        block.content_key().into(),
+        key.into(),
+    ];
+    find(db, &sql, &params)
+}
+
+/// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
+pub fn replace(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    by: &str,
+    at_ms: i64,
+) -> Result<()> {
+    let Some(mut row) = find_replaced(db, block, key)? else {
+        let message = format!(
+            "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
+            block.label
+        );
+        return Err(Error::invalid("supersedes", message));
+    };
+    row.note.validity.superseded_by = Some(by.to_owned());
+    row.note.validity.superseded_at = Some(at_ms);
+    row.write(db)
+}
+
+/// Takes back that the entry `by` replaced the entry `key`. Part of a transaction, after
+/// `by` was deleted or written anew.
+pub fn give_back(db: &dyn Database, block: &Definition, key: &str, by: &str) -> Result<()> {
+    let Some(mut row) = find_replaced(db, block, key)? else {
+        return Ok(());
+    };
+    let validity = &mut row.note.validity;
+    if validity.superseded_by.as_deref() != Some(by) {
+        return Ok(());
+    }
+    let other = find_other(db, block, key, row.updated_at)?;
+    (validity.superseded_by, validity.superseded_at) = match other {
+        Some((by, at_ms)) => (Some(by), Some(at_ms)),
+        None => (None, None),
+    };
+    row.write(db)
+}
+
+/// The newest entry that replaces the entry `key`, which was last written at this time, and
+/// since when. This looks at each entry of the block: a replacement is seldom taken back.
+fn find_other(
+    db: &dyn Database,
+    block: &Definition,
+    key: &str,
+    written_at: i64,
+) -> Result<Option<(String, i64)>> {
+    find(
+        db,
+        "SELECT key, coalesce(note ->> '$.validFrom', updated_at)
+           FROM cf_agents_entries
+          WHERE scope = ?1
+            AND block = ?2
+            AND updated_at >= ?4
+            AND note IS NOT NULL
+            AND EXISTS (SELECT 1
+                          FROM json_each(note, '$.supersedes')
+                         WHERE value = ?3)
+          ORDER BY updated_at DESC, number DESC
+          LIMIT 1",
+        &[
+            block.scope.as_str().into(),
+            block.content_key().into(),
+            key.into(),
+            written_at.into(),
+        ],
+    )
+}
