@@ -208,6 +208,11 @@ pub trait Database {
         Ok(found.and_then(|(text, _)| text))
     }
 
+    /// Copies a text of the engine's into Rust, for code that has to look at it.
+    fn copy_text(&self, text: &SqlText) -> String {
+        text.clone().into_string()
+    }
+
     /// The size of the database, free pages included.
     fn size_bytes(&self) -> Result<i64>;
 

@@ -205,6 +205,13 @@ impl Database for Sqlite<'_> {
         Ok(Some((text.map(SqlText::Js), rest)))
     }
 
+    fn copy_text(&self, text: &SqlText) -> String {
+        match text {
+            SqlText::Js(text) => copy(text).unwrap_or_default(),
+            SqlText::Long(text) => text.as_str().to_owned(),
+        }
+    }
+
     fn size_bytes(&self) -> Result<i64> {
         Ok(self.storage.sql().database_size() as i64)
     }
@@ -255,8 +262,12 @@ fn find_json(rows: &Array) -> Option<String> {
     if json.length() > MAX_JSON_UNITS {
         return None;
     }
-    // Encoding and one copy of bytes are faster than a copy unit by unit.
-    let bytes = ENCODER.with(|encoder| encoder.encode(&json)).to_vec();
+    copy(&json)
+}
+
+/// Encoding and one copy of bytes are faster than a copy unit by unit.
+fn copy(text: &JsString) -> Option<String> {
+    let bytes = ENCODER.with(|encoder| encoder.encode(text)).to_vec();
     String::from_utf8(bytes).ok()
 }
 

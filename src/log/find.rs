@@ -43,7 +43,7 @@ pub fn find_seqs<'a>(
             "SELECT e.id, e.seq
                FROM json_each(?2) AS wanted
               CROSS JOIN cf_agents_events AS e
-                 ON e.session_id = ?1
+                 ON e.session_id = +?1
                 AND e.seq = wanted.value",
             session_id,
             &seqs,
@@ -62,7 +62,7 @@ pub fn find_seqs<'a>(
             "SELECT e.id, e.seq
                FROM json_each(?2) AS wanted
               CROSS JOIN cf_agents_events AS e
-                 ON e.session_id = ?1
+                 ON e.session_id = +?1
                 AND e.id = wanted.value
                 AND e.id_indexed = 1",
             session_id,

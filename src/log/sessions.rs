@@ -258,7 +258,7 @@ pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
     let sql = format!(
         r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
              FROM ({}
-                    WHERE s.id = ?1) AS s"#,
+                    WHERE s.id = +?1) AS s"#,
         shown_sessions()
     );
     match db.find_text(&sql, &[id.as_str().into()]) {
@@ -316,7 +316,7 @@ pub fn list_sessions(
                     WHERE ?2 IS NULL OR s.id = ?2) AS s
             WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
             ORDER BY s.active_at DESC, s.number DESC
-            LIMIT ?1",
+            LIMIT ?1 + 0",
         ListedSession::columns(),
         shown_sessions()
     );

@@ -142,8 +142,8 @@ pub fn find_newest(db: &dyn Database, block: &Definition) -> Result<Option<Versi
     let sql = format!(
         "SELECT {}
            FROM cf_agents_block_versions
-          WHERE scope = ?1
-            AND key = ?2
+          WHERE scope = +?1
+            AND key = +?2
           ORDER BY version DESC
           LIMIT 1",
         Version::COLUMNS

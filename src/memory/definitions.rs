@@ -116,9 +116,9 @@ pub fn load_definitions(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result<Ve
     let sql = format!(
         "SELECT {}
            FROM cf_agents_blocks
-          WHERE scope = ?1
+          WHERE scope = +?1
           ORDER BY number
-          LIMIT ?2",
+          LIMIT ?2 + 0",
         DefinitionRow::COLUMNS
     );
     let rows = memory

@@ -100,10 +100,10 @@ fn load_appends(
     let sql = format!(
         "SELECT {}
            FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq > ?2
+          WHERE e.session_id = +?1
+            AND e.seq > +?2
           ORDER BY e.seq
-          LIMIT ?3",
+          LIMIT ?3 + 0",
         EventLink::columns()
     );
     let after_seq = position / CURSORS_A_SEQ;

@@ -88,11 +88,18 @@ const KEY: &str = "calibration";
 
 /// The agent's sums, for a session that has none.
 pub fn load_agents(db: &dyn Database) -> Result<Calibration> {
-    let stored = find_stored(db, KEY)?;
-    // A stored value that can't be read is dropped; the sums start again.
-    Ok(stored
-        .and_then(|json| json::decode(&json).ok())
-        .unwrap_or_default())
+    Ok(parse_agents(find_stored(db, KEY)?.as_deref()))
+}
+
+/// SQL: selects the agent's sums for [`parse_agents`].
+pub const FIND_AGENTS: &str = "SELECT value FROM cf_agents_config WHERE key = 'calibration'";
+
+/// Parses the agent's sums. A stored value that can't be read is dropped; the sums start
+/// again.
+pub fn parse_agents(stored: Option<&str>) -> Calibration {
+    stored
+        .and_then(|json| json::decode(json).ok())
+        .unwrap_or_default()
 }
 
 /// Has the agent take over a session's sums, which moved from `before` to `after`, if its

@@ -95,7 +95,7 @@ fn record_some(
 fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64)>> {
     let sql = "SELECT cursor, number
                  FROM cf_agents_changes
-                WHERE session_id = ?1
+                WHERE session_id = +?1
                 ORDER BY cursor DESC
                 LIMIT 1";
     find(db, sql, &[session_id.as_str().into()])
@@ -305,10 +305,10 @@ pub fn load_recorded(
         db,
         "SELECT cursor, type, id
            FROM cf_agents_changes
-          WHERE session_id = ?1
-            AND cursor > ?2
+          WHERE session_id = +?1
+            AND cursor > +?2
           ORDER BY cursor
-          LIMIT ?3",
+          LIMIT ?3 + 0",
         &[session_id.as_str().into(), position.into(), limit.into()],
     )?;
     Ok(changes

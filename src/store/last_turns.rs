@@ -22,7 +22,7 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
-use super::calibration::{self, Calibration, load_agents};
+use super::calibration::{self, Calibration, FIND_AGENTS, load_agents};
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
 use crate::base::columns::{FromRow, find, load, load_values};
@@ -208,7 +208,7 @@ const FROM_LAST_TURNS: &str = "
 
 pub fn find_last_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
     let sql = format!(
-        "SELECT {} {FROM_LAST_TURNS} WHERE t.session_id = ?1",
+        "SELECT {} {FROM_LAST_TURNS} WHERE t.session_id = +?1",
         LastTurn::COLUMNS
     );
     find(db, &sql, &[session_id.as_str().into()])
@@ -412,8 +412,14 @@ pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUs
 /// How estimates of a session's tokens are corrected: by what its own turns were
 /// reported to use, or by what the agent has learnt.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
-    let agents = load_agents(db)?;
-    let Some(last) = find_last_turn(db, session_id)? else {
+    let sql = format!(
+        "SELECT {} FROM (SELECT +?1 AS id) AS s {JOIN_LAST_TURN}",
+        CalibrationRow::columns()
+    );
+    let found: Option<CalibrationRow> = find(db, &sql, &[session_id.as_str().into()])?;
+    let CalibrationRow { last, agents } =
+        found.ok_or_else(|| Error::storage("a row that is always there is missing"))?;
+    let Some(last) = last else {
         return Ok(agents);
     };
     let tally = match &last.ended {
@@ -421,4 +427,27 @@ pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibratio
         None => last.earlier,
     };
     Ok(tally.calibration.unwrap_or(agents))
+}
+
+/// What estimates are corrected by: the last turn of a session, and the agent's sums.
+struct CalibrationRow {
+    last: Option<LastTurn>,
+    agents: Calibration,
+}
+
+impl CalibrationRow {
+    /// The columns of a row `t`, which may be missing, and the event `answer`.
+    fn columns() -> String {
+        format!("{}, t.session_id, ({FIND_AGENTS})", LastTurn::COLUMNS)
+    }
+}
+
+impl FromRow<'_> for CalibrationRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let has_turn = row.find_text(11).is_some();
+        Ok(Self {
+            last: has_turn.then(|| row.read()).transpose()?,
+            agents: calibration::parse_agents(row.find_text(12)),
+        })
+    }
 }

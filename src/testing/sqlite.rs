@@ -1,14 +1,15 @@
 //! The real SQLite, natively, as a Durable Object has it: with the same limits and the
 //! same refusals, and with every number bound as a double.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rusqlite::hooks::{AuthAction, AuthContext, Authorization};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ToSql, params_from_iter};
+use rusqlite::{Connection, StatementStatus, ToSql, params_from_iter};
 
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
 use crate::base::error::{Error, Result};
@@ -32,6 +33,8 @@ pub struct Sqlite {
     depth: Cell<usize>,
     /// How many bytes of text have been read from the database.
     text_bytes: Cell<usize>,
+    /// The statements that SQLite prepared anew when they ran.
+    prepared_anew: RefCell<BTreeSet<String>>,
     /// Set while this type begins or ends a transaction. No other code may do so.
     in_control: Arc<AtomicBool>,
 }
@@ -92,6 +95,7 @@ impl Sqlite {
         Self {
             connection,
             depth: Cell::new(0),
+            prepared_anew: RefCell::default(),
             text_bytes: Cell::new(0),
             in_control,
         }
@@ -114,6 +118,11 @@ impl Sqlite {
     /// How many bytes of text have been read so far.
     pub fn text_bytes(&self) -> usize {
         self.text_bytes.get()
+    }
+
+    /// The statements that SQLite has prepared anew since this was asked last.
+    pub fn take_prepared_anew(&self) -> BTreeSet<String> {
+        self.prepared_anew.take()
     }
 
     fn control(&self, sql: &str) -> Result<()> {
@@ -229,6 +238,10 @@ impl Database for Sqlite {
             rows.push(Row(columns
                 .collect::<rusqlite::Result<_>>()
                 .map_err(failed)?));
+        }
+        drop(cursor);
+        if statement.reset_status(StatementStatus::RePrepare) > 0 {
+            self.prepared_anew.borrow_mut().insert(sql.to_owned());
         }
         Ok(rows)
     }

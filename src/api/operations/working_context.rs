@@ -12,6 +12,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::api::operations::compaction::mark_grown;
 use crate::base::action::Role;
 use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, JsonObject, Limit, list, nullable};
@@ -22,16 +23,18 @@ use crate::context::working_context::budget::{Budget, WindowSteps};
 use crate::context::working_context::build::{
     ContextWindow, WorkingContext, build_working_context,
 };
-use crate::context::working_context::fitting::build_fitting;
+use crate::context::working_context::fitting::{build_fitting, estimates};
+use crate::context::working_context::plain::PlainContext;
 use crate::log::MAX_EVENTS;
 #[cfg(test)]
 use crate::log::append::AppendOutcome;
 use crate::log::append::{Parent, append};
+use crate::log::tip::Leaf;
 use crate::memory::BlockScope;
 use crate::memory::frozen::{find_frozen, find_reminder, freeze};
 use crate::memory::prompt::{PromptFormat, render};
 use crate::memory::view::read_view;
-use crate::messages::tree::leaf::resolve_leaf;
+use crate::messages::tree::leaf::find_leaf;
 use crate::models::choice::Provider;
 use crate::models::message::ContextMessage;
 use crate::models::{ModelRequest, ToolDefinition, encode_input};
@@ -92,9 +95,8 @@ impl Operation for BuildWorkingContext {
 impl RunWaiting for BuildWorkingContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let session_id = &self.session_id;
-        // A wrong leaf is refused before blocks are read from their homes. Reading them
-        // takes time, so the leaf is found again.
-        resolve_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?;
+        // A wrong leaf is refused before blocks are read from their homes.
+        let mut leaf = self.find_leaf(agent.db)?;
         check_instructions(&self.system_instructions)?;
         let config = load_config(agent.db, &agent.outbound.deployed())?;
         let mut system_instructions = Vec::new();
@@ -106,34 +108,46 @@ impl RunWaiting for BuildWorkingContext {
             reminder = find_reminder(&agent.memory(), scope).await?;
             system_instructions.extend(Some(prompt).filter(|prompt| !prompt.is_empty()));
             tools = load_tools(&toolbox(agent, &config, Some(session_id)))?;
+            // Reading the blocks takes time, in which the session may have grown.
+            leaf = self.find_leaf(agent.db)?;
         }
         let keep_media = self.keep_media.unwrap_or(config.keep_media);
         system_instructions.extend(config.system_instructions.0);
         system_instructions.extend(self.system_instructions);
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let calibration = load_calibration(agent.db, session_id)?;
+        let others = tools_tokens(&tools) + reminder.as_deref().map_or(0, tokens::estimate);
+        let budget = self.max_tokens.map(|tokens| Budget {
+            tokens: tokens.0,
+            calibration,
+            tools: others,
+            bytes: MAX_ANSWER_BYTES,
+            events: limit,
+            steps: WindowSteps::Round,
+            field: "maxTokens",
+            has_search: has_search(&tools),
+        });
+        let is_bare = self.format.is_none() && !self.memory;
+        if let Some(leaf) = leaf.as_ref().filter(|_| is_bare)
+            && let Some(plain) = PlainContext::find(agent.db, session_id, leaf.seq, limit)?
+            && budget
+                .as_ref()
+                .is_none_or(|budget| plain.fits(&system_instructions, budget))
+        {
+            let tokens = calibration.correct(plain.tokens + estimates(&system_instructions));
+            let json = plain.into_json(&system_instructions, &leaf.id, tokens)?;
+            return Ok(Reply::text(json));
+        }
         let window = ContextWindow {
-            leaf_seq: resolve_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?,
-            limit: usize::try_from(self.limit.0).unwrap_or(0),
+            leaf_seq: leaf.map(|leaf| leaf.seq),
+            limit,
             system_instructions,
             added: Vec::new(),
             keep_media: usize::try_from(keep_media.0).unwrap_or(0),
         };
-        let calibration = load_calibration(agent.db, session_id)?;
-        let others = tools_tokens(&tools) + reminder.as_deref().map_or(0, tokens::estimate);
-        let mut context = match self.max_tokens {
+        let mut context = match &budget {
             None => build_working_context(agent.db, session_id, window)?,
-            Some(tokens) => {
-                let budget = Budget {
-                    tokens: tokens.0,
-                    calibration,
-                    tools: others,
-                    bytes: MAX_ANSWER_BYTES,
-                    events: window.limit,
-                    steps: WindowSteps::Round,
-                    field: "maxTokens",
-                    has_search: has_search(&tools),
-                };
-                build_fitting(agent.db, session_id, window, &budget)?.context
-            }
+            Some(budget) => build_fitting(agent.db, session_id, window, budget)?.context,
         };
         context.tokens_estimate = calibration.correct(context.tokens_estimate + others);
         context.reminder = reminder;
@@ -144,6 +158,12 @@ impl RunWaiting for BuildWorkingContext {
             None => context.tools = self.memory.then_some(tools),
         }
         Reply::json(&context)
+    }
+}
+
+impl BuildWorkingContext {
+    fn find_leaf(&self, db: &dyn Database) -> Result<Option<Leaf>> {
+        find_leaf(db, &self.session_id, "leafId", self.leaf_id.as_ref())
     }
 }
 

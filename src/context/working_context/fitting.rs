@@ -50,9 +50,7 @@ pub fn build_fitting(
     }
     let shelf = Shelf::new(&documents, left / 2);
     let fixed = prompt + budget.tools + shelf.tokens;
-    // A small window has no room for a sentence that may not be needed.
-    let notice = NOTICE_TOKENS.min((left - shelf.tokens) / 8);
-    let room = Room::new(whole, fixed + notice);
+    let room = Room::new(whole, fixed + notice_tokens(left - shelf.tokens));
     let mut reading = Reading::new(room, &documents, budget.steps, window.keep_media);
     let leaf_seq = window.leaf_seq.unwrap_or(0);
     let count = window.added.len() as i64;
@@ -114,6 +112,19 @@ pub fn build_fitting(
     })
 }
 
+/// What is kept free for the sentence about messages that are not shown. A small window
+/// has no room for a sentence that may not be needed.
+fn notice_tokens(left: i64) -> i64 {
+    NOTICE_TOKENS.min(left / 8)
+}
+
+/// The tokens that a whole conversation may take to be sent as it is, if no document is
+/// loaded. `None`: no conversation is possible.
+pub fn room_for_all(system_instructions: &[String], budget: &Budget<'_>) -> Option<i64> {
+    let left = budget.whole().tokens - estimates(system_instructions) - budget.tools;
+    (left >= MIN_ROOM_TOKENS).then(|| left - notice_tokens(left))
+}
+
 /// Reads up the path from its leaf. Returns the leaf's id.
 fn read(
     db: &dyn Database,
@@ -165,7 +176,7 @@ fn find_summary(
     Ok(None)
 }
 
-fn estimates(texts: &[String]) -> i64 {
+pub fn estimates(texts: &[String]) -> i64 {
     texts.iter().map(|text| tokens::estimate(text)).sum()
 }
 

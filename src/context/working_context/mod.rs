@@ -9,6 +9,7 @@ mod fit;
 pub mod fitting;
 pub mod media;
 pub mod message;
+pub mod plain;
 mod reading;
 mod squeeze;
 pub mod truncate;

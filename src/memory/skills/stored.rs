@@ -26,10 +26,10 @@ pub fn load_skills(db: &dyn Database, block: &Definition) -> Result<Vec<Skill>> 
     let sql = format!(
         "SELECT {}
            FROM cf_agents_skills
-          WHERE scope = ?1
-            AND block = ?2
+          WHERE scope = +?1
+            AND block = +?2
           ORDER BY key
-          LIMIT ?3",
+          LIMIT ?3 + 0",
         Skill::COLUMNS
     );
     load(db, &sql, &[scope, key, (MAX_SKILLS as i64).into()])

@@ -5,7 +5,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::find::find_seqs;
-use crate::log::tip::{LogTip, get_tip};
+use crate::log::tip::{Leaf, LogTip, get_tip};
 
 pub fn message_not_found(field: &str, id: &Id) -> Error {
     Error::new(
@@ -26,17 +26,30 @@ pub fn get_seq(db: &dyn Database, session_id: &Id, field: &str, id: &Id) -> Resu
 
 /// The event that a read starts at: the event that the request names, or the session's
 /// leaf. `None`: the session is empty.
+pub fn find_leaf(
+    db: &dyn Database,
+    session_id: &Id,
+    field: &str,
+    leaf_id: Option<&Id>,
+) -> Result<Option<Leaf>> {
+    let LogTip { leaf, .. } = get_tip(db, session_id)?;
+    let Some(id) = leaf_id else {
+        return Ok(leaf);
+    };
+    let seq = get_seq(db, session_id, field, id)?;
+    let id = id.as_str().to_owned();
+    Ok(Some(Leaf { seq, id }))
+}
+
+/// The `seq` of [`find_leaf`].
 pub fn resolve_leaf(
     db: &dyn Database,
     session_id: &Id,
     field: &str,
     leaf_id: Option<&Id>,
 ) -> Result<Option<i64>> {
-    let LogTip { leaf, .. } = get_tip(db, session_id)?;
-    match leaf_id {
-        Some(id) => get_seq(db, session_id, field, id).map(Some),
-        None => Ok(leaf.map(|leaf| leaf.seq)),
-    }
+    let leaf = find_leaf(db, session_id, field, leaf_id)?;
+    Ok(leaf.map(|leaf| leaf.seq))
 }
 
 /// Makes the branch that ends with `id` the default, until an append to another branch.

@@ -4,4 +4,5 @@ pub mod compaction;
 pub mod estimates;
 mod fitting;
 mod for_model;
+mod plain;
 pub mod working_context;

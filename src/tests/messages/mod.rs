@@ -1,6 +1,6 @@
 //! Messages, branches and pages.
 
 pub mod long_reads;
-mod pieces;
+pub mod pieces;
 pub mod random_play;
 pub mod view;

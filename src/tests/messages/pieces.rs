@@ -25,7 +25,7 @@ const TEXTS: [&str; 8] = [
 ];
 
 /// One of the things that a log may hold.
-fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
+pub fn append(alice: &Alice, dice: &mut Dice, number: usize, kinds: usize) {
     let text = TEXTS[dice.roll(TEXTS.len())];
     let event = |event: Value| {
         alice.ok("appendEvents", json!({"sessionId": "s", "events": [event]}));

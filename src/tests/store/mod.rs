@@ -3,5 +3,6 @@
 pub mod carry_over;
 pub mod feed;
 pub mod full;
+mod prepared;
 pub mod tables;
 pub mod upgrades;
