@@ -1,9 +1,9 @@
 //! Who a caller is, and what a minted token lets its holder do.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::ids::Id;
-use crate::base::json::list;
+use crate::base::json::{FromJson, list};
 
 /// The most names in one list of an [`Allow`].
 pub const MAX_ALLOWED_NAMES: usize = 32;
@@ -18,7 +18,7 @@ pub enum Caller {
 }
 
 /// What a minted token allows. The token contains it, and an open socket keeps it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenScope {
     /// The token is for this session alone. `None`: for all sessions of the agent.
@@ -36,7 +36,7 @@ pub struct TokenScope {
 
 /// What a token allows beyond its operations. Each permission is off unless it is
 /// given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Allow {

@@ -2,14 +2,13 @@
 //! client that resumes over HTTP begins an empty message at `start`. If the running
 //! turn continues a message, that client needs these chunks first.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::chunks::Chunk;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::base::part::{Part, PartKind, ToolPart, ToolState};
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct RecountedMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,

@@ -10,7 +10,7 @@ use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;
@@ -57,7 +57,7 @@ impl From<FinishReason> for TurnFinish {
 }
 
 /// Why a turn failed, for a caller who asks later.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 pub struct ReportedFailure {
     code: String,
     message: String,

@@ -21,7 +21,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and
@@ -93,13 +93,13 @@ pub fn cut(fields: &str) -> StrippedText<'_> {
     cut
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct MediaMessage<'a> {
     #[serde(borrow)]
     parts: Vec<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct MediaPart<'a> {
     #[serde(rename = "type", borrow)]
     kind: Cow<'a, str>,

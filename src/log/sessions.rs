@@ -2,14 +2,14 @@
 //! activity is therefore the newest event in the log or the last write to the row,
 //! whichever is later.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::columns::{FromRow, find_value};
 use crate::base::database::{Database, Row, SqlText, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{FromJson, JsonObject};
 use crate::base::numbers::MAX_SESSION_NUMBER;
 use crate::store::changes::NEXT_BASE;
 use crate::store::last_turns::{
@@ -23,7 +23,7 @@ pub const MAX_NAME_CHARS: usize = 1000;
 
 /// A session as the API shows it.
 #[cfg(test)]
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, FromJson, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Session {
     pub id: Id,
@@ -45,7 +45,7 @@ pub struct Session {
 }
 
 #[cfg(test)]
-#[derive(Debug, PartialEq, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, PartialEq, FromJson, schemars::JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionUsage {
     pub input_tokens: i64,
@@ -57,7 +57,7 @@ pub struct SessionUsage {
 }
 
 /// Why the last attempt to compact failed. Removed when an attempt succeeds.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct LastCompactionError {

@@ -1,7 +1,7 @@
 //! A block as the API and the prompt show it: its definition, and its content
 //! fetched from its home.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::Memory;
@@ -12,10 +12,11 @@ use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::source::{BlockHome, BlockSource};
 use super::{entries, skills};
 use crate::base::error::{Error, Result};
+use crate::base::json::FromJson;
 use crate::base::tokens;
 use crate::memory::kind::BlockKind;
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Block {

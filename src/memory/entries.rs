@@ -1,8 +1,9 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
+use crate::base::json::FromJson;
 use crate::memory::entry::Entry;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Map, Value as Json, json};
 
 use super::content::Version;
@@ -30,7 +31,7 @@ const MAX_PAGE_BYTES: usize = 4 << 20;
 /// The most entries of one block.
 pub const MAX_ENTRIES: i64 = 10_000;
 
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct EntryPage {
     pub entries: Vec<Entry>,

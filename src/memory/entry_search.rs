@@ -16,6 +16,7 @@ use super::validity::{FactState, Validity};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
+use crate::base::json::FromJson;
 use crate::base::order::sort_by;
 use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;
@@ -67,7 +68,7 @@ pub struct Moment {
 }
 
 /// What a search in another home found.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, FromJson)]
 pub struct FoundElsewhere {
     /// Best first.
     pub results: Vec<FoundEntry>,

@@ -1,9 +1,10 @@
 //! When a fact holds: from when until when, and which fact replaced it.
 
-use serde::{Deserialize, Serialize};
+use crate::base::json::FromJson;
+use serde::Serialize;
 
 /// When a fact holds. Times are in milliseconds since the epoch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", default)]
 pub struct Validity {

@@ -2,8 +2,9 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
+use crate::base::json::FromJson;
 use crate::memory::content::{MAX_TRIES, overtaken};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
 use super::block::{Block, BlockContent, newest_of, read};
@@ -257,7 +258,7 @@ async fn write_elsewhere(
 }
 
 /// Versions of a block's text.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct Versions {
     /// Newest first.

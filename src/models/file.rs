@@ -1,10 +1,11 @@
 //! A file in a user's message: where its bytes are, and what they are. Providers accept
 //! different files; the code that encodes a request decides what a model is shown.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::base::error::{Error, Result};
+use crate::base::json::FromJson;
 use crate::base::part::{PartKind, field, kind};
 
 /// The most files of one message that a model is sent; a message may hold more.
@@ -31,7 +32,7 @@ const TEXT_TYPES: &[&str] = &[
     "application/sql",
 ];
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct File {

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::store::stored::{SEARCH, find_stored, write_stored};
 
 /// Above any `seq`: no event of the session is indexed.
@@ -34,7 +34,7 @@ pub enum StoredProgress {
     Asked { asked: bool },
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
 pub struct IndexCursor {
     pub number: i64,
     pub from: i64,

@@ -6,11 +6,11 @@
 //! newer reports count more. The agent keeps a copy of one session's sums, with which a
 //! new session begins. A report that tells the agent little writes no row of the agent's.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::store::stored::{find_stored, write_stored};
 
 /// Each new report multiplies the weight of the older reports by this number. A new
@@ -33,7 +33,7 @@ const MIN_MOVE: f64 = 0.02;
 /// learns it.
 const MIN_GAP: f64 = 0.1;
 
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
 pub struct Calibration {
     estimated: f64,
     reported: f64,

@@ -1,12 +1,12 @@
 //! How many tokens a model takes, as its refusals have taught it. What is learned holds
 //! for a day: a provider may have said something wrong, or may change its mind.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::stored::{find_stored, write_stored};
 use crate::base::database::Database;
 use crate::base::error::Result;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 
 /// How long a lesson holds.
 const VALID_MS: i64 = 24 * 60 * 60 * 1_000;
@@ -16,7 +16,7 @@ const MAX_KNOWN: usize = 16;
 
 const KEY: &str = "windows";
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 struct LearnedWindow {
     model: String,
     /// Estimated tokens of a whole request, not corrected.

@@ -1,11 +1,11 @@
 //! What a turn spent: as the event that ends the turn stores it, and as callers see it.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
-use crate::base::json::is_zero;
+use crate::base::json::{FromJson, is_zero};
 
 /// What a turn spent. An event that ends a turn holds this as JSON.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnSpending {
     pub input_tokens: i64,
@@ -26,7 +26,7 @@ pub struct TurnSpending {
 
 /// What a turn spent, as callers see it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 #[serde(rename_all = "camelCase")]
 pub struct TurnUsage {
     /// All tokens that models read, from a cache or not.

@@ -1,11 +1,12 @@
 //! Who is called when a turn is over.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::ids::Id;
+use crate::base::json::FromJson;
 
 /// A service binding, or an address whose origin is in `TOOL_ORIGINS`: one of the two.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TurnEndCallback {

@@ -4,11 +4,12 @@
 //! make a bounded number of missing vectors. No transaction holds an await. A vector is
 //! kept only for the text that it was made of.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::vector::{QueryVector, pack};
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, atomically};
 use crate::base::error::{Code, Error, Result};
+use crate::base::json::FromJson;
 use crate::base::order::sort_by;
 use crate::base::outbound::{Outbound, in_time};
 use crate::models::embedding::{EmbeddingModel, embed};
@@ -34,7 +35,7 @@ const BATCH_BYTES: usize = MAX_VALUE_BYTES / 2;
 pub const TEXT_CHARS: i64 = 2_000;
 
 /// How vectors took part in a search.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct VectorReport {
     /// Some texts have no vector yet. The next searches make the missing vectors.
@@ -44,7 +45,7 @@ pub struct VectorReport {
     pub error: Option<ReportedError>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct ReportedError {
     pub code: String,

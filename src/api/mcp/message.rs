@@ -1,11 +1,10 @@
 //! JSON-RPC: what a body holds, and what an error says.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use crate::base::error::{Code, Error};
-use crate::base::json::{self, JsonObject, nullable};
+use crate::base::json::{self, FromJson, JsonObject, nullable};
 
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
@@ -34,7 +33,7 @@ pub struct Request {
 }
 
 /// The parameters that the methods here know. Others are ignored.
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Params {
     name: Value,
@@ -58,7 +57,7 @@ pub struct RpcError {
     pub failure: Option<Error>,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Envelope {
     jsonrpc: Option<Box<RawValue>>,
     #[serde(default, deserialize_with = "nullable")]

@@ -1,6 +1,5 @@
 //! The one prompt: the memory as a system prompt.
 
-use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::message::{Request, RpcError};
@@ -9,17 +8,17 @@ use super::scope::{PROMPTS, Scope, unknown};
 use crate::api::dispatch::dispatch;
 use crate::base::action::Role;
 use crate::base::error::Error;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 
 const NAME: &str = "system";
 const DESCRIPTION: &str = "The agent's memory as it stands now, as a system prompt.";
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct PromptArguments {
     format: Option<String>,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct Rendered {
     prompt: String,
 }

@@ -1,6 +1,6 @@
 //! Tools: the memory's, `search`, and the registered tools that the caller may call.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -14,7 +14,7 @@ use crate::api::operations::memory_tools::toolbox;
 use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::base::json::{self, JsonObject};
+use crate::base::json::{self, FromJson, JsonObject};
 use crate::chat::registered::{RegisteredTool, load_tools};
 use crate::context::tools::{self, is_ours};
 use crate::memory::BlockScope;
@@ -178,7 +178,7 @@ struct MemoryToolCall<'a> {
     arguments: &'a JsonObject,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[serde(rename_all = "camelCase")]
 struct MemoryToolAnswer {
     output: String,

@@ -1,11 +1,12 @@
 //! Operations on the agent as a whole.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::access::{Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
+use crate::base::json::FromJson;
 use crate::chat::callbacks::{check_callback, check_shape};
 use crate::models::choice::ModelName;
 #[cfg(test)]
@@ -55,7 +56,7 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 }
 
 /// Shows the configuration of the whole agent, and where each value comes from.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetConfig {}
@@ -76,7 +77,7 @@ impl RunAtOnce for GetConfig {
 
 /// Drops every table and empties the storage. The next call starts with an empty
 /// agent.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Destroy {
@@ -85,7 +86,7 @@ pub struct Destroy {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct Destroyed {
     destroyed: bool,
 }

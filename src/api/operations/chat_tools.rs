@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{JsonObject, Limit};
+use crate::base::json::{FromJson, JsonObject, Limit};
 use crate::base::outbound::Outbound;
 use crate::chat::client_tools::check_name;
 use crate::chat::registered::{
@@ -29,7 +29,7 @@ const MAX_SCHEMA_BYTES: usize = 64 << 10;
 ///
 /// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
 /// reads the answer. The header `idempotency-key` names the call.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineTool {
@@ -128,7 +128,7 @@ impl DefineTool {
 }
 
 /// Removes a registered tool, also one that is deployed for every agent.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RemoveTool {
@@ -158,7 +158,7 @@ impl RunAtOnce for RemoveTool {
 }
 
 /// Lists the registered tools, by name.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListTools {}

@@ -1,12 +1,12 @@
 //! Operations on the entries of searchable blocks.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{Count, Limit, list};
+use crate::base::json::{Count, FromJson, Limit, list};
 use crate::memory::definitions::get_definition;
 #[cfg(test)]
 use crate::memory::entries::EntryPage;
@@ -21,7 +21,7 @@ use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
 
 /// Writes an entry of a searchable block. An entry with the same key is replaced.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SetEntry {
@@ -74,7 +74,7 @@ impl RunWaiting for SetEntry {
 }
 
 /// Deletes an entry of a searchable block.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteEntry {
@@ -117,7 +117,7 @@ impl RunWaiting for DeleteEntry {
 /// Lists the entries of a searchable block, in the order of their keys.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListEntries {
@@ -157,7 +157,7 @@ impl RunWaiting for ListEntries {
 /// Words, their forms, "phrases" and beginnings* match as they do in `search`.
 /// With an `EMBEDDING_MODEL`, entries of similar meaning are found, too. The answer is
 /// what holds now, or at the time `asOf`.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SearchContext {

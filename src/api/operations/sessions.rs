@@ -1,12 +1,12 @@
 //! Operations on sessions.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, JsonObject, Limit, nullable};
+use crate::base::json::{Count, FromJson, JsonObject, Limit, nullable};
 use crate::lifecycle::delete::delete_session;
 #[cfg(test)]
 use crate::log::sessions::Session;
@@ -20,7 +20,7 @@ use crate::store::usage::UsageIncrease;
 ///
 /// With an `id` that exists it fails with `already_exists`. `parentSessionId`
 /// must name a session of this agent.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CreateSession {
@@ -62,7 +62,7 @@ impl RunAtOnce for CreateSession {
 }
 
 /// Shows a session, or `null`.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct GetSession {
@@ -91,7 +91,7 @@ impl RunAtOnce for GetSession {
 /// Lists sessions, newest activity first.
 ///
 /// `cursor` is where the last page ended; it is `null` on the last page.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ListSessions {
@@ -101,7 +101,7 @@ pub struct ListSessions {
 }
 
 #[cfg(test)]
-#[derive(Debug, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, FromJson, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SessionPage {
     pub sessions: Vec<Session>,
@@ -135,7 +135,7 @@ impl RunAtOnce for ListSessions {
 /// Changes a session's name or metadata.
 ///
 /// A field that is left out stays; `null` clears a field. Metadata is replaced as a whole.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct UpdateSession {
@@ -172,7 +172,7 @@ impl RunAtOnce for UpdateSession {
 }
 
 /// Deletes a session and everything in it, in one transaction.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DeleteSession {
@@ -180,7 +180,7 @@ pub struct DeleteSession {
 }
 
 #[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema, Deserialize))]
+#[cfg_attr(test, derive(schemars::JsonSchema, serde::Deserialize))]
 pub struct WasDeleted {
     /// `false`: there was no such session.
     deleted: bool,
@@ -210,7 +210,7 @@ impl RunAtOnce for DeleteSession {
 ///
 /// Calls with the same `id` count once. A session remembers at least its newest
 /// 1,000 ids.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AddUsage {

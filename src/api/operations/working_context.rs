@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use serde::Deserialize;
-
 use super::memory_prompt::FreezePrompt;
 use super::memory_tools::toolbox;
 use crate::access::{Effect, Needs, permit, permit_voice};
@@ -15,7 +13,7 @@ use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, JsonObject, Limit, list, nullable};
+use crate::base::json::{self, Count, FromJson, JsonObject, Limit, list, nullable};
 use crate::base::tokens;
 use crate::context::compaction::fixed::tools_tokens;
 use crate::context::tools::{has_search, load_tools};
@@ -49,7 +47,7 @@ use crate::store::last_turns::load_calibration;
 /// are shortened, and older files are named instead of sent; the log keeps them whole.
 /// With `maxTokens`, the newest messages that fit are taken, and a sentence at the end of
 /// `systemInstructions` says how many are not shown.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BuildWorkingContext {
@@ -198,7 +196,7 @@ fn model_input(
 }
 
 /// Appends what a turn added to its context: all of it or nothing.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct PersistWorkingContext {

@@ -8,6 +8,7 @@ mod cursor;
 mod fields;
 mod list;
 mod near;
+pub mod object;
 mod problem;
 mod reader;
 mod scan;
@@ -24,6 +25,7 @@ pub use reader::{Reader, decode, decode_bytes, from_value};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
+pub use session_agent_macros::FromJson;
 
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.

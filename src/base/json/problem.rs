@@ -48,6 +48,12 @@ impl ReadError {
         }))
     }
 
+    #[inline(never)]
+    fn other(sentence: String) -> Self {
+        Self::new(Problem::Other(sentence))
+    }
+
+    #[inline(never)]
     pub fn syntax(read: usize) -> Self {
         Self::new(Problem::Syntax(read))
     }
@@ -114,7 +120,7 @@ impl std::error::Error for ReadError {}
 
 impl de::Error for ReadError {
     fn custom<T: Display>(message: T) -> Self {
-        Self::new(Problem::Other(message.to_string()))
+        Self::other(message.to_string())
     }
 
     #[inline(never)]
@@ -123,27 +129,33 @@ impl de::Error for ReadError {
         Self::new(Problem::Unexpected { expected })
     }
 
+    #[inline(never)]
     fn invalid_value(given: Unexpected<'_>, expected: &dyn Expected) -> Self {
         Self::invalid_type(given, expected)
     }
 
+    #[inline(never)]
     fn invalid_length(_: usize, expected: &dyn Expected) -> Self {
         Self::invalid_type(Unexpected::Seq, expected)
     }
 
+    #[inline(never)]
     fn unknown_variant(_: &str, expected: &'static [&'static str]) -> Self {
         Self::new(Problem::UnknownVariant(expected))
     }
 
+    #[inline(never)]
     fn unknown_field(name: &str, known: &'static [&'static str]) -> Self {
         let name = name.chars().take(MAX_QUOTED_CHARS).collect();
         Self::new(Problem::UnknownField { name, known })
     }
 
+    #[inline(never)]
     fn missing_field(name: &'static str) -> Self {
         Self::new(Problem::MissingField(name))
     }
 
+    #[inline(never)]
     fn duplicate_field(name: &'static str) -> Self {
         Self::new(Problem::FieldGivenTwice(name))
     }

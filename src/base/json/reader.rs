@@ -218,12 +218,18 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> ReadResult<V::Value> {
         self.enter(b'{', &visitor)?;
-        let value = visitor.visit_map(Fields {
+        let mut fields = Fields {
             reader: self,
             key: None,
-        })?;
-        self.leave(b'}')?;
-        Ok(value)
+            is_at_value: false,
+        };
+        match visitor.visit_map(&mut fields) {
+            Ok(value) => {
+                self.leave(b'}')?;
+                Ok(value)
+            }
+            Err(error) => Err(fields.told(error)),
+        }
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -312,6 +318,20 @@ struct Fields<'a, 'de> {
     reader: &'a mut Reader<'de>,
     /// The name of the field that was read last.
     key: Option<Cow<'de, str>>,
+    /// Whether that field's value is being read, or was refused.
+    is_at_value: bool,
+}
+
+impl Fields<'_, '_> {
+    /// The error, with the field that it is about. Types' code reads each field in a place
+    /// of its own: the field's name is added once, here, and not in each place.
+    #[inline(never)]
+    fn told(&self, error: ReadError) -> ReadError {
+        match &self.key {
+            Some(key) if self.is_at_value => error.at_field(key),
+            _ => error,
+        }
+    }
 }
 
 impl<'de> MapAccess<'de> for Fields<'_, 'de> {
@@ -326,10 +346,10 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> ReadResult<V::Value> {
-        match seed.deserialize(&mut *self.reader) {
-            Ok(value) => Ok(value),
-            Err(error) => Err(error.at_field(self.key.as_deref().unwrap_or_default())),
-        }
+        self.is_at_value = true;
+        let value = seed.deserialize(&mut *self.reader)?;
+        self.is_at_value = false;
+        Ok(value)
     }
 }
 

@@ -2,12 +2,11 @@
 //! stock server does. An invalid frame of a known type is answered with an error, since
 //! its client waits.
 
-use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
 use crate::base::ids::{Id, MAX_ID_CHARS};
-use crate::base::json::{self, list};
+use crate::base::json::{self, FromJson, list};
 use crate::base::part::ToolState;
 use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;
@@ -64,7 +63,7 @@ pub enum Incoming {
     Ignored,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[serde(rename_all = "camelCase")]
 struct Frame<'a> {
     #[serde(rename = "type")]
@@ -127,7 +126,7 @@ fn named(frame: &Frame<'_>, incoming: impl FnOnce(String) -> Incoming) -> Incomi
 }
 
 fn chat(frame: &Frame<'_>) -> Incoming {
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     struct Init<'a> {
         method: Option<String>,
         #[serde(borrow)]

@@ -2,7 +2,7 @@
 //! settings, how the last attempts went and why, and where the window stands. One JSON value in the session's
 //! row.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use super::settings::OwnSettings;
 use crate::base::columns::find_value;
@@ -10,14 +10,14 @@ use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::context::working_context::budget::KeptWindow;
 use crate::log::sessions::LastCompactionError;
 
 /// How many decisions the journal keeps.
 const MAX_DECISIONS: usize = 20;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Journal {
     pub settings: OwnSettings,
@@ -30,7 +30,7 @@ pub struct Journal {
     pub decisions: Vec<CompactionDecision>,
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct CompactionDecision {

@@ -1,9 +1,10 @@
 //! When and how far a conversation is compacted: the agent's settings, and a session's
 //! own settings, which override them.
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::base::error::{Error, Result};
+use crate::base::json::FromJson;
 
 /// The defaults.
 const PROTECT_HEAD: i64 = 3;
@@ -35,7 +36,7 @@ pub struct CompactionSettings {
 }
 
 /// The settings that one scope sets itself.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OwnSettings {
     /// An inner `None` turns automatic compaction off.

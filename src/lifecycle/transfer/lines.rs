@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, JsonObject, MAX_INTEGER, nullable};
+use crate::base::json::{Count, FromJson, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
@@ -75,13 +75,13 @@ impl LineKind {
 }
 
 /// A line's type, read before the rest of the line.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 pub struct LineHead {
     #[serde(rename = "type")]
     pub kind: LineKind,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionLine {
     #[serde(rename = "type")]
@@ -104,7 +104,7 @@ pub struct SessionLine {
 }
 
 /// When and how far this session is compacted. Omitted settings are the agent's.
-#[derive(Clone, Copy, Serialize, Deserialize)]
+#[derive(Clone, Copy, Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SettingsPart {
     /// `null`: the session is never compacted automatically.
@@ -148,7 +148,7 @@ impl SettingsPart {
     }
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SessionLineUsage {
     pub input_tokens: Count,
@@ -220,7 +220,7 @@ pub struct EventOut<'a> {
 }
 
 /// An event in an import.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EventLine {
     #[serde(rename = "type")]
@@ -285,7 +285,7 @@ fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
 }
 
 /// A summary over a range of a path.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CompactionLine {
     #[serde(rename = "type")]
@@ -301,7 +301,7 @@ pub struct CompactionLine {
 
 /// One entry of the feed. A client that follows the feed can go on from its cursor after
 /// an import.
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ChangeLine {
     #[serde(rename = "type")]
@@ -312,7 +312,7 @@ pub struct ChangeLine {
     pub changed_at: Count,
 }
 
-#[derive(Serialize, Deserialize)]
+#[derive(Serialize, FromJson)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EndLine {
     #[serde(rename = "type")]

@@ -4,13 +4,12 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::base::outbound::Endpoint;
 use crate::base::settings::Setting;
 use crate::memory::Memory;
@@ -74,7 +73,7 @@ pub async fn delete(
     operation: &str,
     key: &str,
 ) -> Result<bool> {
-    #[derive(Deserialize)]
+    #[derive(FromJson)]
     struct WasDeleted {
         deleted: bool,
     }

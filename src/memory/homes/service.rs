@@ -23,12 +23,12 @@ use serde_json::{Map, Value, json};
 
 use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 pub struct ServiceAnswer {
     pub content: Option<String>,
     version: Option<Value>,
@@ -43,19 +43,19 @@ impl ServiceAnswer {
     }
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 pub struct ServiceSkill {
     pub key: String,
     pub description: Option<String>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Default, FromJson)]
 pub struct ServiceResults {
     pub content: Option<String>,
     pub results: Option<Vec<ServiceResult>>,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 pub struct ServiceResult {
     pub key: Option<String>,
     pub title: Option<String>,
@@ -63,7 +63,7 @@ pub struct ServiceResult {
     pub score: Option<f64>,
 }
 
-#[derive(Deserialize)]
+#[derive(FromJson)]
 pub struct ToldDocument {
     pub content: String,
     pub description: Option<String>,

@@ -6,9 +6,10 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
+use crate::base::json::FromJson;
 use crate::base::order::sort_by;
 use crate::memory::skills::skill::{Skill, clip_description};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use self::front_matter::FrontMatter;
@@ -32,7 +33,7 @@ const MAX_LISTING_BYTES: usize = 32 << 10;
 const LISTING_MS: i64 = 60_000;
 
 /// A document with its content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SkillDocument {
@@ -42,7 +43,7 @@ pub struct SkillDocument {
 }
 
 /// A page of documents, as another agent returns it.
-#[derive(Deserialize)]
+#[derive(FromJson)]
 struct RemoteSkillPage {
     skills: Vec<Skill>,
 }

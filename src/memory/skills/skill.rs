@@ -1,9 +1,10 @@
 //! A document as listings show it.
 
-use serde::{Deserialize, Serialize};
+use crate::base::json::FromJson;
+use serde::Serialize;
 
 /// A document in a listing, without its content.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Skill {
