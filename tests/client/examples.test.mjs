@@ -2,53 +2,15 @@
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createServer } from "node:net";
-import { join } from "node:path";
 import { test } from "node:test";
-import { setTimeout as wait } from "node:timers/promises";
 import { AgentClient } from "agents/client";
-import { ROOT } from "../../scripts/places.mjs";
-import { NODE } from "../../scripts/wrangler.mjs";
-import { callTool, say, startModel } from "../workerd/model_server.mjs";
+import { callTool, say } from "../workerd/model_server.mjs";
+import { withChat, withExample } from "./example.mjs";
 
 const { sessionAgent } = await import("session-agent");
 
-const START_MS = 240_000;
-
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  return port;
-}
-
-/** Runs `npm start` of an example while `work` asks it. */
-async function started(name, work, env = {}) {
-  const port = await freePort();
-  const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], { cwd: join(ROOT, "examples", name), env: { ...process.env, ...env, PORT: `${port}` }, stdio: ["ignore", "pipe", "pipe"] });
-  let said = "";
-  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
-  const ended = once(child, "exit");
-  try {
-    const url = `http://127.0.0.1:${port}`;
-    for (const until = Date.now() + START_MS; ; await wait(200)) {
-      if (await fetch(url).then((response) => response.arrayBuffer(), () => null)) break;
-      assert.ok(child.exitCode === null && Date.now() < until, said);
-    }
-    await work(url);
-  } catch (error) {
-    throw new Error(`${error.message}\n${said}`, { cause: error });
-  } finally {
-    child.kill("SIGINT");
-    await ended;
-  }
-}
-
 test("the_loop_of_the_ai_sdk_runs_in_its_own_worker", async () => {
-  await started("ai-sdk-worker", async (url) => {
+  await withExample("ai-sdk-worker", async (url) => {
     const ask = async (body) => {
       const response = await fetch(`${url}/ask`, { method: "POST", body: JSON.stringify(body) });
       return { status: response.status, text: await response.text() };
@@ -61,10 +23,8 @@ test("the_loop_of_the_ai_sdk_runs_in_its_own_worker", async () => {
 });
 
 test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
-  const model = await startModel();
-  model.next(callTool("weather", { city: "Oslo" }), say("Snow in Oslo."), say("Still snow."));
-  const env = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key" };
-  await started("session-agent", async (url) => {
+  await withChat(async (url, model) => {
+    model.next(callTool("weather", { city: "Oslo" }), say("Snow in Oslo."), say("Still snow."));
     const page = await (await fetch(url)).text();
     const [, script] = page.match(/src="(\/assets\/.+?\.js)"/);
     assert.equal((await fetch(`${url}${script}`)).status, 200);
@@ -101,6 +61,5 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     await assert.rejects(agent.defineTool({ name: "x", description: "x", service: "TOOLS" }), { code: "forbidden" });
     await assert.rejects(sessionAgent(url, visit.agent).listSessions(), { code: "unauthorized" });
     assert.equal((await fetch(`${url}/echo`, { method: "POST", body: '{"name":"echo","arguments":{"text":"x"}}' })).status, 404);
-  }, env);
-  await model.stop();
+  });
 });

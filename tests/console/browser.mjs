@@ -22,11 +22,16 @@ const executablePath = process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path)
 /** What `test` takes as `skip`: why the console can't be tried here, or `false`. */
 export const skip = executablePath === undefined && !process.env.CI ? "no Chromium on this system: `apt install chromium`, or name one in CHROMIUM" : false;
 
+/** The browser alone. */
+export async function launch() {
+  assert.ok(executablePath !== undefined, "Tests of pages need Chromium: `apt install chromium`, or name one in CHROMIUM.");
+  return await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-color-profile=srgb"] });
+}
+
 /** The Worker and a browser. `options` are those of `startServer`. */
 export async function startConsole(options = {}) {
-  assert.ok(executablePath !== undefined, "The console's tests need Chromium: `apt install chromium`, or name one in CHROMIUM.");
+  const browser = await launch();
   const server = await startServer({ vars: { AUTH: "open", MODEL: "demo" }, ...options, site: true });
-  const browser = await chromium.launch({ executablePath, args: ["--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--force-color-profile=srgb"] });
   return new Console(server, browser);
 }
 

@@ -16,7 +16,7 @@ const VISITOR = /(?:^|; )visitor=([0-9a-f-]{36})(?:;|$)/;
 const OPERATIONS = [
   "chat", "cancelTurn",
   "createSession", "deleteSession", "listSessions",
-  "getHistory", "getLatestLeaf", "getBranches", "setLeaf",
+  "getHistory", "loadEvents", "getBranches", "setLeaf",
   "getBlocks", "setBlock",
 ];
 
@@ -57,19 +57,29 @@ async function furnish(agent: ReturnType<typeof sessionAgent>): Promise<void> {
     parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] },
     service: "TOOLS",
   });
-  // Last, because it tells that the others are there.
-  await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100 });
+  await agent.defineTool({
+    name: "book",
+    description: "Books a table for dinner.",
+    parameters: { type: "object", properties: { place: { type: "string" } }, required: ["place"] },
+    service: "TOOLS",
+    needsApproval: true,
+  });
+  // Last, because it tells that the others are there. The model hears of a change at once,
+  // in each chat, and its prompt stays the same.
+  await agent.defineBlock({ label: "memory", kind: "writable", description: "What you know of the user", maxTokens: 1100, whenChanged: "remind" });
 }
 
 /** The tools, for Session Agent alone: no address of the web leads here. */
 export class Tools extends WorkerEntrypoint {
   async fetch(request: Request): Promise<Response> {
-    const { name, arguments: given } = await request.json<{ name: string; arguments: { text?: string; city?: string } }>();
+    const { name, arguments: given } = await request.json<{ name: string; arguments: { text?: string; city?: string; place?: string } }>();
     switch (name) {
       case "echo":
         return Response.json({ text: String(given.text ?? "") });
       case "weather":
         return Response.json(weatherIn(String(given.city ?? "")));
+      case "book":
+        return Response.json({ booked: String(given.place ?? "") });
       default:
         return new Response(`There is no tool ${name}.`, { status: 404 });
     }

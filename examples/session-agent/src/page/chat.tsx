@@ -6,17 +6,17 @@ import { useAgent } from "agents/react";
 import { type FormEvent, useEffect, useState } from "react";
 import type { UiMessage } from "session-agent";
 import type { Agent } from "./main";
+import { token } from "./visit";
 
 interface Props {
   agent: Agent;
-  visit: { agent: string; token: string };
   sessionId: string;
   onTurn: () => void;
 }
 
-export function Chat({ agent, visit, sessionId, onTurn }: Props) {
-  const socket = useAgent({ agent: "SessionAgent", name: visit.agent, query: { sessionId, token: visit.token } });
-  const { messages, setMessages, sendMessage, regenerate, status, stop, error } = useAgentChat({ agent: socket });
+export function Chat({ agent, sessionId, onTurn }: Props) {
+  const socket = useAgent({ agent: "SessionAgent", name: agent.name, query: async () => ({ sessionId, token: await token() }), queryDeps: [sessionId] });
+  const { messages, setMessages, sendMessage, regenerate, addToolApprovalResponse, status, stop, error } = useAgentChat({ agent: socket });
   const [text, setText] = useState("");
   const [answers, setAnswers] = useState<UiMessage[]>([]);
   const isBusy = status === "submitted" || status === "streaming";
@@ -29,8 +29,20 @@ export function Chat({ agent, visit, sessionId, onTurn }: Props) {
     void agent.getBranches({ sessionId, messageId: question.id }).then((branches) => setAnswers(branches.messages));
   }, [agent, sessionId, isBusy, question?.id, last?.id, last?.role, onTurn]);
 
+  /** The newest event of the branch that begins with this one: an answer may be many events. */
+  async function endOf(first: string) {
+    const branch = new Set([first]);
+    let end = first;
+    for await (const { id, parentId } of agent.session(sessionId).events()) {
+      if (parentId === null || !branch.has(parentId)) continue;
+      branch.add(id);
+      end = id;
+    }
+    return end;
+  }
+
   async function show(answer: UiMessage) {
-    await agent.setLeaf({ sessionId, id: answer.id });
+    await agent.setLeaf({ sessionId, id: await endOf(answer.id) });
     const { messages: path } = await agent.getHistory({ sessionId });
     setMessages(path as typeof messages);
   }
@@ -47,7 +59,7 @@ export function Chat({ agent, visit, sessionId, onTurn }: Props) {
       <ol className="messages" aria-live="polite">
         {messages.filter(({ role }) => role !== "system").map((message) => (
           <li key={message.id} className={message.role}>
-            {message.parts.map((part, n) => <Part key={n} part={part} />)}
+            {message.parts.map((part, n) => <Part key={n} part={part} decide={addToolApprovalResponse} />)}
           </li>
         ))}
       </ol>
@@ -70,15 +82,29 @@ export function Chat({ agent, visit, sessionId, onTurn }: Props) {
   );
 }
 
-function Part({ part }: { part: { type: string; [field: string]: any } }) {
+interface PartProps {
+  part: { type: string; [field: string]: any };
+  decide: (answer: { id: string; approved: boolean }) => unknown;
+}
+
+function Part({ part, decide }: PartProps) {
   if (part.type === "text") return <p>{part.text}</p>;
   if (!part.type.startsWith("tool-") && part.type !== "dynamic-tool") return null;
   const name = part.toolName ?? part.type.slice("tool-".length);
   const outcome = part.errorText ?? part.output;
   return (
-    <details>
-      <summary>{name} {JSON.stringify(part.input)}</summary>
-      <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
-    </details>
+    <>
+      <details>
+        <summary>{name} {JSON.stringify(part.input)}</summary>
+        <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
+      </details>
+      {part.state === "approval-requested" && (
+        <p className="approval">
+          Allow this?
+          <button onClick={() => decide({ id: part.approval.id, approved: true })}>Allow</button>
+          <button onClick={() => decide({ id: part.approval.id, approved: false })}>Refuse</button>
+        </p>
+      )}
+    </>
   );
 }

@@ -5,16 +5,12 @@ import { createRoot } from "react-dom/client";
 import { sessionAgent, type Session } from "session-agent";
 import { Chat } from "./chat";
 import { Memory } from "./memory";
+import { token, visit } from "./visit";
 
 export type Agent = ReturnType<typeof sessionAgent>;
 
-interface Visit {
-  agent: string;
-  token: string;
-}
-
-function Page({ visit }: { visit: Visit }) {
-  const [agent] = useState(() => sessionAgent(location.origin, visit.agent, { token: visit.token }));
+function Page({ name }: { name: string }) {
+  const [agent] = useState(() => sessionAgent(location.origin, name, { token }));
   const [sessions, setSessions] = useState<Session[]>([]);
   const [open, setOpen] = useState<string | null>(null);
   // Counts the turns, so that the panels look again.
@@ -58,7 +54,7 @@ function Page({ visit }: { visit: Visit }) {
           <p>Begin a chat.</p>
         ) : (
           <Suspense fallback={<p>Loading …</p>}>
-            <Chat key={open} agent={agent} visit={visit} sessionId={open} onTurn={ended} />
+            <Chat key={open} agent={agent} sessionId={open} onTurn={ended} />
           </Suspense>
         )}
       </main>
@@ -67,10 +63,9 @@ function Page({ visit }: { visit: Visit }) {
   );
 }
 
-const response = await fetch("/api/token", { method: "POST" });
-const visit: Visit = await response.json();
+const { agent } = await visit();
 createRoot(document.getElementById("root")!).render(
   <StrictMode>
-    <Page visit={visit} />
+    <Page name={agent} />
   </StrictMode>,
 );

@@ -1,0 +1,50 @@
+// An example by its one command, for the tests that ask it.
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as wait } from "node:timers/promises";
+import { ROOT } from "../../scripts/places.mjs";
+import { NODE } from "../../scripts/wrangler.mjs";
+import { startModel } from "../workerd/model_server.mjs";
+
+const START_MS = 240_000;
+
+async function freePort() {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address();
+  server.close();
+  return port;
+}
+
+/** Runs `npm start` of an example while `work` asks the address that it is given. */
+export async function withExample(name, work, env = {}) {
+  const port = await freePort();
+  const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], { cwd: join(ROOT, "examples", name), env: { ...process.env, ...env, PORT: `${port}` }, stdio: ["ignore", "pipe", "pipe"] });
+  let said = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));
+  const ended = once(child, "exit");
+  try {
+    const url = `http://127.0.0.1:${port}`;
+    for (const until = Date.now() + START_MS; ; await wait(200)) {
+      if (await fetch(url).then((response) => response.arrayBuffer(), () => null)) break;
+      assert.ok(child.exitCode === null && Date.now() < until, said);
+    }
+    await work(url);
+  } catch (error) {
+    throw new Error(`${error.message}\n${said}`, { cause: error });
+  } finally {
+    child.kill("SIGINT");
+    await ended;
+  }
+}
+
+/** The chat with a model that says what the test tells it to. */
+export async function withChat(work) {
+  const model = await startModel();
+  const env = { MODEL: "openai:test", OPENAI_BASE_URL: model.url, OPENAI_API_KEY: "a key" };
+  await withExample("session-agent", (url) => work(url, model), env).finally(() => model.stop());
+}
