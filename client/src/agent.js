@@ -68,6 +68,11 @@ class AgentClient {
   skills(input, options) {
     return pagesOf((cursor) => this.listSkills({ ...input, cursor }, options), ({ skills }) => skills);
   }
+
+  /** The rows that the Agents SDK left in this agent's object, for `importAgentsTables`. */
+  foreignRows(options) {
+    return pagesOf((cursor) => this.loadForeignRows({ cursor }, options), ({ rows }) => rows);
+  }
 }
 
 for (const operation of Object.keys(OPERATIONS)) {

@@ -42,7 +42,10 @@ export interface TableRow {
 export declare function importUIMessages(session: SessionClient, messages: Iterable<object>, options?: ImportOptions): Promise<ImportReport>;
 /** Writes items of OpenAI's Responses API or Agents SDK, or messages of its chat completions, into a session. */
 export declare function importOpenAIItems(session: SessionClient, items: Iterable<object>, options?: ImportOptions): Promise<ImportReport>;
-/** Writes the conversations and blocks of an agent of the Agents SDK into an agent. The file is read whole. */
+/**
+ * Writes the conversations and blocks of an agent of the Agents SDK into an agent. `file` is an
+ * export, or `agent.foreignRows()` where the SDK's object became the agent. It is read whole.
+ */
 export declare function importAgentsTables(
   agent: AgentClient,
   file: string | Blob | Response | ReadableStream<Uint8Array> | Iterable<TableRow> | AsyncIterable<TableRow>,

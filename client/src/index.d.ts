@@ -7,6 +7,7 @@ import type {
   CreateSessionInput,
   Entry,
   ErrorCode,
+  ForeignRow,
   GetHistoryInput,
   HistoryPage,
   Imported,
@@ -89,6 +90,8 @@ export interface AgentClient extends AgentOperations {
   entries(input: Omit<ListEntriesInput, "cursor">, options?: CallOptions): AsyncGenerator<Entry, void, undefined>;
   /** All documents of a loadable block, without their contents. */
   skills(input: Omit<ListSkillsInput, "cursor">, options?: CallOptions): AsyncGenerator<Skill, void, undefined>;
+  /** The rows that the Agents SDK left in this agent's object, for `importAgentsTables`. */
+  foreignRows(options?: CallOptions): AsyncGenerator<ForeignRow, void, undefined>;
   getMessages(input: { sessionId: string }, options?: CallOptions): Promise<UiMessage[]>;
   exportSession(input: { sessionId: string }, options?: TransferOptions): Promise<ReadableStream<Uint8Array>>;
   exportLines(input: { sessionId: string }, options?: TransferOptions): AsyncGenerator<ExportLine, void, undefined>;

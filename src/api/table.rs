@@ -9,6 +9,7 @@ use super::operations::compaction::{
     AddCompaction, Compact, ConfigureCompaction, DeleteCompaction, EstimateTokens, GetCompactions,
 };
 use super::operations::events::{AppendEvents, DeleteEvents, LoadEvents};
+use super::operations::foreign::LoadForeignRows;
 use super::operations::memory_blocks::{
     AppendToBlock, ClearBlocks, GetBlock, GetBlockVersions, GetBlocks, RemoveBlock, RevertBlock,
     SetBlock,
@@ -103,6 +104,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     at_once::<ConfigureAgent>(),
     at_once::<GetConfig>(),
     at_once::<GetStats>(),
+    at_once::<LoadForeignRows>(),
     at_once::<MintToken>(),
     at_once::<Destroy>(),
 ];

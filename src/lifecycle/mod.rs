@@ -1,7 +1,9 @@
 //! Clears, deletes, forks, exports and imports whole sessions. This folder names every
-//! table with rows of a session, so that deleting a session leaves no row behind.
+//! table with rows of a session, so that deleting a session leaves no row behind. And
+//! `foreign.rs` reads what the Agents SDK left in an object that became ours.
 
 pub mod clear;
 pub mod delete;
+pub mod foreign;
 pub mod fork;
 pub mod transfer;

@@ -169,6 +169,11 @@ fn authorize(context: AuthContext<'_>, in_control: bool) -> Authorization {
             pragma_name: "data_version",
             ..
         } => Authorization::Allow,
+        // A Durable Object may ask for a table's columns.
+        AuthAction::Pragma {
+            pragma_name: "table_info",
+            ..
+        } => Authorization::Allow,
         AuthAction::Attach { .. }
         | AuthAction::Detach { .. }
         | AuthAction::Transaction { .. }

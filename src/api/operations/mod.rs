@@ -6,6 +6,7 @@ pub mod chat;
 pub mod chat_tools;
 pub mod compaction;
 pub mod events;
+pub mod foreign;
 pub mod memory_blocks;
 pub mod memory_entries;
 pub mod memory_prompt;

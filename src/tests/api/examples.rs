@@ -45,6 +45,7 @@ pub const READS: &[&str] = &[
     "listTools",
     "getConfig",
     "getStats",
+    "loadForeignRows",
     "mintToken",
 ];
 
@@ -440,6 +441,7 @@ fn about_the_agent() -> Bodies {
         ("configureAgent", json!({"model": "demo"})),
         ("getConfig", json!({})),
         ("getStats", json!({})),
+        ("loadForeignRows", json!({})),
         ("mintToken", json!({"expiresIn": 60})),
         ("destroy", json!({"confirm": "alice"})),
     ]

@@ -1,6 +1,7 @@
 //! Whole sessions: kept, exported, imported.
 
 pub mod files;
+pub mod foreign;
 pub mod kept;
 pub mod staging;
 pub mod transfer;

@@ -1,0 +1,47 @@
+//! The operation on what another framework left in this object.
+
+use serde::Deserialize;
+
+use crate::access::{Effect, Needs};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::base::error::{Error, Result};
+#[cfg(test)]
+use crate::lifecycle::foreign::ForeignPage;
+use crate::lifecycle::foreign::{Place, read_page};
+
+/// Reads the tables that the Agents SDK left in this object, a page at a time.
+///
+/// An object keeps its storage when its class becomes this agent's. The rows are those of
+/// conversations, their media, summaries and context memory; the client's importer writes
+/// what they say. Nothing changes these tables but `destroy`.
+#[derive(Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadForeignRows {
+    /// The `cursor` of the page before.
+    cursor: Option<String>,
+}
+
+impl Operation for LoadForeignRows {
+    const NAME: &'static str = "loadForeignRows";
+    const NEEDS: Needs = Needs::WholeAgent;
+    const EFFECT: Effect = Effect::Nothing;
+    const IS_LONG: bool = true;
+    #[cfg(test)]
+    type Output = ForeignPage;
+}
+
+impl RunAtOnce for LoadForeignRows {
+    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let place = match self.cursor {
+            None => Place::default(),
+            Some(text) => Place::parse(&text).ok_or_else(|| {
+                Error::invalid(
+                    "cursor",
+                    "`cursor` must be the `cursor` of an earlier page, as it was.",
+                )
+            })?,
+        };
+        Reply::json(&read_page(agent.db, place)?)
+    }
+}

@@ -1,0 +1,125 @@
+//! What the Agents SDK left in the object, read page by page.
+
+use serde_json::{Value, json};
+
+use crate::base::database::Database;
+use crate::tests::Alice;
+
+fn run(alice: &Alice, sql: &str) {
+    alice.db.run(sql, &[]).unwrap();
+}
+
+/// The pages from the first to the last.
+fn pages(alice: &Alice) -> Vec<Vec<Value>> {
+    let mut pages = Vec::new();
+    let mut cursor = Value::Null;
+    loop {
+        let page = alice.ok("loadForeignRows", json!({"cursor": cursor}));
+        pages.push(page["rows"].as_array().unwrap().clone());
+        cursor = page["cursor"].clone();
+        if cursor.is_null() {
+            return pages;
+        }
+        assert!(pages.len() < 100);
+    }
+}
+
+#[test]
+fn an_object_of_our_own_has_no_foreign_rows() {
+    let alice = Alice::with_session();
+    alice.say(&["Hello."]);
+    assert_eq!(
+        alice.ok("loadForeignRows", json!({})),
+        json!({"rows": [], "cursor": null})
+    );
+}
+
+#[test]
+fn rows_come_as_they_are_and_stay() {
+    let alice = Alice::with_session();
+    // Columns of one version of the SDK, one with a name that SQL has to quote.
+    run(
+        &alice,
+        "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY, \"an \"\"odd\"\" name\" TEXT, content TEXT NOT NULL, share REAL, created_at INTEGER)",
+    );
+    run(
+        &alice,
+        "INSERT INTO assistant_messages VALUES ('m', 'x', '{\"a\":\"é\"}', 0.5, 7), ('n', NULL, x'00', NULL, NULL)",
+    );
+    run(
+        &alice,
+        "CREATE TABLE cf_agents_session_attachment_chunks (hash TEXT, idx INTEGER, data BLOB)",
+    );
+    run(
+        &alice,
+        "INSERT INTO cf_agents_session_attachment_chunks VALUES ('h', 0, x'00ff10')",
+    );
+    // Tables that are none of an importer's business.
+    run(
+        &alice,
+        "CREATE TABLE cf_agents_mcp_servers (id TEXT, auth TEXT)",
+    );
+    run(
+        &alice,
+        "INSERT INTO cf_agents_mcp_servers VALUES ('s', 'a credential')",
+    );
+    let before = alice.db.dump();
+    assert_eq!(
+        alice.ok("loadForeignRows", json!({})),
+        json!({"rows": [
+            {"table": "cf_agents_session_attachment_chunks", "row": {"hash": "h", "idx": 0, "data": "AP8Q"}},
+            {"table": "assistant_messages", "row": {"id": "m", "an \"odd\" name": "x", "content": "{\"a\":\"é\"}", "share": 0.5, "created_at": 7}},
+            {"table": "assistant_messages", "row": {"id": "n", "an \"odd\" name": null, "content": null, "share": null, "created_at": null}}
+        ], "cursor": null})
+    );
+    assert_eq!(alice.db.dump(), before);
+}
+
+#[test]
+fn a_page_is_bounded_in_rows_and_in_bytes_and_no_row_is_missed() {
+    let alice = Alice::with_session();
+    run(
+        &alice,
+        "CREATE TABLE assistant_messages (id INTEGER PRIMARY KEY, content TEXT)",
+    );
+    run(
+        &alice,
+        "CREATE TABLE cf_agents_session_attachment_chunks (hash TEXT, idx INTEGER, data BLOB)",
+    );
+    run(
+        &alice,
+        "INSERT INTO cf_agents_session_attachment_chunks VALUES ('h', 0, zeroblob(1900000)), ('h', 1, zeroblob(400000))",
+    );
+    run(
+        &alice,
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 250)
+         INSERT INTO assistant_messages SELECT i, 'm' || i FROM n",
+    );
+    let pages = pages(&alice);
+    // The longest row is a page by itself, and its bytes are all there.
+    assert_eq!(pages[0].len(), 1);
+    let data = pages[0][0]["row"]["data"].as_str().unwrap();
+    assert_eq!(data.len(), 1_900_000_usize.div_ceil(3) * 4);
+    assert!(pages.iter().all(|page| page.len() <= 101));
+    let rows: Vec<&Value> = pages.iter().flatten().collect();
+    let ids = rows.iter().skip(2).map(|row| row["row"]["id"].as_i64());
+    assert!(ids.eq((1..=250).map(Some)));
+}
+
+#[test]
+fn a_cursor_that_is_none_is_refused_and_one_beyond_the_end_is_empty() {
+    let alice = Alice::with_session();
+    for cursor in ["", "x", "1", "1.x", "-1.0", "1.-1"] {
+        let refused = alice.refused("loadForeignRows", json!({"cursor": cursor}));
+        assert_eq!(refused, "invalid_request", "{cursor}");
+    }
+    let end = json!({"rows": [], "cursor": null});
+    for cursor in [
+        "99.0",
+        "0.1000",
+        "18446744073709551615.18446744073709551615",
+    ] {
+        let page = alice.ok("loadForeignRows", json!({"cursor": cursor}));
+        assert_eq!(page, end, "{cursor}");
+    }
+}
