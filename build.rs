@@ -62,15 +62,34 @@ fn migrations_table(root: &Path) -> String {
         );
         let sql = fs::read_to_string(file).expect("a readable migration");
         refuse_forbidden(name, &sql);
-        let path = file.to_str().expect("a UTF-8 path");
+        let sql = without_headings(&sql);
         writeln!(
             table,
-            "    Migration {{ number: {number}, name: {name:?}, sql: include_str!({path:?}) }},"
+            "    Migration {{ number: {number}, name: {name:?}, sql: {sql:?} }},"
         )
         .expect("a String takes all");
     }
     table.push(']');
     table
+}
+
+/// The migration without the comments between its statements. SQLite keeps the text of a
+/// statement that creates something, comments included, so these stay.
+fn without_headings(sql: &str) -> String {
+    let mut is_between = true;
+    let mut kept = String::new();
+    for line in sql.lines() {
+        let code = line.split("--").next().unwrap_or_default().trim();
+        if is_between && code.is_empty() {
+            continue;
+        }
+        if !code.is_empty() {
+            is_between = code.ends_with(';');
+        }
+        kept.push_str(line);
+        kept.push('\n');
+    }
+    kept
 }
 
 fn refuse_forbidden(name: &str, sql: &str) {

@@ -17,6 +17,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::{self, JsonObject};
+use crate::base::order::sort_by;
 use crate::base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
 };
@@ -346,7 +347,9 @@ pub fn load_tools(db: &dyn Database, deployed: &Deployed) -> Result<Vec<Register
             tools.push(tool.clone());
         }
     }
-    tools.sort_by(|one, other| one.definition.name.cmp(&other.definition.name));
+    sort_by(&mut tools, |one, other| {
+        one.definition.name.cmp(&other.definition.name)
+    });
     Ok(tools)
 }
 

@@ -2,12 +2,12 @@
 //! name belongs to the first of these that has it, so a client can't replace one of the
 //! agent's tools.
 
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::registered::{RegisteredTool, load_tools};
 use super::turn::{CallState, ToolRunner, Turn, TurnCall};
 use crate::base::error::Result;
+use crate::base::json::json;
 use crate::context::tools::{self, Toolbox, is_ours};
 use crate::models::ToolDefinition;
 

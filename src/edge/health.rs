@@ -1,9 +1,8 @@
 //! Liveness, and which build this is. The Worker and every object answer alike, and
 //! nobody needs a token for it.
 
-use serde_json::json;
-
 use super::http::{self, ResponseResult};
+use crate::base::json::json;
 
 pub fn answer() -> ResponseResult {
     let health = json!({

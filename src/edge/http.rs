@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
-use serde_json::json;
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{console_error, web_sys};
@@ -16,6 +15,7 @@ use crate::api::limits::check_length;
 use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
+use crate::base::json::json;
 use crate::base::outbound::in_time;
 
 #[wasm_bindgen]

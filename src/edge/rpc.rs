@@ -5,7 +5,6 @@
 //! is an `Error` of JavaScript with the fields of the contract.
 
 use js_sys::{Array, JSON, JsString, Object, Reflect};
-use serde_json::json;
 use wasm_bindgen::prelude::*;
 
 use super::http::{self, ReceivedBody};
@@ -16,6 +15,7 @@ use crate::api::route::{Route, check_agent_name};
 use crate::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
 use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
+use crate::base::json::json;
 
 #[wasm_bindgen]
 extern "C" {

@@ -1,8 +1,6 @@
 //! Reading events: one query builder for every filter. SQLite makes the JSON, and
 //! nothing copies it.
 
-use serde_json::json;
-
 use super::event::{EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
 use crate::base::action::Action;
@@ -11,6 +9,7 @@ use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::json::json;
 
 /// Bytes that an event `e` shows, at most. The slices of a message count its text
 /// twice: as `content` and within the message. Only `content` is shown.

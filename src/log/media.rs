@@ -12,7 +12,6 @@ use std::collections::{HashMap, HashSet};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use serde_json::value::RawValue;
 use sha2::{Digest as _, Sha256};
 
@@ -21,7 +20,7 @@ use crate::base::data_url::find_payload;
 use crate::base::database::{Database, SqlValue, find_row};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, json};
 use crate::base::part::PartKind;
 
 /// A shorter payload stays in its message: stored apart, a payload costs a row, and

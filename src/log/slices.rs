@@ -7,13 +7,12 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::message_text::text_of_fields;
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json::json;
 
 /// The largest event or message that is accepted, in bytes of its bodies together.
 /// Updating an event takes the runtime's process about 21 times its length above idle,

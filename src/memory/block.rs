@@ -2,7 +2,6 @@
 //! fetched from its home.
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::Memory;
 use super::content::find_newest;
@@ -12,7 +11,7 @@ use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
 use super::source::{BlockHome, BlockSource};
 use super::{entries, skills};
 use crate::base::error::{Error, Result};
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, json};
 use crate::base::tokens;
 use crate::memory::kind::BlockKind;
 

@@ -1,10 +1,10 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, json};
 use crate::memory::entry::Entry;
 use serde::Serialize;
-use serde_json::{Map, Value as Json, json};
+use serde_json::{Map, Value as Json};
 
 use super::content::Version;
 use super::definition::Definition;

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
+use serde_json::Value as Json;
 
 use super::Memory;
 use super::definition::Definition;
@@ -16,7 +16,7 @@ use super::validity::{FactState, Validity};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, json};
 use crate::base::order::sort_by;
 use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;

@@ -2,10 +2,9 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, json};
 use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::Serialize;
-use serde_json::json;
 
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{

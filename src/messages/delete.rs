@@ -6,8 +6,6 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use serde_json::json;
-
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
 use crate::base::columns::load_values;
@@ -15,6 +13,7 @@ use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json::json;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};

@@ -8,8 +8,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::index::FIRST_PART;
 use super::query::{WordQuery, find_word};
 use super::rank::{QueryTerm, rarity};
@@ -17,6 +15,7 @@ use super::terms::load_terms;
 use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
+use crate::base::json::json;
 use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, SearchRequest};
 

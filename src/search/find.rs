@@ -1,11 +1,11 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
+use crate::base::json::json;
 use crate::base::order::sort_by;
 use crate::search::request::{FILTERS, SearchRequest};
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
-use serde_json::json;
 
 use super::candidates::{IndexMatch, load_candidates};
 use super::document::{EventText, MAX_TEXT_BYTES, about, read_text, text_of};

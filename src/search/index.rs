@@ -3,8 +3,6 @@
 
 use serde::Serialize;
 
-use serde_json::json;
-
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
 use super::progress::{self, StoredProgress, find_number, find_state};
 use super::stem::stem;
@@ -12,6 +10,7 @@ use super::words::WordSplitter;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use crate::base::error::{Error, Result};
+use crate::base::json::json;
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
 /// The most bytes of one column in one row of the index. Two columns are sent as one JSON

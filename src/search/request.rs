@@ -3,7 +3,7 @@
 use crate::base::action::Action;
 use crate::base::database::SqlValue;
 use crate::base::ids::Id;
-use serde_json::json;
+use crate::base::json::json;
 
 /// What to look for, and where.
 pub struct SearchRequest<'a> {

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::document::EVERY_DOCUMENT;
 use super::query::WordQuery;
 use super::rank::{QueryTerm, rarity};
 use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
+use crate::base::json::json;
 
 /// A query's terms, each with its rarity in an index. `words_table` counts the index's
 /// words; its name is ours, never a caller's.

@@ -1,8 +1,8 @@
 //! What a tool answered, in the protocol's words.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use crate::base::json;
+use crate::base::json::{self, json};
 use crate::chat::turn::CallState;
 
 /// The result of a call. A tool may answer in the protocol's own shape, an object with a

@@ -1,10 +1,10 @@
 //! JSON-RPC: what a body holds, and what an error says.
 
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::base::error::{Code, Error};
-use crate::base::json::{self, FromJson, JsonObject, nullable};
+use crate::base::json::{self, FromJson, JsonObject, json, nullable};
 
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;

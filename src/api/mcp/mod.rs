@@ -19,8 +19,6 @@ mod scope;
 mod tools;
 mod uri;
 
-use serde_json::json;
-
 use self::message::{Request, RpcError, RpcMessage, method_not_found};
 pub use self::outcome::McpAnswer;
 use self::outcome::{Form, Outcome};
@@ -28,6 +26,7 @@ pub use self::revision::McpHeaders;
 use self::revision::Revision;
 use self::scope::Scope;
 use super::operation::Agent;
+use crate::base::json::json;
 
 /// What a model may want to know of this server.
 const INSTRUCTIONS: &str = "The durable memory of one agent. The tools read and write its blocks, and `search` finds what was said. The resources are the blocks and their documents. The prompt `system` is the memory as a system prompt.";

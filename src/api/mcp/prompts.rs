@@ -1,6 +1,6 @@
 //! The one prompt: the memory as a system prompt.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::message::{Request, RpcError};
 use super::outcome::Outcome;
@@ -8,7 +8,7 @@ use super::scope::{PROMPTS, Scope, unknown};
 use crate::api::dispatch::dispatch;
 use crate::base::action::Role;
 use crate::base::error::Error;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, json};
 
 const NAME: &str = "system";
 const DESCRIPTION: &str = "The agent's memory as it stands now, as a system prompt.";

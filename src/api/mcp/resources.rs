@@ -1,7 +1,7 @@
 //! Resources: the blocks of memory, and the documents of loadable blocks.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::message::{Request, RpcError};
 use super::outcome::Outcome;
@@ -10,6 +10,7 @@ use super::revision::Revision;
 use super::scope::{RESOURCES, Scope};
 use super::uri::{self, Address};
 use crate::base::error::{Code, Error};
+use crate::base::json::json;
 use crate::memory::block::read as read_block;
 use crate::memory::definition::Definition;
 use crate::memory::homes::PATIENCE_MS;

@@ -6,10 +6,11 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::message::{INVALID_PARAMS, Request, RpcError};
 use super::outcome::Form;
+use crate::base::json::json;
 
 /// The newest revision.
 const NEWEST: &str = "2026-07-28";

@@ -1,6 +1,6 @@
 //! What the caller of a method may see and do: the rules of the operations behind it.
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::message::{RpcError, method_not_found};
 use crate::access::{AccessRule, permit};
@@ -9,6 +9,7 @@ use crate::api::route::parse_session_id;
 use crate::api::table::find_entry;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::json::json;
 
 /// The operations behind the tools.
 pub const TOOLS: &[&str] = &["getTools", "callTool", "search"];

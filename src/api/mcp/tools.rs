@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::content;
 use super::message::{Request, RpcError};
@@ -14,7 +14,7 @@ use crate::api::operations::memory_tools::toolbox;
 use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson, JsonObject};
+use crate::base::json::{self, FromJson, JsonObject, json};
 use crate::chat::registered::{RegisteredTool, load_tools};
 use crate::context::tools::{self, is_ours};
 use crate::memory::BlockScope;

@@ -12,6 +12,7 @@ pub mod object;
 mod problem;
 mod reader;
 mod scan;
+pub mod tree;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
@@ -26,6 +27,7 @@ pub use reader::{Reader, decode, decode_bytes, from_value};
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
 pub use session_agent_macros::FromJson;
+pub(crate) use tree::json;
 
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.

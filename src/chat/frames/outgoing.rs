@@ -2,9 +2,10 @@
 //! passed in as stored JSON.
 
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::base::error::Error;
+use crate::base::json::json;
 
 /// The name by which `agents/client` knows this kind of agent.
 const AGENT: &str = "session-agent";

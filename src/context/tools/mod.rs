@@ -13,12 +13,13 @@ mod set_context;
 mod unload_context;
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use self::arguments::Arguments;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json::json;
 use crate::base::outbound::LocalBoxFuture;
 use crate::memory::definition::Definition;
 use crate::memory::homes::find_unavailable;

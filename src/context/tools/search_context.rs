@@ -1,11 +1,12 @@
 //! `search_context`: the model searches a searchable block.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, blocks_of_kind, describe_blocks, tool_with_text};
 use crate::base::days::{day_of, end_of_day};
 use crate::base::error::Result;
+use crate::base::json::json;
 use crate::memory::definition::Definition;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::kind::BlockKind;

@@ -1,11 +1,10 @@
 //! `session_search`: the model searches the messages of the agent's sessions.
 
-use serde_json::json;
-
 use super::arguments::Arguments;
 use super::{ContextTool, MemoryTool, Toolbox};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json::json;
 use crate::memory::definition::Definition;
 use crate::search::build::{BuildScope, advance};
 use crate::search::request::SearchRequest;

@@ -2,12 +2,12 @@
 //! entry into a searchable block, or a document into a loadable block. The key of an
 //! entry or a document is made from its title.
 
-use serde_json::json;
-
 use super::arguments::{Arguments, mistake};
 use super::{ContextTool, MemoryTool, Toolbox, describe_blocks, labels_of};
 use crate::base::days::{DAY_MS, end_of_day};
 use crate::base::error::Result;
+use crate::base::json::json;
+use crate::base::order::sort_by;
 use crate::memory::definition::Definition;
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::kind::BlockKind;
@@ -226,7 +226,7 @@ fn get_replaced(arguments: &Arguments) -> Result<Option<Vec<String>>> {
     for key in &mut keys {
         *key = key.trim().trim_matches(['[', ']']).to_owned();
     }
-    keys.sort();
+    sort_by(&mut keys, String::cmp);
     keys.dedup();
     match keys.len() {
         0 => Ok(None),

@@ -6,8 +6,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, LineKind, SessionLine, count};
 use super::memory::import::MemoryImport;
 use super::pending::{LineRules, PendingEvent};
@@ -18,7 +16,7 @@ use crate::base::database::{Database, MAX_LIST_BYTES, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{JsonObject, json};
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::context::compaction::journal::render_settings;
 use crate::lifecycle::transfer::rules::{

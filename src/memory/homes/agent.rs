@@ -5,11 +5,11 @@
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, json};
 use crate::base::outbound::Endpoint;
 use crate::base::settings::Setting;
 use crate::memory::Memory;

@@ -19,11 +19,11 @@
 //! writes at a time, and what other writers store meanwhile is lost.
 
 use serde::Deserialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, json};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;

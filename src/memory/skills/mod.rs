@@ -6,11 +6,11 @@ pub mod loaded;
 pub mod skill;
 pub mod stored;
 
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, json};
 use crate::base::order::sort_by;
 use crate::memory::skills::skill::{Skill, clip_description};
 use serde::Serialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use self::front_matter::FrontMatter;
 use super::definition::Definition;

@@ -1,10 +1,9 @@
 //! Deleting events without breaking the tree. A deleted event's children join its
 //! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
+use crate::base::json::json;
 use crate::messages::tree::path::surviving;
 use std::collections::HashMap;
-
-use serde_json::json;
 
 use super::overlay_writes::splice;
 use crate::base::columns::{FromRow, load};

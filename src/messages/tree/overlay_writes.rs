@@ -4,8 +4,6 @@
 
 use std::collections::HashMap;
 
-use serde_json::json;
-
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
 use crate::base::columns::{FromRow, find_value, load, load_values};
@@ -13,6 +11,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json::json;
 use crate::log::find::find_seqs;
 
 const INSERT: &str = "

@@ -9,13 +9,13 @@ mod command;
 mod recall;
 mod report;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::call_ids::CallIds;
 use super::{AnswerPart, ModelRequest, SUMMARY_REQUEST, TokenUsage, ToolDefinition};
 use crate::base::action::Role;
-use crate::base::json;
+use crate::base::json::{self, json};
 use crate::base::tokens;
 use crate::models::message::ContextMessage;
 use command::Command;
