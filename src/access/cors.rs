@@ -29,7 +29,7 @@ pub struct CorsPolicy {
 }
 
 /// The headers of an answer that a page of another origin may read.
-const EXPOSED: &str = "x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
+const EXPOSED: &str = "retry-after, x-rows-read, x-rows-written, x-vercel-ai-ui-message-stream";
 
 /// The request headers that the stock clients send, and clients of the Model Context
 /// Protocol. The AI SDK sets `user-agent`; some

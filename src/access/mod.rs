@@ -19,7 +19,7 @@ pub use identify::identify;
 #[cfg(target_arch = "wasm32")]
 pub use identify::{find_bearer, find_subprotocol, identify_page};
 pub use policy::Policy;
-pub use reach::ModelReach;
+pub use reach::{Asker, ModelReach};
 pub use rules::{AccessRule, Effect, Needs, permit, permit_by_name, permit_voice};
 pub use scope::{Allow, Caller, TokenScope};
 #[cfg(test)]
@@ -198,6 +198,7 @@ mod tests {
                     client_tools: true,
                     ..Allow::default()
                 },
+                limits: None,
                 expires_at: host.now_ms() + 1000,
             },
         };
@@ -264,6 +265,7 @@ mod tests {
                 operations: operations
                     .map(|names| names.iter().map(|name| (*name).to_owned()).collect()),
                 allow: Allow::default(),
+                limits: None,
                 expires_at: i64::MAX,
             })
         };

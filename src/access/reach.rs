@@ -5,6 +5,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::scope::Caller;
+use crate::store::limits::HolderLimits;
 
 /// The order is from the narrowest to the widest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -30,7 +31,22 @@ impl ModelReach {
     }
 }
 
+/// What is kept of the caller who asks for a turn, until the turn is over.
+#[derive(Clone, Debug, Default)]
+pub struct Asker {
+    pub reach: ModelReach,
+    /// The limits of the caller's token.
+    pub limits: Option<HolderLimits>,
+}
+
 impl Caller {
+    pub fn asker(&self) -> Asker {
+        Asker {
+            reach: self.reach(),
+            limits: self.limits().cloned(),
+        }
+    }
+
     pub fn reach(&self) -> ModelReach {
         if self.only_session().is_none() {
             ModelReach::Agent

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::base::ids::Id;
 use crate::base::json::{FromJson, list};
+use crate::store::limits::HolderLimits;
 
 /// The most names in one list of an [`Allow`].
 pub const MAX_ALLOWED_NAMES: usize = 32;
@@ -30,6 +31,9 @@ pub struct TokenScope {
     pub operations: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Allow::is_nothing")]
     pub allow: Allow,
+    /// What turns of the token's holder may spend, beside the agent's own limits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
     /// Milliseconds since the epoch.
     pub expires_at: i64,
 }
@@ -121,6 +125,11 @@ impl Caller {
     /// this caller's turns.
     pub fn lets_model_write_agent_memory(&self) -> bool {
         self.only_session().is_none() || self.allows(|allow| allow.agent_memory)
+    }
+
+    /// The limits of the caller's token.
+    pub fn limits(&self) -> Option<&HolderLimits> {
+        self.scope().and_then(|scope| scope.limits.as_ref())
     }
 
     fn scope(&self) -> Option<&TokenScope> {

@@ -15,13 +15,14 @@ use crate::api::operations::chat_tools::DefineTool;
 use crate::api::operations::compaction::ConfigureCompaction;
 use crate::base::deployed::{Deployed, DeployedProblem, PartReader};
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::json::{self, find_nearest};
 use crate::base::outbound::Outbound;
 use crate::base::settings::Setting;
 use crate::chat::registered::{DeployedTools, MAX_TOOLS, RegisteredTool};
 use crate::context::compaction::settings::OwnSettings;
 use crate::memory::deployed::read_blocks;
 use crate::store::config::{ConfigLayer, ConfigureAgent};
+use crate::store::limits::Limits;
 
 /// The file's name beside wrangler.toml.
 const FILE: &str = "agent-defaults.json";
@@ -29,6 +30,7 @@ const FILE: &str = "agent-defaults.json";
 const BLOCKS: &str = "blocks";
 const TOOLS: &str = "tools";
 const COMPACTION: &str = "compaction";
+const LIMITS: &str = "limits";
 
 /// A field of the defaults, and the variable or the file that holds it.
 struct DefaultsField {
@@ -40,6 +42,8 @@ struct DefaultsField {
 struct Defaults {
     fields: BTreeMap<String, DefaultsField>,
     problems: Vec<DeployedProblem>,
+    /// A source that can't be read speaks of `limits`.
+    hides_limits: Option<&'static str>,
 }
 
 /// `file` is the text of the bundled file.
@@ -66,7 +70,12 @@ impl Defaults {
                 self.fields
                     .extend(fields.map(|(name, value)| (name, DefaultsField { source, value })));
             }
-            Err(error) => self.reader(source, "").note("", error),
+            Err(error) => {
+                if source != Setting::MemoryBlocks.name() && text.contains("\"limits\"") {
+                    self.hides_limits = Some(source);
+                }
+                self.reader(source, "").note("", error);
+            }
         }
     }
 
@@ -89,6 +98,7 @@ impl Defaults {
         let mut blocks = None;
         let mut tools = Vec::new();
         let mut compaction = OwnSettings::default();
+        let mut limits_source = None;
         for (name, DefaultsField { source, value }) in std::mem::take(&mut self.fields) {
             if value.get() == "null" {
                 continue;
@@ -99,9 +109,31 @@ impl Defaults {
                 TOOLS => tools = read_tools(&mut reader, &value, outbound),
                 COMPACTION => compaction = read_compaction(&mut reader, &value),
                 _ => match read_setting(&name, &value) {
-                    Ok(change) => config = change.apply(config),
-                    Err(error) => reader.note("", error),
+                    Ok(change) => {
+                        config = change.apply(config);
+                        if name == LIMITS {
+                            limits_source = Some(source);
+                        }
+                    }
+                    Err(error) => {
+                        reader.note("", error);
+                        if find_nearest(&name, [LIMITS].into_iter()).is_some() {
+                            self.hides_limits = Some(source);
+                        }
+                    }
                 },
+            }
+        }
+        if let Some(source) = self.hides_limits {
+            config.limits = Some(Some(Limits::unreadable()));
+            let message =
+                "An agent without `limits` of its own runs no turn until these can be read.";
+            let error = Error::invalid(LIMITS, message);
+            self.reader(source, "").note("", error);
+        } else if let (Some(source), Some(Some(limits))) = (limits_source, &config.limits) {
+            let prices = config.prices.as_ref().and_then(Option::as_ref);
+            if let Err(error) = limits.check_countable(prices, "limits.costPerDay") {
+                self.reader(source, "").note("", error);
             }
         }
         Deployed::new(self.problems)
@@ -120,7 +152,7 @@ fn object_of(name: &str, value: &RawValue) -> String {
 
 fn read_setting(name: &str, value: &RawValue) -> Result<ConfigureAgent> {
     let parsed = json::parse(object_of(name, value).as_bytes());
-    let near = json::find_nearest(name, [BLOCKS, TOOLS, COMPACTION].into_iter());
+    let near = find_nearest(name, [BLOCKS, TOOLS, COMPACTION].into_iter());
     let change = match (parsed, near) {
         (Err(_), Some(near)) => {
             let message = format!("`{name}` is not a field here. Did you mean `{near}`?");

@@ -22,7 +22,8 @@ use crate::chat::store::has_turn;
 use crate::chat::turn_work::TurnWork;
 use crate::chat::waiting::{self, WaitingPlace, WaitingRequest};
 use crate::log::sessions::session_exists;
-use crate::store::config::load_config;
+use crate::store::config::{Config, load_config};
+use crate::store::meter::Meter;
 use crate::store::when_busy::WhenBusy;
 
 /// Has a request wait if a turn of the session runs, or if other requests wait already.
@@ -62,18 +63,36 @@ pub fn line_up(
     }
     let replaces = when_busy == WhenBusy::Replace;
     if replaces && is_busy && agent.turns.find(session_id).is_none() {
+        // A request that limits refuse stops no turn.
+        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        meter(agent, &config).check_turn()?;
         // The turn was cut off and is not taken up yet. It is over now, so that this
         // request's turn may begin at once.
         recover::stop_cut_off(turn_context(agent), session_id, &|_| true)?;
         call_back(agent);
         return Ok(None);
     }
-    let waiting = WaitingRequest::new(request, &new, agent.caller.reach());
-    waiting::keep(agent.db, session_id, turn_id, &waiting, replaces)?;
+    let config = load_config(agent.db, &agent.outbound.deployed())?;
+    let waiting = WaitingRequest::new(request, &new, agent.caller.asker());
+    atomically(agent.db, || {
+        // The request counts when it comes, so that nobody waits in line in vain.
+        meter(agent, &config).admit(true)?;
+        waiting::keep(agent.db, session_id, turn_id, &waiting, replaces)
+    })?;
     if replaces {
         agent.turns.cancel(session_id);
     }
     Ok(Some(agent.turns.wait_for(session_id, turn_id)))
+}
+
+/// What a turn of this caller is held against.
+fn meter<'a>(agent: &Agent<'a>, config: &'a Config) -> Meter<'a> {
+    Meter {
+        db: agent.db,
+        host: agent.host,
+        config,
+        token: agent.caller.limits(),
+    }
 }
 
 /// What becomes of a request that comes while a turn runs. To replace the turn, a caller
@@ -150,13 +169,13 @@ fn accept_waiting(
 ) -> Result<Option<TurnWork>> {
     let waiting = waiting::find_request(agent.db, session_id, place)?
         .ok_or_else(|| Error::corrupt_row(&place.turn_id, "waiting message"))?;
-    let reach = waiting.reach;
+    let asker = waiting.asker();
     let request = waiting.into_request()?;
     let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let accepting = accepting(agent, session_id, reach);
+    let accepting = accepting(agent, session_id, asker);
     let started = atomically(agent.db, || {
         waiting::forget(agent.db, session_id, place)?;
-        accepting.accept(&request, &place.turn_id)
+        accepting.accept_waiting(&request, &place.turn_id)
     })?;
     // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| begin(agent, turn, reservation));

@@ -274,6 +274,7 @@ fn take_answer(
         continues,
         client_tools,
         reach: agent.caller.reach(),
+        limits: agent.caller.limits().cloned(),
     };
     if has_turn(agent.db, session_id)? {
         // The answer is stored before anything more is sent. The client sees it in the

@@ -3,7 +3,7 @@
 
 use super::operation::{Agent, CHAT};
 use super::shown::load_shown;
-use crate::access::{AccessRule, Effect, ModelReach, Needs};
+use crate::access::{AccessRule, Asker, Effect, Needs};
 use crate::base::budget::Reservation;
 use crate::base::error::Code;
 use crate::base::ids::Id;
@@ -29,14 +29,14 @@ pub const CANCEL_RULE: AccessRule = AccessRule {
     effect: Effect::Session,
 };
 
-pub fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, reach: ModelReach) -> Accepting<'a> {
+pub fn accepting<'a>(agent: &Agent<'a>, session_id: &'a Id, asker: Asker) -> Accepting<'a> {
     Accepting {
         db: agent.db,
         host: agent.host,
         deployed: agent.outbound.deployed(),
         agent_name: agent.name,
         session_id,
-        reach,
+        asker,
     }
 }
 

@@ -105,7 +105,7 @@ pub fn start_permitted(
         return Ok(Started::Queued(place));
     }
     let reservation = agent.turns.reserve(request.kept_bytes())?;
-    let accepting = accepting(agent, session_id, agent.caller.reach());
+    let accepting = accepting(agent, session_id, agent.caller.asker());
     let started = accepting.accept(request, turn_id)?;
     // The turn is stored now: nothing below may keep it from beginning.
     let work = started.turn.map(|turn| begin(agent, turn, reservation));
@@ -317,7 +317,7 @@ fn take_reply(
     early: Option<i64>,
 ) -> Result<Option<TurnWork>> {
     let reservation = agent.turns.reserve(0)?;
-    let accepting = accepting(agent, session_id, given.reach);
+    let accepting = accepting(agent, session_id, given.asker());
     let turn_id = Id::mint_turn(agent.host);
     let started = atomically(agent.db, || {
         if let Some(number) = early {

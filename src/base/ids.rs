@@ -56,6 +56,11 @@ impl Id {
         Self(format!("d-{}", random_text(host)))
     }
 
+    /// Mints the id of a token whose turns are counted.
+    pub fn mint_token(host: &dyn Host) -> Self {
+        Self(format!("k-{}", random_text(host)))
+    }
+
     /// Mints the id of a turn whose client gave none.
     pub fn mint_turn(host: &dyn Host) -> Self {
         Self(format!("t-{}", random_text(host)))

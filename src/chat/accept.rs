@@ -11,7 +11,7 @@ use super::plan::{Accepted, Answered, NamedMessage, TurnPosition, find_asking, p
 use super::request::{ChatRequest, ClientMessage};
 use super::store::{has_turn, insert_turn};
 use super::turn::{Turn, TurnRoom};
-use crate::access::ModelReach;
+use crate::access::{Asker, ModelReach};
 use crate::base::action::Action;
 use crate::base::database::{Database, atomically};
 use crate::base::deployed::Deployed;
@@ -28,6 +28,7 @@ use crate::messages::parse::{MessageSource, NewMessage, parse_message};
 use crate::messages::run::get_run_event;
 use crate::models::{TokenUsage, ToolDefinition};
 use crate::store::config::{Config, load_config};
+use crate::store::meter::Meter;
 
 pub struct AcceptedRequest {
     /// `None`: calls still wait for the client, so the model can't go on.
@@ -46,6 +47,9 @@ struct TurnOptions<'a> {
     client_tools: &'a [ToolDefinition],
     is_run: bool,
     calls_nobody_back: bool,
+    /// Whether limits may refuse the turn. Where nobody could be told, the turn begins and
+    /// ends with its first request to the model.
+    is_limited: bool,
 }
 
 pub struct Accepting<'a> {
@@ -54,13 +58,27 @@ pub struct Accepting<'a> {
     pub deployed: Rc<Deployed>,
     pub agent_name: &'a str,
     pub session_id: &'a Id,
-    /// The model's reach, by the caller's token.
-    pub reach: ModelReach,
+    /// Who asks for the turn.
+    pub asker: Asker,
 }
 
 impl Accepting<'_> {
     /// Takes a chat request. The client knows the turn by `turn_id`.
     pub fn accept(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
+        self.accept_request(request, turn_id, true)
+    }
+
+    /// Takes a request that has waited. It counted against the limits when it came.
+    pub fn accept_waiting(&self, request: &ChatRequest, turn_id: &str) -> Result<AcceptedRequest> {
+        self.accept_request(request, turn_id, false)
+    }
+
+    fn accept_request(
+        &self,
+        request: &ChatRequest,
+        turn_id: &str,
+        is_limited: bool,
+    ) -> Result<AcceptedRequest> {
         atomically(self.db, || {
             if !session_exists(self.db, self.session_id)? {
                 self.create_session()?;
@@ -80,6 +98,7 @@ impl Accepting<'_> {
                 client_tools: &request.client_tools,
                 is_run: request.is_run,
                 calls_nobody_back: request.calls_nobody_back,
+                is_limited,
             };
             self.take(&options, &config, &known, &accepted)
         })
@@ -140,6 +159,7 @@ impl Accepting<'_> {
                 client_tools,
                 is_run: false,
                 calls_nobody_back: false,
+                is_limited: false,
             };
             self.take(&options, &config, &known, &accepted).map(Some)
         })
@@ -225,7 +245,17 @@ impl Accepting<'_> {
                 has_changed,
             });
         }
-        let mut reach = self.reach;
+        if options.is_limited {
+            let meter = Meter {
+                db: self.db,
+                host: self.host,
+                config,
+                token: self.asker.limits.as_ref(),
+            };
+            // A turn that goes on after a client's answer is the same turn.
+            meter.admit(!matches!(accepted.place, TurnPosition::Within(_)))?;
+        }
+        let mut reach = self.asker.reach;
         let answered = accepted.answered_messages().filter_map(find);
         for known in continued.into_iter().chain(answered) {
             reach = reach.min(known.reach()?);
@@ -256,6 +286,7 @@ impl Accepting<'_> {
             is_run: options.is_run,
             calls_nobody_back: options.calls_nobody_back,
             room: TurnRoom::default(),
+            limits: self.asker.limits.clone(),
         };
         insert_turn(self.db, &turn, answer_seq)?;
         Ok(AcceptedRequest {

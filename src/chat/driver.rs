@@ -2,6 +2,8 @@
 //! model, the tools and the log. The object may die between any two awaits of the loop;
 //! what is stored then is enough to continue the turn.
 
+mod finish;
+
 use crate::chat::turn_context::TurnContext;
 use std::cell::RefCell;
 use std::pin::pin;
@@ -12,11 +14,8 @@ use futures_util::{StreamExt as _, future};
 
 use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
-use super::ending::write;
-use super::frames::outgoing::{TurnOutcome, render_failed};
 use super::partial_answer::PartialAnswer;
 use super::recover::{MAX_RECOVERIES, RecoveredTurn};
-use super::report::{TurnReport, step_limit_reached, usage_metadata};
 use super::retell::{retell, tell_outcome};
 use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
@@ -42,8 +41,10 @@ use crate::memory::frozen::{find_reminder, freeze, refresh};
 use crate::models::call::{choose_model, open};
 use crate::models::choice::ModelChoice;
 use crate::models::length::LengthRefusal;
-use crate::models::{AnswerPart, FinishReason, ModelRequest};
+use crate::models::metered::{CallOutcome, EndedCall, settle};
+use crate::models::{AnswerPart, ModelRequest};
 use crate::store::config::{Config, load_config};
+use crate::store::meter::Meter;
 use crate::store::model_settings::PromptRefresh;
 
 /// The most bytes of one answer of the model: what an event may hold, less its other
@@ -144,10 +145,25 @@ impl TurnDriver<'_> {
             self.tell(begun);
         }
         let mut heard = PartialAnswer::default();
+        let meter = self.meter(&config, &turn);
         let outcome = self
             .running
-            .unless_cancelled(self.hear(&config, &turn, &turn_tools, &mut heard))
+            .unless_cancelled(self.hear(&meter, &turn, &turn_tools, &mut heard))
             .await;
+        let counted = settle(
+            &meter,
+            heard.reserved.as_ref(),
+            &EndedCall {
+                usage: heard.usage,
+                heard_tokens: heard.tokens(),
+                outcome: match &outcome {
+                    Some(Ok(())) => CallOutcome::Whole,
+                    Some(Err(error)) => CallOutcome::Failed(error),
+                    None => CallOutcome::GivenUp,
+                },
+            },
+        );
+        let outcome = outcome.map(|outcome| outcome.and(counted));
         let mut turn = self.turn.borrow_mut();
         if let (Some(prices), Some(model)) = (&config.prices, &heard.model) {
             turn.cost += heard.usage.cost(prices, model);
@@ -218,7 +234,10 @@ impl TurnDriver<'_> {
             let compactor = Compactor {
                 db,
                 host,
-                summariser: &ModelSummariser { memory: *memory },
+                summariser: &ModelSummariser {
+                    memory: *memory,
+                    token: turn.limits.as_ref(),
+                },
             };
             let compactions = self.context.compactions;
             let made = make_room(
@@ -257,13 +276,24 @@ impl TurnDriver<'_> {
         TurnTools::load(toolbox, turn)
     }
 
+    /// What the turn's requests are held against.
+    fn meter<'b>(&'b self, config: &'b Config, turn: &'b Turn) -> Meter<'b> {
+        Meter {
+            db: self.context.memory.db,
+            host: self.context.memory.host,
+            config,
+            token: turn.limits.as_ref(),
+        }
+    }
+
     async fn hear(
         &self,
-        config: &Config,
+        meter: &Meter<'_>,
         turn: &Turn,
         turn_tools: &TurnTools<'_>,
         heard: &mut PartialAnswer,
     ) -> Result<()> {
+        let config = meter.config;
         let memory = &self.context.memory;
         let scope = BlockScope::Session(&turn.session_id);
         let mut instructions = Vec::new();
@@ -311,6 +341,9 @@ impl TurnDriver<'_> {
             let messages = context.messages.iter().map(message_tokens);
             heard.fixed = heard.estimated - messages.sum::<i64>();
             heard.refused_by = choice.name.to_string();
+            // Refuses the request if the day's tokens or money are spent.
+            let sent = window.calibration.correct(heard.estimated);
+            heard.reserved = meter.reserve(&heard.refused_by, sent)?;
             heard.model = Some(choice.name.to_string());
             open(memory.outbound, &choice, &request, true).await?
         };
@@ -468,76 +501,6 @@ impl TurnDriver<'_> {
             "This answer was interrupted again and again and could not be finished.".to_owned(),
             String::new(),
         );
-    }
-
-    /// Writes the turn's answer into the log, then reports the end of the turn.
-    async fn finish(self, outcome: Result<TurnEnding, Broken>) {
-        match outcome {
-            Ok(_) => {}
-            Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
-            Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
-        }
-        let report = self.report(&outcome);
-        let written = write(
-            &self.context.memory,
-            &self.turn.borrow(),
-            &report,
-            self.running.is_cancelled(),
-        );
-        let written = written.map(|is_told| {
-            if is_told {
-                self.context.turns.callbacks.note_new();
-            }
-        });
-        let metadata = usage_metadata(self.config(), &report);
-        let mut writer = self.writer.borrow_mut();
-        let (chunks, told) = match (&written, &outcome) {
-            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => {
-                (writer.fail(&error.message), TurnOutcome::Error)
-            }
-            (Ok(()), Err(Broken::Cancelled)) => (writer.abort(None), TurnOutcome::Aborted),
-            (Ok(()), Ok(TurnEnding::Said(reason))) => {
-                (writer.finish(*reason, metadata), TurnOutcome::Completed)
-            }
-            (Ok(()), Ok(TurnEnding::LeftToClient)) => (
-                writer.finish(FinishReason::ToolCalls, metadata),
-                TurnOutcome::Completed,
-            ),
-            (Ok(()), Ok(TurnEnding::StepLimit)) => {
-                let error = step_limit_reached(&self.turn.borrow());
-                (writer.fail(&error.message), TurnOutcome::Error)
-            }
-        };
-        drop(writer);
-        let failed = match (&written, &outcome) {
-            (Err(error), _) | (Ok(()), Err(Broken::Failed(error))) => Some(error.message.clone()),
-            _ => None,
-        };
-        self.tell(chunks);
-        let session_id = &self.running.session_id;
-        if self.context.audience.is_there(session_id) {
-            let frame = match failed {
-                Some(sentence) => render_failed(
-                    &self.running.request_id,
-                    &sentence,
-                    self.running.is_continuation,
-                ),
-                None => self.running.frame_header(false).render_done(told),
-            };
-            self.context.audience.tell(session_id, &frame, None);
-        }
-        self.running.keeps(0);
-        let report = written.map(|()| report);
-        self.context.turns.end(self.running, told, report);
-    }
-
-    fn report(&self, outcome: &Result<TurnEnding, Broken>) -> TurnReport {
-        let turn = self.turn.borrow();
-        match outcome {
-            Ok(ending) => TurnReport::of_ending(&turn, ending),
-            Err(Broken::Cancelled) => TurnReport::of_cancelled(&turn),
-            Err(Broken::Failed(error)) => TurnReport::of_failure(&turn, error),
-        }
     }
 }
 

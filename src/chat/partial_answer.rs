@@ -1,7 +1,11 @@
 //! What a model has said so far in one answer.
 
 use super::turn::AskedCall;
+use crate::base::tokens;
 use crate::models::{AnswerPart, FinishReason, TokenUsage};
+use crate::store::meter::ReservedCall;
+
+const BYTES_PER_TOKEN: usize = 4;
 
 /// What a model has said so far in one answer.
 #[derive(Default)]
@@ -18,12 +22,24 @@ pub struct PartialAnswer {
     /// The model that is asked.
     pub model: Option<String>,
     pub finish_reason: FinishReason,
+    /// Bytes of arguments that came so far, of calls that may never be whole.
+    pub argument_bytes: usize,
+    /// The request as it was counted before it was sent.
+    pub reserved: Option<ReservedCall>,
 }
 
 impl PartialAnswer {
     pub fn bytes(&self) -> usize {
         let calls = self.calls.iter().map(|call| call.arguments.len());
         self.text.len() + self.reasoning.len() + calls.sum::<usize>()
+    }
+
+    /// Tokens of what was heard, by our own estimate.
+    pub fn tokens(&self) -> i64 {
+        let calls = self.calls.iter();
+        let whole: i64 = calls.map(|call| tokens::estimate(&call.arguments)).sum();
+        let begun = i64::try_from(self.argument_bytes / BYTES_PER_TOKEN).unwrap_or(i64::MAX);
+        tokens::estimate(&self.text) + tokens::estimate(&self.reasoning) + whole.max(begun)
     }
 
     pub fn take(&mut self, part: AnswerPart) {
@@ -42,8 +58,8 @@ impl PartialAnswer {
             }),
             AnswerPart::Usage(usage) => self.usage = usage,
             AnswerPart::Finish(reason) => self.finish_reason = reason,
-            AnswerPart::CallStart { .. } | AnswerPart::CallDelta { .. } | AnswerPart::Failed(_) => {
-            }
+            AnswerPart::CallDelta { text, .. } => self.argument_bytes += text.len(),
+            AnswerPart::CallStart { .. } | AnswerPart::Failed(_) => {}
         }
     }
 }

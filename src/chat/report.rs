@@ -3,6 +3,7 @@
 //! may ask for it later.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
 
 use super::turn::{Turn, TurnEnding};
@@ -58,9 +59,13 @@ impl From<FinishReason> for TurnFinish {
 
 /// Why a turn failed, for a caller who asks later.
 #[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[serde(rename_all = "camelCase")]
 pub struct ReportedFailure {
     code: String,
     message: String,
+    /// In how many seconds another try may succeed, if the failure says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    retry_after: Option<i64>,
 }
 
 /// What a turn may fail with. Any other failure is told as `model_failed`.
@@ -117,6 +122,7 @@ impl TurnReport {
             failure: Some(ReportedFailure {
                 code: error.code.name().to_owned(),
                 message: error.message.clone(),
+                retry_after: error.details.get("retryAfter").and_then(Value::as_i64),
             }),
             ..Self::new(turn, TurnFinish::Error)
         }
@@ -130,7 +136,11 @@ impl TurnReport {
         let is_meant = |code: &Code| code.name() == failure.code;
         let code = FAILURES.into_iter().find(is_meant);
         let code = code.unwrap_or(Code::ModelFailed);
-        Err(Error::new(code, failure.message.clone()))
+        let error = Error::new(code, failure.message.clone());
+        Err(match failure.retry_after {
+            Some(seconds) => error.with("retryAfter", seconds),
+            None => error,
+        })
     }
 }
 

@@ -17,12 +17,13 @@ use super::callbacks::CallbacksUnderWay;
 use super::frames::outgoing::{FrameHeader, TurnOutcome};
 use super::report::TurnReport;
 use super::turn::Turn;
-use crate::access::ModelReach;
+use crate::access::{Asker, ModelReach};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::FromJson;
 use crate::models::ToolDefinition;
+use crate::store::limits::HolderLimits;
 
 /// How many turns of one agent may run at the same time.
 pub const MAX_TURNS: usize = 256;
@@ -239,6 +240,19 @@ pub struct ClientReply {
     pub client_tools: Vec<ToolDefinition>,
     /// What the model may read and write for the caller.
     pub reach: ModelReach,
+    /// The limits of the caller's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
+}
+
+impl ClientReply {
+    /// Who answered.
+    pub fn asker(&self) -> Asker {
+        Asker {
+            reach: self.reach,
+            limits: self.limits.clone(),
+        }
+    }
 }
 
 /// A turn that has yet to begin, as they see it who wait for it.

@@ -26,6 +26,7 @@ use crate::log::note::{MAX_REASONING_BYTES, Note};
 use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 use crate::models::{FinishReason, TokenUsage, ToolDefinition};
+use crate::store::limits::HolderLimits;
 use crate::store::spending::TurnSpending;
 
 /// What the model reads as the result of a call that was cut off.
@@ -77,6 +78,9 @@ pub struct Turn {
     /// How the model took the length of the request.
     #[serde(default, skip_serializing_if = "TurnRoom::is_unasked")]
     pub room: TurnRoom,
+    /// The limits of the token that asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
 }
 
 /// One answer of the model, and the outcomes of its calls.
@@ -414,6 +418,7 @@ mod tests {
             is_run: false,
             calls_nobody_back: false,
             room: TurnRoom::default(),
+            limits: None,
         }
     }
 

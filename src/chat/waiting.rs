@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use super::request::{ChatRequest, ClientMessage, Trigger, parse_messages};
-use crate::access::ModelReach;
+use crate::access::{Asker, ModelReach};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::{FromRow, load, load_values};
 use crate::base::database::{Database, Row, atomically, find_row};
@@ -16,6 +16,7 @@ use crate::base::json::{self, FromJson, JsonObject};
 use crate::log::slices::cut;
 use crate::models::ToolDefinition;
 use crate::store::last_turns::IS_OPEN;
+use crate::store::limits::HolderLimits;
 
 /// The most requests of one session that wait.
 pub const MAX_WAITING: usize = 16;
@@ -41,11 +42,14 @@ pub struct WaitingRequest {
     calls_nobody_back: bool,
     /// What the model may read and write for the caller.
     pub reach: ModelReach,
+    /// The limits of the caller's token.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<HolderLimits>,
 }
 
 impl WaitingRequest {
     /// What of a request waits: the messages that the log does not have.
-    pub fn new(request: &ChatRequest, messages: &[&ClientMessage], reach: ModelReach) -> Self {
+    pub fn new(request: &ChatRequest, messages: &[&ClientMessage], asker: Asker) -> Self {
         Self {
             messages: messages
                 .iter()
@@ -56,7 +60,16 @@ impl WaitingRequest {
             system_instructions: request.system_instructions.clone(),
             is_run: request.is_run,
             calls_nobody_back: request.calls_nobody_back,
-            reach,
+            reach: asker.reach,
+            limits: asker.limits,
+        }
+    }
+
+    /// Who asked.
+    pub fn asker(&self) -> Asker {
+        Asker {
+            reach: self.reach,
+            limits: self.limits.clone(),
         }
     }
 

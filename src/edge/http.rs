@@ -97,6 +97,11 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
         // Only this place logs the error: every refusal leaves through it.
         log(error);
     }
+    let retry_after = error
+        .details
+        .get("retryAfter")
+        .and_then(|seconds| seconds.as_i64())
+        .map(|seconds| seconds.to_string());
     let extra = match error.code {
         Code::Unauthorized => Some(("www-authenticate", "Bearer")),
         Code::MethodNotAllowed => error
@@ -104,7 +109,9 @@ pub fn refuse(error: &Error, cost: Option<&Statements>) -> ResponseResult {
             .get("allow")
             .and_then(|allow| allow.as_str())
             .map(|allow| ("allow", allow)),
-        _ => None,
+        _ => retry_after
+            .as_deref()
+            .map(|seconds| ("retry-after", seconds)),
     };
     respond(
         error.code.status(),

@@ -9,12 +9,13 @@ use crate::base::database::{Database, Row, SqlText, SqlValue, atomically, find_r
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject};
+use crate::base::json::{FromJson, JsonObject, MAX_INTEGER};
 use crate::base::numbers::MAX_SESSION_NUMBER;
 use crate::store::changes::NEXT_BASE;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
+use crate::store::meter;
 use crate::store::staging;
 use crate::store::usage::{self, UsageIncrease};
 
@@ -456,6 +457,8 @@ pub fn add_usage(
         };
         if is_new {
             usage::count_usage(db, host, id, more)?;
+            let tokens = more.input_tokens.saturating_add(more.output_tokens);
+            meter::count_reported(db, tokens.min(MAX_INTEGER), more.cost)?;
         }
         get_session(db, id)
     })

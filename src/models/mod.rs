@@ -25,6 +25,7 @@ mod http_error;
 pub mod length;
 mod mend;
 pub mod message;
+pub mod metered;
 mod openai;
 mod reasoning;
 mod send;

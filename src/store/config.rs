@@ -16,6 +16,7 @@ use crate::base::deployed::{Deployed, DeployedProblem};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, Limit, List};
+use crate::store::limits::Limits;
 use crate::store::model_settings::{
     OutputLimit, Prices, PromptRefresh, ReasoningEffort, Temperature,
 };
@@ -208,6 +209,9 @@ settings! {
     when_busy: WhenBusy = WhenBusy::Reject;
     /// Who is called when a turn is over.
     on_turn_end: Option<TurnEndCallback> = None;
+    /// How much chat turns may spend. A turn beyond a limit is `rate_limited`. `null`: no
+    /// limits. `{}` lifts those that are deployed.
+    limits: Option<Limits> = None;
 }
 
 fn origin(is_agents: bool, is_deployed: bool) -> ConfigOrigin {
@@ -288,8 +292,18 @@ pub fn change_config(
     change: ConfigureAgent,
 ) -> Result<ShownConfig> {
     atomically(db, || {
+        let field = match (change.limits.given(), &change.prices) {
+            (Some(_), _) => Some("limits.costPerDay"),
+            (None, SettingChange::Reset) => Some("prices"),
+            (None, _) => None,
+        };
         let own = change.apply(load_own(db)?);
         write_stored(db, KEY, &own)?;
-        Ok(ShownConfig::new(own, deployed))
+        let shown = ShownConfig::new(own, deployed);
+        let config = &shown.config;
+        if let (Some(field), Some(limits)) = (field, &config.limits) {
+            limits.check_countable(config.prices.as_ref(), field)?;
+        }
+        Ok(shown)
     })
 }

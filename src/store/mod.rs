@@ -1,6 +1,6 @@
 //! The tables: their migrations, and the small tables that no other folder of `src/`
-//! owns (the agent's configuration, the change feed, usage, calibration, the last
-//! turns, staged imports).
+//! owns (the agent's configuration, the change feed, usage, what counts against limits,
+//! calibration, the last turns, staged imports).
 //!
 //! This module knows rows. It does not know what a message or a memory block is.
 
@@ -9,6 +9,8 @@ pub mod changes;
 pub mod config;
 pub mod last_turns;
 pub mod learned_windows;
+pub mod limits;
+pub mod meter;
 pub mod model_settings;
 pub mod schema;
 pub mod spending;

@@ -125,6 +125,7 @@ pub const TABLES: &[SessionTable] = &[
     of_the_agent("cf_agents_config"),
     of_the_agent("cf_agents_tools"),
     of_the_agent("cf_agents_usage_days"),
+    of_the_agent("cf_agents_metered"),
     of_the_index("cf_agents_search"),
     view("cf_agents_search_words"),
     of_the_index("cf_agents_search_parts"),

@@ -183,6 +183,15 @@ pub fn count_for_agent(db: &dyn Database, days: &[DayUsage]) -> Result<()> {
     )
 }
 
+/// The agent's table of one day: a row per model.
+pub fn load_agents_day(db: &dyn Database, day: i64) -> Result<Vec<DayUsage>> {
+    let sql = format!(
+        "SELECT {} FROM cf_agents_usage_days WHERE day = ?1",
+        DayUsage::COLUMNS
+    );
+    load(db, &sql, &[day.into()])
+}
+
 /// The newest rows of the agent's table, from a day on.
 pub fn load_agents_days(db: &dyn Database, since_day: i64, limit: usize) -> Result<Vec<DayUsage>> {
     let sql = format!(

@@ -206,6 +206,7 @@ impl RunWaiting for Compact {
                     host: agent.host,
                     summariser: &ModelSummariser {
                         memory: agent.memory(),
+                        token: agent.caller.limits(),
                     },
                 };
                 let task = CompactionTask {
@@ -416,6 +417,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
         host: agent.host,
         summariser: &ModelSummariser {
             memory: agent.memory(),
+            token: None,
         },
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);

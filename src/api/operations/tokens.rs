@@ -9,6 +9,8 @@ use crate::base::ids::Id;
 use crate::base::json::{FromJson, Limit, optional_list};
 use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
+use crate::store::config::load_config;
+use crate::store::limits::{HolderLimits, Limits};
 
 /// The most operation names in one request: more than there are operations.
 const MAX_OPERATIONS: usize = 200;
@@ -33,6 +35,12 @@ pub struct MintToken {
     operations: Option<Vec<String>>,
     #[serde(default)]
     allow: Allow,
+    /// What the turns of the token's holder may spend. The agent's own `limits` hold as
+    /// well, so a token's can only be tighter.
+    limits: Option<Limits>,
+    /// Who holds the token, in your own words, such as `user-42`: the tokens of one holder
+    /// share what `limits` count. Left out: the token counts by itself.
+    holder: Option<Id>,
     /// The token's lifetime in seconds.
     expires_in: Limit<3600, MAX_TOKEN_SECONDS>,
 }
@@ -122,12 +130,14 @@ impl RunAtOnce for MintToken {
             }
         }
         check_allow(&self.allow)?;
+        let limits = self.held_limits(agent)?;
         let claims = Claims {
             agent: agent.name.to_owned(),
             scope: TokenScope {
                 session_id: self.session_id,
                 operations: named(agent.operations, self.preset, self.operations),
                 allow: self.allow,
+                limits,
                 expires_at: agent.host.now_ms() + self.expires_in.0 * 1000,
             },
         };
@@ -143,6 +153,31 @@ impl RunAtOnce for MintToken {
             token,
             expires_at: claims.scope.expires_at,
         })
+    }
+}
+
+impl MintToken {
+    /// The token's limits, and the name under which they are counted.
+    fn held_limits(&self, agent: &Agent<'_>) -> Result<Option<HolderLimits>> {
+        let Some(most) = &self.limits else {
+            return match self.holder {
+                None => Ok(None),
+                Some(_) => Err(Error::invalid(
+                    "holder",
+                    "`holder` says whose `limits` are counted, and this token has none: set `limits`, or leave `holder` out.",
+                )),
+            };
+        };
+        let config = load_config(agent.db, &agent.outbound.deployed())?;
+        most.check_countable(config.prices.as_ref(), "limits.costPerDay")?;
+        let holder = match &self.holder {
+            Some(name) => format!("holder {name}"),
+            None => format!("token {}", Id::mint_token(agent.host)),
+        };
+        Ok(Some(HolderLimits {
+            holder,
+            most: most.clone(),
+        }))
     }
 }
 

@@ -5,18 +5,24 @@ use crate::base::action::Role;
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::outbound::LocalBoxFuture;
+use crate::base::tokens;
 use crate::memory::block::Block;
 use crate::memory::frozen::find_frozen;
 use crate::memory::view::read_view;
 use crate::memory::{BlockScope, Memory};
 use crate::models::call::{choose_model, complete};
 use crate::models::message::ContextMessage;
+use crate::models::metered::{CallOutcome, EndedCall, settle};
 use crate::models::{ModelRequest, TokenUsage};
 use crate::store::config::{Config, load_config};
+use crate::store::limits::HolderLimits;
+use crate::store::meter::Meter;
 use crate::store::model_settings::PromptRefresh;
 
 pub struct ModelSummariser<'a> {
     pub memory: Memory<'a>,
+    /// The limits of the token that asks for summaries. The agent's own hold in any case.
+    pub token: Option<&'a HolderLimits>,
 }
 
 impl Summariser for ModelSummariser<'_> {
@@ -65,13 +71,30 @@ impl ModelSummariser<'_> {
         let named = config.summary_model.as_ref().or(config.model.as_ref());
         let choice = choose_model(outbound, named.map(Id::as_str))?;
         let model = choice.name.to_string();
+        let sent = tokens::estimate(&prompt);
         let messages = [ContextMessage::plain(Role::User, prompt)];
         let request = ModelRequest {
             messages: &messages,
             max_output_tokens: Some(max_tokens),
             ..ModelRequest::default()
         };
+        let meter = Meter {
+            db: self.memory.db,
+            host: self.memory.host,
+            config: &config,
+            token: self.token,
+        };
+        let reserved = meter.reserve(&model, sent)?;
         let answer = complete(outbound, &choice, &request, &mut summarised.usage).await;
+        let ended = EndedCall {
+            usage: summarised.usage,
+            heard_tokens: answer.as_deref().map_or(0, tokens::estimate),
+            outcome: match &answer {
+                Ok(_) => CallOutcome::Whole,
+                Err(error) => CallOutcome::Failed(error),
+            },
+        };
+        settle(&meter, reserved.as_ref(), &ended)?;
         if let Some(prices) = &config.prices {
             summarised.cost = summarised.usage.cost(prices, &model);
         }

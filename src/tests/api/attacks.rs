@@ -23,6 +23,7 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::chat::request::parse_chat_request;
+use crate::store::limits::HolderLimits;
 use crate::testing::wait_for;
 use crate::tests::api::access::forgeries;
 use crate::tests::api::examples::{Example, examples, furnished};
@@ -640,4 +641,84 @@ fn a_page_that_may_not_clear_is_shown_what_is_still_there() {
             .is_some_and(|messages| !messages.is_empty())
     );
     assert_eq!(alice.db.dump(), before);
+}
+
+/// Each door at which the holder of a token may ask for a turn.
+#[test]
+fn no_door_lets_a_token_spend_more_than_its_limits() {
+    let message =
+        |id: &str| json!({"id": id, "role": "user", "parts": [{"type": "text", "text": "x"}]});
+    let frame = |id: &str, more: &Value| {
+        let mut body = json!({"messages": [message(id)]});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        json!({"type": "cf_agent_use_chat_request", "id": id, "init": {"method": "POST", "body": body.to_string()}})
+    };
+    let rpc = |operation: &str, body: Value| json!({"type": "rpc", "id": "1", "method": operation, "args": [body]});
+    let ask = |id: &str| json!({"sessionId": "s", "message": message(id)});
+    let wishes = json!({"limits": null, "holder": "another", "whenBusy": "replace"});
+    let mut alice = furnished();
+    let claims = Claims {
+        agent: "alice".to_owned(),
+        scope: TokenScope {
+            session_id: Some(id("s")),
+            limits: Some(HolderLimits {
+                holder: "token a".to_owned(),
+                most: serde_json::from_value(json!({"turnsPerMinute": 1})).unwrap(),
+            }),
+            expires_at: alice.host.now_ms() + 1000,
+            ..TokenScope::default()
+        },
+    };
+    let token = Secret::new(SECRET.to_owned()).unwrap().mint(&claims);
+    enter(&mut alice, Some(&token)).unwrap();
+    let agent = alice.agent(&alice.db);
+    let first = json!({"message": message("first")}).to_string();
+    let begun = begin_chat(&agent, "s", first.as_bytes()).unwrap();
+    let before = alice.db.dump();
+    // While the turn runs, and once it is over.
+    for work in [None, begun.work] {
+        let is_over = work.is_some();
+        let before = match work {
+            None => before.clone(),
+            Some(work) => {
+                alice.run_work(work);
+                alice.db.dump()
+            }
+        };
+        for frame in [
+            frame("a", &json!({"whenBusy": "queue"})),
+            frame("b", &json!({"whenBusy": "replace"})),
+            frame("c", &wishes),
+            rpc("runTurn", ask("d")),
+            rpc("configureAgent", json!({"limits": {}})),
+            rpc("mintToken", json!({"expiresIn": 60, "limits": {}})),
+            rpc("destroy", json!({"confirm": "alice"})),
+        ] {
+            let kept: SocketState = serde_json::from_str(
+                &serde_json::to_string(&SocketState::new(id("s"), &alice.caller)).unwrap(),
+            )
+            .unwrap();
+            let caller = kept.caller();
+            let agent = crate::api::operation::Agent {
+                caller: &caller,
+                ..alice.agent(&alice.db)
+            };
+            let outcome = wait_for(hear(&agent, &kept, &frame.to_string())).unwrap();
+            assert!(outcome.work.is_none(), "{frame}");
+            let reply = &outcome.replies[0];
+            assert!(
+                ["limits.turnsPerMinute", "needs the Worker's secret"]
+                    .iter()
+                    .any(|said| reply.contains(said))
+                    || !is_over && reply.contains("turn of this session is running"),
+                "{frame} {reply}"
+            );
+        }
+        let body = json!({"message": message("e"), "whenBusy": "queue"}).to_string();
+        let error = begin_chat(&agent, "s", body.as_bytes()).err().unwrap();
+        assert_eq!(error.code, Code::RateLimited);
+        assert_eq!(alice.db.dump(), before);
+    }
 }

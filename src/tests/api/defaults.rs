@@ -227,3 +227,91 @@ fn an_agent_has_at_most_128_tools_with_the_deployed_ones() {
     alice.ok("removeTool", json!({"name": "t000"}));
     alice.ok("defineTool", own);
 }
+
+#[test]
+fn limits_that_are_deployed_hold_and_an_agents_own_take_their_place() {
+    let alice = deployed(json!({"limits": {"turnsPerMinute": 3}}), &[]);
+    let config = alice.ok("getConfig", json!({}));
+    assert_eq!(config["limits"], json!({"turnsPerMinute": 3}));
+    assert_eq!(config["origins"]["limits"], "defaults");
+    let own = alice.ok("configureAgent", json!({"limits": {}}));
+    assert_eq!(own["limits"], json!({}));
+    assert_eq!(own["origins"]["limits"], "agent");
+    assert_eq!(problems(&alice), [""; 0]);
+}
+
+/// Whether a turn begins, or the binding that it lacks.
+fn turn(alice: &Alice) -> Result<(), Value> {
+    let parts = json!([{"type": "text", "text": "hi"}]);
+    let body = json!({"id": "s", "message": {"id": "u", "role": "user", "parts": parts}});
+    match alice.begin(&body) {
+        Ok(_) => Ok(()),
+        Err(error) => {
+            assert_eq!(error.code.name(), "not_configured");
+            Err(error.details["binding"].clone())
+        }
+    }
+}
+
+#[test]
+fn limits_that_cannot_be_read_let_no_turn_run() {
+    for (file, variable, named) in [
+        (json!({"limits": 5}), None, "limits"),
+        (json!({"limits": []}), None, "limits"),
+        (
+            json!({"limits": {"turnsPerMinute": 0}}),
+            None,
+            "limits.turnsPerMinute",
+        ),
+        (
+            json!({"limits": {"turnsPerHour": 5}}),
+            None,
+            "limits.turnsPerHour",
+        ),
+        (json!({"limit": {"turnsPerMinute": 5}}), None, "limit"),
+        (json!({"Limits": {"turnsPerMinute": 5}}), None, "Limits"),
+        (
+            json!({"maxSteps": 3}),
+            Some("{\"limits\": {\"tokensPerDay\": 5}"),
+            "limits",
+        ),
+    ] {
+        let alice = deployed(file.clone(), &[]);
+        if let Some(text) = variable {
+            let mut settings = alice.outbound.settings.borrow_mut();
+            settings.insert("AGENT_DEFAULTS".to_owned(), text.to_owned());
+        }
+        let is_named = |problem: &String| problem.ends_with(&format!(": {named}"));
+        assert!(problems(&alice).iter().any(is_named), "{file} {named}");
+        let before = alice.db.dump();
+        assert_eq!(turn(&alice), Err(json!("AGENT_DEFAULTS")), "{file}");
+        assert_eq!(alice.db.dump(), before);
+        // What begins no turn goes on, and the agent's own limits take their place.
+        alice.ok("createSession", json!({"id": "s"}));
+        alice.ok("configureAgent", json!({"limits": {"turnsPerMinute": 1}}));
+        assert_eq!(turn(&alice), Ok(()), "{file}");
+    }
+    // A variable that is broken and speaks of no limits costs no turn.
+    let alice = deployed(json!({}), &[("AGENT_DEFAULTS", json!([1]))]);
+    assert_eq!(turn(&alice), Ok(()));
+}
+
+#[test]
+fn a_deployed_limit_of_cost_without_prices_is_named_and_lets_no_turn_run() {
+    let limits = json!({"costPerDay": 1});
+    let alice = deployed(json!({"limits": limits}), &[]);
+    assert_eq!(problems(&alice), ["agent-defaults.json: limits.costPerDay"]);
+    assert_eq!(turn(&alice), Err(json!("prices")));
+    alice.ok(
+        "configureAgent",
+        json!({"prices": {"input": 1, "output": 1}}),
+    );
+    assert_eq!(turn(&alice), Ok(()));
+    let prices = (
+        "AGENT_DEFAULTS",
+        json!({"prices": {"input": 1, "output": 1}}),
+    );
+    let alice = deployed(json!({"limits": limits}), &[prices]);
+    assert_eq!(problems(&alice), [""; 0]);
+    assert_eq!(turn(&alice), Ok(()));
+}

@@ -5,6 +5,7 @@ pub mod callbacks;
 pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;
+mod limits;
 pub mod listeners;
 pub mod run_turn;
 pub mod tools;

@@ -23,6 +23,7 @@ fn token(session_id: Option<&str>, operations: Option<&[&str]>, agent_messages: 
             agent_messages,
             ..Allow::default()
         },
+        limits: None,
         expires_at: i64::MAX,
     })
 }

@@ -5,7 +5,7 @@
 
 use serde_json::{Value, json};
 
-use crate::access::ModelReach;
+use crate::access::{Asker, ModelReach};
 use crate::api::transfer::begin_import;
 use crate::api::turns::{run, take_up_some};
 use crate::base::database::Database;
@@ -121,7 +121,8 @@ pub fn make(is_searched: bool) -> Alice {
 fn configure(alice: &Alice) {
     alice.ok(
         "configureAgent",
-        json!({"model": "openai:m", "systemInstructions": ["Be kind."], "maxSteps": 5,
+        json!({"limits": {"turnsPerMinute": 1_000, "tokensPerDay": 1_000_000_000},
+               "model": "openai:m", "systemInstructions": ["Be kind."], "maxSteps": 5,
                "sessionSearch": true, "vectors": true, "reservedMetadataKeys": ["secret"]}),
     );
     alice.ok(
@@ -468,7 +469,7 @@ fn wait_in_line(alice: &Alice) {
     let body = json!({"message": user("waiting")}).to_string();
     let request = parse_chat_request(body.as_bytes()).unwrap();
     let messages: Vec<_> = request.messages.iter().collect();
-    let waiting = WaitingRequest::new(&request, &messages, ModelReach::Agent);
+    let waiting = WaitingRequest::new(&request, &messages, Asker::default());
     let session = Id::parse(WAITING.to_owned()).unwrap();
     waiting::keep(&alice.db, &session, "t-waiting", &waiting, false).unwrap();
 }
@@ -485,6 +486,7 @@ fn answer_early(alice: &Alice, session: &str) {
         continues: true,
         client_tools: Vec::new(),
         reach: ModelReach::Agent,
+        limits: None,
     };
     early::keep(&alice.db, &id(session), &reply).unwrap();
 }

@@ -1,0 +1,110 @@
+//! What a model's call counts against limits once it is over. A provider that reports no
+//! tokens is believed to have read what was sent and to have written what was heard, so
+//! that nobody gets tokens for nothing by stopping an answer.
+
+use super::TokenUsage;
+use crate::base::error::{Code, Error, Result};
+use crate::store::meter::{CallSpending, Meter, ReservedCall};
+
+/// The end of a call.
+pub struct EndedCall<'a> {
+    /// What the provider reported.
+    pub usage: TokenUsage,
+    /// Tokens of what was heard, by our own estimate.
+    pub heard_tokens: i64,
+    pub outcome: CallOutcome<'a>,
+}
+
+pub enum CallOutcome<'a> {
+    Whole,
+    /// The answer was given up before its end.
+    GivenUp,
+    Failed(&'a Error),
+}
+
+/// Puts what the call spent in the place of its estimate. `None`: nothing limits the call.
+pub fn settle(
+    meter: &Meter<'_>,
+    reserved: Option<&ReservedCall>,
+    call: &EndedCall<'_>,
+) -> Result<()> {
+    reserved.map_or(Ok(()), |reserved| {
+        meter.settle(reserved, &call.spending(reserved.input_tokens))
+    })
+}
+
+impl EndedCall<'_> {
+    /// `sent`: the tokens of the request, by our own estimate.
+    fn spending(&self, sent: i64) -> CallSpending {
+        let usage = self.usage;
+        let has_reported = usage != TokenUsage::default();
+        if !has_reported && self.was_never_read() {
+            return CallSpending {
+                input_tokens: 0,
+                cached_input_tokens: 0,
+                output_tokens: 0,
+            };
+        }
+        let is_whole = matches!(self.outcome, CallOutcome::Whole);
+        CallSpending {
+            input_tokens: match usage.input_tokens {
+                0 => sent,
+                reported => reported,
+            },
+            cached_input_tokens: usage.cached_input_tokens,
+            // A report that came before the answer's end is of what was written until then.
+            output_tokens: match is_whole && has_reported {
+                true => usage.output_tokens,
+                false => usage.output_tokens.max(self.heard_tokens),
+            },
+        }
+    }
+
+    /// Whether the provider refused the request, or was never asked.
+    fn was_never_read(&self) -> bool {
+        let CallOutcome::Failed(error) = self.outcome else {
+            return false;
+        };
+        let is_refused = error.code != Code::ModelFailed || error.details.contains_key("status");
+        is_refused && self.heard_tokens == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_without_a_report_is_estimated_unless_it_was_refused() {
+        let spent = |usage: (i64, i64), heard_tokens, outcome: CallOutcome<'_>| {
+            let call = EndedCall {
+                usage: TokenUsage {
+                    input_tokens: usage.0,
+                    output_tokens: usage.1,
+                    cached_input_tokens: 0,
+                },
+                heard_tokens,
+                outcome,
+            };
+            let spent = call.spending(100);
+            (spent.input_tokens, spent.output_tokens)
+        };
+        let silent = Error::new(Code::ModelFailed, "It did not answer.");
+        let refused = Error::new(Code::ModelFailed, "No.").with("status", 400);
+        let overloaded = Error::new(Code::ModelOverloaded, "Busy.");
+        for (usage, heard, outcome, expected) in [
+            ((7, 3), 9, CallOutcome::Whole, (7, 3)),
+            ((0, 0), 9, CallOutcome::Whole, (100, 9)),
+            ((0, 0), 9, CallOutcome::GivenUp, (100, 9)),
+            ((0, 0), 0, CallOutcome::GivenUp, (100, 0)),
+            ((7, 1), 9, CallOutcome::GivenUp, (7, 9)),
+            ((0, 0), 0, CallOutcome::Failed(&silent), (100, 0)),
+            ((0, 0), 0, CallOutcome::Failed(&refused), (0, 0)),
+            ((0, 0), 0, CallOutcome::Failed(&overloaded), (0, 0)),
+            ((0, 0), 9, CallOutcome::Failed(&refused), (100, 9)),
+            ((7, 1), 0, CallOutcome::Failed(&refused), (7, 1)),
+        ] {
+            assert_eq!(spent(usage, heard, outcome), expected, "{usage:?} {heard}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+// `limits`, on the real runtime: what a refused turn is told at each door, what counts
+// across an eviction and a kill, and what counting costs.
+
+import assert from "node:assert/strict";
+import { after, afterEach, test } from "node:test";
+import { AgentClient } from "agents/client";
+import { call, startChatServer, until } from "./chat_server.mjs";
+import { gate, refuse, say, USAGE } from "./model_server.mjs";
+
+const SECRET = "the secret of these tests, which is long enough";
+const { server, model, stop } = await startChatServer({ token: SECRET, vars: { ALLOWED_ORIGINS: "https://page.example" } });
+const clients = [];
+after(async () => {
+  clients.forEach((client) => client.close());
+  await stop();
+});
+afterEach(() => assert.equal(model.left, 0, "an answer of the model's was never asked for"));
+
+const bearer = (token) => ({ authorization: `Bearer ${token}` });
+const owner = bearer(SECRET);
+const { total_tokens: TOKENS } = USAGE;
+
+const configure = (agent, limits, more) => call(server, agent, "configureAgent", { limits, ...more }, owner);
+const mint = async (agent, claims) => bearer((await call(server, agent, "mintToken", { expiresIn: 60, ...claims }, owner)).token);
+const bodyOf = (text) => ({ id: "s", message: { id: text.slice(0, 20), role: "user", parts: [{ type: "text", text }] } });
+
+function ask(agent, text, headers = owner, more = {}) {
+  const body = JSON.stringify({ ...bodyOf(text), ...more });
+  return server.fetch(`/agents/session-agent/${agent}/chat`, { method: "POST", headers, body });
+}
+
+async function isAnswered(agent, text, headers) {
+  model.next(say("Yes."));
+  const response = await ask(agent, text, headers);
+  const said = await response.text();
+  assert.equal(response.status, 200, said);
+  assert.ok(said.endsWith("data: [DONE]\n\n") && !said.includes('"error"'), said);
+}
+
+/** A turn that a limit refuses before the model is asked. Returns in how many seconds it may begin. */
+async function isRefused(agent, text, field, headers) {
+  const asked = model.requests.length;
+  const response = await ask(agent, text, headers);
+  const { error } = await response.json();
+  assert.deepEqual([response.status, error.code, error.details.field], [429, "rate_limited", `limits.${field}`]);
+  assert.equal(response.headers.get("retry-after"), String(error.details.retryAfter));
+  assert.equal(model.requests.length, asked);
+  return error.details.retryAfter;
+}
+
+const textsIn = async (agent) => (await call(server, agent, "getHistory", { sessionId: "s" }, owner)).messages.filter(({ role }) => role === "user").map(({ id }) => id);
+
+test("turns_beyond_the_minutes_are_refused_also_after_an_eviction_and_a_kill", async () => {
+  await configure("pace", { turnsPerMinute: 2 });
+  await isAnswered("pace", "one");
+  await isAnswered("pace", "two");
+  for (const dies of [() => {}, () => server.evict("pace"), () => server.kill9()]) {
+    await dies();
+    const seconds = await isRefused("pace", "three", "turnsPerMinute");
+    assert.ok(seconds >= 1 && seconds <= 60, String(seconds));
+  }
+  assert.deepEqual(await textsIn("pace"), ["one", "two"]);
+});
+
+test("runTurn_and_a_socket_are_told_the_same", async () => {
+  await configure("doors", { turnsPerMinute: 1 });
+  await isAnswered("doors", "one");
+  const ran = await server.call("doors", "runTurn", { sessionId: "s", message: bodyOf("two").message }, { headers: owner });
+  assert.deepEqual([ran.status, ran.body.error.code, ran.headers.get("retry-after")], [429, "rate_limited", String(ran.body.error.details.retryAfter)]);
+  const token = await mint("doors", { preset: "chat", sessionId: "s" });
+  const client = new AgentClient({ agent: "SessionAgent", name: "doors", host: new URL(server.url).host, protocol: "ws", query: { sessionId: "s", token: token.authorization.slice("Bearer ".length) } });
+  clients.push(client);
+  const frames = [];
+  client.addEventListener("message", ({ data }) => frames.push(JSON.parse(data)));
+  await client.ready;
+  const init = { method: "POST", body: JSON.stringify({ messages: [bodyOf("three").message] }) };
+  client.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init }));
+  const said = () => frames.find(({ type, id }) => type === "cf_agent_use_chat_response" && id === "r");
+  await until(() => said() !== undefined, (check) => client.addEventListener("message", check), () => JSON.stringify(frames));
+  assert.equal(said().error, true);
+  assert.match(said().body, /limits\.turnsPerMinute/);
+  assert.deepEqual(await textsIn("doors"), ["one"]);
+});
+
+test("a_page_of_another_origin_may_read_when_to_come_back", async () => {
+  await configure("page", { turnsPerMinute: 1 });
+  await isAnswered("page", "one");
+  const response = await ask("page", "two", { ...owner, origin: "https://page.example" });
+  assert.equal(response.status, 429);
+  assert.match(response.headers.get("access-control-expose-headers"), /retry-after/);
+  await response.text();
+});
+
+test("a_token_spends_what_it_may_and_the_secret_goes_on", async () => {
+  const claims = { preset: "chat", sessionId: "s", holder: "user-42", limits: { tokensPerDay: TOKENS } };
+  const [first, again] = [await mint("tokens", claims), await mint("tokens", claims)];
+  await isAnswered("tokens", "one", first);
+  const untilMidnight = (86_400_000 - (Date.now() % 86_400_000)) / 1_000;
+  const seconds = await isRefused("tokens", "two", "tokensPerDay", first);
+  assert.ok(Math.abs(seconds - untilMidnight) < 60, `${seconds} ${untilMidnight}`);
+  await isRefused("tokens", "three", "tokensPerDay", again);
+  await isAnswered("tokens", "four");
+  assert.equal((await server.call("tokens", "mintToken", claims, { headers: first })).status, 403, "no token mints a looser one");
+});
+
+test("an_answer_that_is_stopped_and_a_call_that_is_killed_count", async () => {
+  const long = "many words ".repeat(40);
+  for (const [agent, ends] of [
+    ["stopped", async () => await call(server, "stopped", "cancelTurn", { sessionId: "s" }, owner)],
+    ["killed", async () => await server.kill9()],
+  ]) {
+    await configure(agent, { tokensPerDay: 50 });
+    const shut = gate();
+    const asked = model.requests.length;
+    model.next(say(shut, "Never heard."));
+    const response = ask(agent, long).then((answer) => answer.text()).catch(() => {});
+    await model.asked(asked + 1);
+    await ends();
+    shut.open();
+    await response;
+    // The killed turn is taken up, and its second request would be one too many.
+    const codes = new Set();
+    while (!codes.has("rate_limited")) codes.add((await (await ask(agent, "again")).json()).error.code);
+    codes.delete("turn_in_progress");
+    assert.deepEqual([...codes], ["rate_limited"]);
+    assert.equal(model.requests.length, asked + 1);
+  }
+});
+
+test("a_provider_that_refuses_costs_nothing_of_the_day", async () => {
+  await configure("refused", { tokensPerDay: 1 });
+  model.next(refuse(400));
+  assert.match(await (await ask("refused", "one")).text(), /"error"/);
+  await isAnswered("refused", "two");
+  await isRefused("refused", "three", "tokensPerDay");
+});
+
+test("counting_costs_a_row_a_turn_and_two_a_call_and_an_agent_without_limits_none", async () => {
+  const written = {};
+  const high = { turnsPerMinute: 1_000, tokensPerDay: 1_000_000 };
+  for (const [name, limits] of Object.entries({ none: null, turns: { turnsPerMinute: 1_000 }, tokens: { tokensPerDay: 1_000_000 }, both: high })) {
+    const agent = `costs-${name}`;
+    await configure(agent, limits);
+    await isAnswered(agent, "one");
+    written[name] = (await server.metered(agent, () => isAnswered(agent, "two"))).written;
+    assert.deepEqual(await textsIn(agent), ["one", "two"]);
+  }
+  assert.deepEqual(written, { none: 4, turns: 5, tokens: 6, both: 7 });
+});
