@@ -18,7 +18,7 @@ const RUN_BYTES = 6;
 const MAX_SHARED_BY = 100;
 
 /** One in this many runs is looked at. */
-const SAMPLE = 4;
+const SAMPLE = 2;
 
 const [CUSTOM, IMPORT, CODE] = [0, 2, 10];
 const IMPORTED = { function: 0, tag: 4 };

@@ -35,12 +35,6 @@ const FEATURES = [
   "exception-handling",
 ];
 
-// The standard library marks nearly all of its small functions with `#[inline]`. LLVM then
-// copies them into each caller up to a cost of 325, also where it optimises for size. At
-// 100 the module is 3 % smaller gzipped, and no request takes measurably longer. At 15 a
-// search takes 6 % longer.
-const INLINING = ["-Cllvm-args=-inlinehint-threshold=100"];
-
 export async function buildWorker() {
   rmSync(STAGE, { recursive: true, force: true });
   mkdirSync(STAGE, { recursive: true });
@@ -55,7 +49,7 @@ export async function buildWorker() {
 }
 
 async function compile() {
-  await step("cargo", ["rustc", "--release", "--lib", "--locked", "--target", TARGET, "--", ...INLINING], {
+  await step("cargo", ["build", "--release", "--lib", "--locked", "--target", TARGET], {
     // Exported functions that are async then use js-sys, which has what
     // wasm-bindgen-futures had: one copy in the module and not two.
     WASM_BINDGEN_USE_JS_SYS: "1",
