@@ -59,6 +59,7 @@ await report(
         ["outputs of 200 KB", whole(done.outputs)],
         ["facts in the context of the last turn", whole(done.found.inContext)],
         ["facts found by search alone", whole(done.found.bySearch)],
+        ["answers of searches that said `pending`, and were asked for again", whole(done.found.pending)],
         ["messages in the log, of those said", `${whole(done.messages)} of ${whole(2 * TURNS)}`],
       ],
     ),

@@ -294,12 +294,60 @@ fn mcp() -> Value {
         }}},
         "responses": {
             "200": {
-                "description": "The answer as JSON, or as an event stream where the client asks for one.",
-                "content": {"text/event-stream": {"schema": {"type": "string"}}}
+                "description": "The answer as JSON, or as an event stream where the client asks for one. In the revisions with a handshake, many errors have this status, too.",
+                "content": {
+                    "application/json": {"schema": {"oneOf": [rpc_result(), rpc_error()]}},
+                    "text/event-stream": {"schema": {"type": "string"}}
+                }
             },
             "202": {"description": "The message asks for no answer."},
-            "default": refusal()
+            "default": {
+                "description": "A message that is refused gets a JSON-RPC error. A request that is refused before its message is read gets the error of any other request: without access, too long, or at a busy time.",
+                "content": {"application/json": {"schema": {"oneOf": [
+                    rpc_error(),
+                    {"$ref": "#/components/schemas/Error"}
+                ]}}}
+            }
         }
+    })
+}
+
+fn rpc_result() -> Value {
+    json!({
+        "type": "object",
+        "required": ["jsonrpc", "id", "result"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer"]},
+            "result": {"type": "object", "additionalProperties": true}
+        },
+        "additionalProperties": false
+    })
+}
+
+fn rpc_error() -> Value {
+    json!({
+        "type": "object",
+        "required": ["jsonrpc", "id", "error"],
+        "properties": {
+            "jsonrpc": {"const": "2.0"},
+            "id": {"type": ["string", "integer", "null"], "description": "`null`: the message could not be read."},
+            "error": {
+                "type": "object",
+                "required": ["code", "message"],
+                "properties": {
+                    "code": {"type": "integer"},
+                    "message": {"type": "string"},
+                    "data": {
+                        "type": "object",
+                        "description": "`code`: a code of this document, with its details.",
+                        "additionalProperties": true
+                    }
+                },
+                "additionalProperties": false
+            }
+        },
+        "additionalProperties": false
     })
 }
 

@@ -515,10 +515,13 @@ impl Object {
         ))
     }
 
-    async fn follow_up(&self, grown: &Id) {
+    async fn follow_up(self: &Rc<Self>, grown: &Id) {
         let db = Sqlite::new(&self.storage);
         if let Err(error) = follow_up(&self.agent(&db, &Caller::Owner, &[]), grown).await {
             http::log(&error);
+        }
+        if self.compactions.take_compacted(grown) && self.sockets.is_there(grown) {
+            self.show(grown.clone());
         }
     }
 

@@ -8,7 +8,7 @@ use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-use crate::models::file::{File, MAX_INLINED_BYTES};
+use crate::models::file::{File, MAX_INLINED_BYTES, PDF};
 
 /// The image types that every provider with vision takes.
 const IMAGE_TYPES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -80,7 +80,7 @@ pub fn show(file: &File, pdfs: PdfHabit) -> ShownAttachment<'_> {
 
 /// `None`: the file is no PDF, or the model can't be sent it.
 fn pdf_source<'a>(file: &'a File, kind: &str, pdfs: PdfHabit) -> Option<FileSource<'a>> {
-    if kind != "application/pdf" || pdfs == PdfHabit::Nothing {
+    if kind != PDF || pdfs == PdfHabit::Nothing {
         return None;
     }
     match DataUrl::parse(&file.url) {

@@ -17,9 +17,18 @@ const MAX_NAME_CHARS: usize = 200;
 /// What an image of middling size costs a model, roughly.
 const IMAGE_TOKENS: i64 = 1000;
 
+/// What a PDF costs: every page as text and as an image, some 2,000 tokens together. A page
+/// takes about 100,000 bytes in base64, and no PDF counts for more than ten pages: models
+/// that read no PDFs get its name alone, and a refusal for length teaches the rest.
+const PDF_BYTES_PER_TOKEN: i64 = 50;
+const MAX_PDF_TOKENS: i64 = 20_000;
+
 /// Bytes of a text file that a model is sent: some ten pages. A multiple of three, so
 /// that a cut of base64 falls between groups.
 pub const MAX_INLINED_BYTES: usize = 30_000;
+
+/// The media type of a PDF.
+pub const PDF: &str = "application/pdf";
 
 /// Media types of texts that don't begin with `text/`.
 const TEXT_TYPES: &[&str] = &[
@@ -92,6 +101,11 @@ impl File {
         match self.is_text() {
             // Four bytes per token, as in Latin text.
             true => self.url.len().min(MAX_INLINED_BYTES) as i64 / 4,
+            // Of a file at an address, the length is not known.
+            false if self.kind() == PDF => {
+                let by_length = self.url.len() as i64 / PDF_BYTES_PER_TOKEN;
+                by_length.clamp(IMAGE_TOKENS, MAX_PDF_TOKENS)
+            }
             false => IMAGE_TOKENS,
         }
     }
@@ -168,6 +182,25 @@ mod tests {
                 ("HTTPS://example.com/a.png".to_owned(), None)
             ]
         );
+    }
+
+    #[test]
+    fn a_pdf_is_estimated_by_its_length() {
+        let tokens = |kind: &str, url: String| {
+            let file = File {
+                media_type: kind.to_owned(),
+                url,
+                filename: None,
+            };
+            file.tokens()
+        };
+        let data = |kind: &str, bytes: usize| format!("data:{kind};base64,{}", "A".repeat(bytes));
+        for (bytes, estimate) in [(100, 1_000), (499_972, 10_000), (4 << 20, 20_000)] {
+            assert_eq!(tokens(PDF, data(PDF, bytes)), estimate, "{bytes}");
+        }
+        assert_eq!(tokens("Application/PDF; a=b", data(PDF, 499_972)), 10_000);
+        assert_eq!(tokens(PDF, "https://example.com/a.pdf".to_owned()), 1_000);
+        assert_eq!(tokens("image/png", data("image/png", 499_972)), 1_000);
     }
 
     #[test]

@@ -22,6 +22,10 @@ const ANSWERS = {
   },
   test_error_handling: { content: [{ type: "text", text: "This tool intentionally returns an error for testing" }], isError: true },
   json_schema_2020_12_tool: "Taken.",
+  // The suite calls these to see that nothing but the answer comes: no log, and no request
+  // of the server's own.
+  test_logging_tool: "Nothing was logged.",
+  test_streaming_elicitation: "Nothing was asked.",
 };
 
 /** The Worker behind the binding `FIXTURE`. */

@@ -43,10 +43,11 @@ export class Answers {
         method: method.toUpperCase(),
         address: new RegExp(`^${path.replaceAll(/\{\w+\}/g, "[^/]+")}$`),
         answer: operation.responses[200].content?.["application/json"]?.schema,
+        refusal: operation.responses.default?.content["application/json"].schema,
       })),
     );
     for (const schema of Object.values(this.#components)) check(schema);
-    for (const { answer } of this.#operations) if (answer !== undefined) check(answer);
+    for (const { answer, refusal } of this.#operations) for (const schema of [answer, refusal]) if (schema !== undefined) check(schema);
   }
 
   /**
@@ -112,7 +113,8 @@ export class Answers {
 
   /** Checks an error's answer. */
   holdError(name, body) {
-    this.#tell(name, () => this.hold({ $ref: `${COMPONENTS}Error` }, body));
+    const operation = this.#operations.find((one) => one.name === name);
+    this.#tell(name, () => this.hold(operation?.refusal ?? { $ref: `${COMPONENTS}Error` }, body));
   }
 
   #tell(name, hold) {

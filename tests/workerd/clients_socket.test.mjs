@@ -147,6 +147,20 @@ test("open_tabs_show_what_operations_write", async () => {
   assert.deepEqual(other.messages, []);
 });
 
+test("open_tabs_show_a_compaction_that_nobody_asked_for", async () => {
+  const tab = await open("compacted");
+  await call(server, "compacted", "createSession", { id: "default" });
+  const settings = { compactAfter: 300, protectHead: 1, tailTokenBudget: 50, minTailMessages: 1 };
+  await call(server, "compacted", "configureCompaction", { sessionId: "default", ...settings });
+  const rest = gate();
+  model.next(say("The talk ", rest, "in short."));
+  const events = Array.from({ length: 8 }, (_, n) => ({ action: "user_message", content: `Number ${n}. ${"Word upon word. ".repeat(20)}` }));
+  await call(server, "compacted", "appendEvents", { sessionId: "default", events });
+  await tab.reaches(({ messages }) => messages.length === 8);
+  rest.open();
+  await tab.reaches(({ messages }) => messages.length < 8 && messages.some((message) => textOf(message).includes("The talk in short.")));
+});
+
 test("what_is_written_while_a_turn_runs_is_shown_and_the_stream_goes_on", async () => {
   const here = await open("news");
   const there = await open("news");

@@ -75,6 +75,29 @@ test("the_same_addresses_answer_on_the_object_itself", async () => {
   assert.deepEqual([other.status, other.code, other.field], [400, "invalid_request", "agent"]);
 });
 
+test("the_model_context_protocol_is_spoken_over_every_way_in", async () => {
+  const path = "/agents/session-agent/doors/mcp";
+  await server.call("doors", "defineBlock", { label: "memory", kind: "writable", defaultContent: "Likes tea." });
+  const ask = async (message, options, headers = { "content-type": "application/json" }) => {
+    const response = await server.fetch(path, { method: "POST", headers, body: JSON.stringify(message) }, { agent: "doors", ...options });
+    return [response.status, await response.json()];
+  };
+  for (const via of [undefined, "service", "object"]) {
+    const read = { jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "memory://block/memory" } };
+    const [status, { result }] = await ask(read, { via });
+    assert.deepEqual([status, result.contents[0].text], [200, "Likes tea."], via);
+    const [unknown, { error }] = await ask({ jsonrpc: "2.0", id: "a", method: "nothing" }, { via });
+    assert.deepEqual([unknown, error.code], [200, -32601]);
+    const [unread, refused] = await ask([], { via });
+    assert.deepEqual([unread, refused.id, refused.error.code], [400, null, -32600]);
+    const [untyped, told] = await ask(read, { via }, { "content-type": "text/plain" });
+    assert.deepEqual([untyped, told.error.code], [415, -32600]);
+  }
+  // What is refused before the message is read has the error of any other request.
+  const got = await refusal(path, { method: "GET" });
+  assert.deepEqual([got.status, got.code], [405, "method_not_allowed"]);
+});
+
 test("an_unknown_operation_or_address_is_404_and_a_wrong_method_405", async () => {
   assert.deepEqual(pick(await refusal(`${RPC}/createSesion`)), [404, "unknown_operation"]);
   assert.deepEqual(pick(await refusal("/nowhere")), [404, "unknown_operation"]);

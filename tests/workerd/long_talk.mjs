@@ -45,15 +45,25 @@ export async function talk({ turns, facts, readEvery, count, onTurn = () => {} }
     sent.push(model.taken());
     onTurn(turn);
   }
+  /** A search says `pending` until the index holds the whole log. */
+  const search = async (wanted) => {
+    for (let tries = 0; tries < 100; tries += 1) {
+      const { results, pending } = await call("search", wanted);
+      if (!pending) return results;
+      found.pending += 1;
+      await new Promise((resolve) => setTimeout(resolve, 200));
+    }
+    throw new Error("the index is never whole");
+  };
   const context = model.last;
-  const found = { inContext: 0, bySearch: 0 };
+  const found = { inContext: 0, bySearch: 0, pending: 0 };
   for (let number = 1; number <= facts; number += 1) {
     const fact = factOf(number);
     if (context.includes(fact)) {
       found.inContext += 1;
       continue;
     }
-    const { results } = await call("search", { query: fact.split(" is ")[0].split("code of ")[1], sessionId: "s" });
+    const results = await search({ query: fact.split(" is ")[0].split("code of ")[1], sessionId: "s" });
     const code = fact.split(" is ")[1];
     if (results.some(({ snippet }) => snippet.includes(code.slice(0, -1)))) found.bySearch += 1;
   }

@@ -73,7 +73,8 @@ impl RunWaiting for SetEntry {
     }
 }
 
-/// Deletes an entry of a searchable block.
+/// Deletes an entry of a searchable block. What the entry replaced holds again, unless
+/// another entry replaced it, too.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -66,12 +66,14 @@ const KEPT_NESTED: i64 = 20;
 pub trait Summariser {
     fn summarise<'a>(&'a self, prompt: String, max_tokens: i64) -> LocalBoxFuture<'a, Summarised>;
 
-    /// The blocks of the session's prompt, if the prompt is refreshed with the compaction.
-    fn read_prompt<'a>(
-        &'a self,
-        _session_id: &'a Id,
-    ) -> LocalBoxFuture<'a, Result<Option<Vec<Block>>>> {
-        Box::pin(async { Ok(None) })
+    /// Whether the session's prompt is refreshed with the compaction.
+    fn refreshes_prompt(&self, _session_id: &Id) -> Result<bool> {
+        Ok(false)
+    }
+
+    /// The blocks of the session's prompt.
+    fn read_prompt<'a>(&'a self, _session_id: &'a Id) -> LocalBoxFuture<'a, Result<Vec<Block>>> {
+        Box::pin(async { Ok(Vec::new()) })
     }
 }
 
@@ -261,7 +263,13 @@ impl Compactor<'_> {
         };
         let decision = self.decision(task, &outcome);
         // A home that fails costs its block's content and no more.
-        let prompt = self.summariser.read_prompt(task.session_id).await?;
+        let prompt = match self.summariser.refreshes_prompt(task.session_id)? {
+            true => {
+                self.count_now(task.session_id, &mut used)?;
+                Some(self.summariser.read_prompt(task.session_id).await?)
+            }
+            false => None,
+        };
         let new = CompactionWrite {
             overlay: new,
             prompt,
@@ -284,7 +292,10 @@ impl Compactor<'_> {
         used: &mut UsageIncrease,
     ) -> Result<String> {
         let mut summary = plan.previous.clone();
-        for part in &plan.parts {
+        for (index, part) in plan.parts.iter().enumerate() {
+            if index > 0 {
+                self.count_now(task.session_id, used)?;
+            }
             let Some(part) = units.get(part.clone()) else {
                 continue;
             };
@@ -428,6 +439,12 @@ impl Compactor<'_> {
             })?;
             overlays::get_json(self.db, session_id, &id).map(Some)
         })
+    }
+
+    /// Counts what was spent so far, before a wait during which the object may die.
+    fn count_now(&self, session_id: &Id, used: &mut UsageIncrease) -> Result<()> {
+        let spent = std::mem::take(used);
+        atomically(self.db, || self.count(session_id, &spent))
     }
 
     fn count(&self, session_id: &Id, used: &UsageIncrease) -> Result<()> {

@@ -38,6 +38,8 @@ pub struct CompactionTracker {
     known: RefCell<HashMap<String, MeasuredPath>>,
     /// Sessions whose chat turns fill their window, and the window's tokens.
     filling: RefCell<HashMap<String, i64>>,
+    /// Sessions that were compacted, and whose sockets are not shown it yet.
+    compacted: RefCell<HashSet<String>>,
 }
 
 /// A path's measure, and the newest change other than an append at that time.
@@ -82,6 +84,22 @@ impl CompactionTracker {
             filling.clear();
         }
         filling.insert(session_id.as_str().to_owned(), tokens);
+    }
+
+    /// Notes the outcome of a compaction.
+    fn note(&self, session_id: &Id, outcome: &CompactionOutcome) {
+        if outcome.reason == CompactionReason::Compacted {
+            let mut compacted = self.compacted.borrow_mut();
+            if compacted.len() >= MAX_KNOWN {
+                compacted.clear();
+            }
+            compacted.insert(session_id.as_str().to_owned());
+        }
+    }
+
+    /// Whether the session was compacted since the last look.
+    pub fn take_compacted(&self, session_id: &Id) -> bool {
+        self.compacted.borrow_mut().remove(session_id.as_str())
     }
 
     fn measure(
@@ -180,6 +198,7 @@ pub async fn after_append(
             room: None,
         };
         let outcome = compactor.compact(&task).await?;
+        compactions.note(session_id, &outcome);
         let is_over = outcome.reason != CompactionReason::Compacted;
         last = Some(outcome);
         if is_over {
@@ -218,6 +237,7 @@ pub async fn make_room(
             room: Some(room),
         };
         let outcome = compactor.compact(&task).await?;
+        compactions.note(session_id, &outcome);
         let goes_on = outcome.has_more && outcome.reason == CompactionReason::Compacted;
         last = Some(outcome);
         if !goes_on {

@@ -39,19 +39,14 @@ impl Summariser for ModelSummariser<'_> {
         })
     }
 
-    fn read_prompt<'a>(
-        &'a self,
-        session_id: &'a Id,
-    ) -> LocalBoxFuture<'a, Result<Option<Vec<Block>>>> {
-        Box::pin(async move {
-            let scope = BlockScope::Session(session_id);
-            if self.config()?.refresh_prompt == PromptRefresh::Manual
-                || find_frozen(self.memory.db, scope)?.is_none()
-            {
-                return Ok(None);
-            }
-            read_view(&self.memory, scope).await.map(Some)
-        })
+    fn refreshes_prompt(&self, session_id: &Id) -> Result<bool> {
+        let scope = BlockScope::Session(session_id);
+        Ok(self.config()?.refresh_prompt != PromptRefresh::Manual
+            && find_frozen(self.memory.db, scope)?.is_some())
+    }
+
+    fn read_prompt<'a>(&'a self, session_id: &'a Id) -> LocalBoxFuture<'a, Result<Vec<Block>>> {
+        Box::pin(async move { read_view(&self.memory, BlockScope::Session(session_id)).await })
     }
 }
 

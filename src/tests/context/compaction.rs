@@ -18,7 +18,7 @@ use crate::context::compaction::fixed::load_fixed;
 use crate::log::tip::get_tip;
 use crate::memory::Memory;
 use crate::models::TokenUsage;
-use crate::testing::{Said, wait_for};
+use crate::testing::{Said, cut_off, wait_for};
 use crate::tests::Alice;
 
 /// A summariser that answers `summary n`, records the prompts, and fails on demand.
@@ -29,6 +29,8 @@ struct Scripted<'a> {
     meanwhile: Option<&'a dyn Fn()>,
     /// The usage that each answer reports.
     usage: TokenUsage,
+    /// The request that is never answered.
+    hangs_at: Option<usize>,
 }
 
 impl Summariser for Scripted<'_> {
@@ -43,7 +45,11 @@ impl Summariser for Scripted<'_> {
             Ok(format!("summary {}", self.prompts.borrow().len()))
         };
         let usage = self.usage;
+        let hangs = self.hangs_at == Some(self.prompts.borrow().len());
         Box::pin(async move {
+            if hangs {
+                std::future::pending::<()>().await;
+            }
             Summarised {
                 summary: answer,
                 usage,
@@ -64,6 +70,15 @@ fn compact(
     leaf: Option<i64>,
     dry_run: bool,
 ) -> CompactionOutcome {
+    wait_for(compacting(alice, scripted, leaf, dry_run)).unwrap()
+}
+
+async fn compacting(
+    alice: &Alice,
+    scripted: &Scripted<'_>,
+    leaf: Option<i64>,
+    dry_run: bool,
+) -> Result<CompactionOutcome, Error> {
     let session_id = id("s");
     let tip = get_tip(&alice.db, &session_id).unwrap();
     let task = CompactionTask {
@@ -75,7 +90,7 @@ fn compact(
         dry_run,
         room: None,
     };
-    wait_for(compactor(alice, scripted).compact(&task)).unwrap()
+    compactor(alice, scripted).compact(&task).await
 }
 
 fn memory(alice: &Alice) -> Memory<'_> {
@@ -431,6 +446,37 @@ fn the_next_compaction_updates_the_summary_and_is_not_shown_the_originals() {
     let nothing = compact(&alice, &scripted, None, false);
     assert_eq!(nothing.reason, CompactionReason::NothingToCompact);
     assert_eq!(scripted.prompts.borrow().len(), 3);
+}
+
+#[test]
+fn what_a_summary_cost_is_counted_though_the_object_dies_before_the_next() {
+    let alice = Alice::with_session();
+    let long = "word ".repeat(6_000);
+    let texts: Vec<&str> = (0..10).map(|_| long.as_str()).collect();
+    alice.say(&texts);
+    let scripted = Scripted {
+        usage: TokenUsage {
+            input_tokens: 7,
+            output_tokens: 1,
+            cached_input_tokens: 3,
+        },
+        hangs_at: Some(3),
+        ..Scripted::default()
+    };
+    cut_off(compacting(&alice, &scripted, None, false));
+    let used = || {
+        let session = alice.ok("getSession", json!({"sessionId": "s"}));
+        session["usage"]["inputTokens"].as_i64().unwrap()
+    };
+    assert_eq!((scripted.prompts.borrow().len(), used()), (3, 14));
+    // Nothing is counted twice.
+    let scripted = Scripted {
+        usage: scripted.usage,
+        ..Scripted::default()
+    };
+    let outcome = compact(&alice, &scripted, None, false);
+    assert_eq!(outcome.reason, CompactionReason::Compacted);
+    assert_eq!(used(), 14 + 7 * scripted.prompts.borrow().len() as i64);
 }
 
 #[test]
