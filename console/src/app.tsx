@@ -10,13 +10,14 @@ import { Memory } from "./memory/memory.tsx";
 import { MemoryPage } from "./memory/page.tsx";
 import { dismiss, notices, tellError } from "./notices.ts";
 import { requests, type SentRequest } from "./requests.ts";
+import { may } from "./rights.ts";
 import { hashOf, route, type Route } from "./route.ts";
 import { remember } from "./seen.ts";
 import { deleteNow, deleting, undo } from "./sessions/deleting.ts";
 import { SessionList } from "./sessions/list.tsx";
 import { SessionPage } from "./sessions/session.tsx";
 import { SessionsHome } from "./sessions/sessions_home.tsx";
-import { Settings } from "./settings.tsx";
+import { Settings } from "./settings/settings.tsx";
 import { SignIn } from "./sign_in.tsx";
 import { count, shownName } from "./text.ts";
 import { Activity } from "./understand/activity.tsx";
@@ -61,9 +62,9 @@ function Agent({ at }: { at: AgentRoute }) {
         </header>
         <nav class="main-links" aria-label="Agent">
           <ViewLink at={at} to={{ view: "sessions", agent: at.agent }} icon="chat" text="Sessions" />
-          <ViewLink at={at} to={{ view: "memory", agent: at.agent }} icon="book" text="Memory" />
+          {may("getBlocks") && <ViewLink at={at} to={{ view: "memory", agent: at.agent }} icon="book" text="Memory" />}
           <ViewLink at={at} to={{ view: "activity", agent: at.agent }} icon="chart" text="Activity" />
-          <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />
+          {may("getConfig") && <ViewLink at={at} to={{ view: "settings", agent: at.agent }} icon="settings" text="Settings" />}
         </nav>
         <SessionList agent={at.agent} chosen={at.view === "session" ? at.session : undefined} />
         <LastRequest agent={at.agent} />

@@ -34,6 +34,12 @@ export function keep(request: SentRequest): void {
   requests.value = [request, ...requests.peek().slice(0, KEPT - 1)];
 }
 
+/** A request whose answer began well, and told of a failure later. */
+export function markFailed(agent: string, operation: string, error: string): void {
+  const failed = requests.peek().find((request) => request.agent === agent && request.operation === operation);
+  if (failed !== undefined) requests.value = requests.peek().map((request) => (request === failed ? { ...request, error } : request));
+}
+
 /** What a request's address asks for, in the words of the API. */
 export function named(url: string): { agent: string; operation: string } {
   const { pathname } = new URL(url, location.origin);

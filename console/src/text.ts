@@ -39,6 +39,7 @@ export function sessionName(session: { id: string; name?: string | null }): stri
 
 const plain = new Intl.NumberFormat("en");
 const dateTime = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
+const utcDay = new Intl.DateTimeFormat("en", { day: "numeric", month: "short", timeZone: "UTC" });
 const day = new Intl.DateTimeFormat("en", { day: "numeric", month: "short" });
 
 export const count = (n: number): string => plain.format(n);
@@ -61,6 +62,23 @@ export function shownTime(at: unknown): string {
 
 export function shownDay(at: number): string {
   return isTime(at) ? day.format(at) : "";
+}
+
+/** A day that began at midnight UTC, wherever the reader is. */
+export function shownUtcDay(at: number): string {
+  return isTime(at) ? utcDay.format(at) : "";
+}
+
+/** A time as a field takes it, to the minute, in the reader's own time zone. */
+export function fieldOf(at: number | null | undefined): string {
+  if (!isTime(at)) return "";
+  return new Date(at - new Date(at).getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
+}
+
+/** The time that a field holds. `null`: none. */
+export function timeOf(field: string): number | null {
+  const at = new Date(field).getTime();
+  return Number.isNaN(at) ? null : at;
 }
 
 /** "5 min" since, or the day. */

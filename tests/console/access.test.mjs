@@ -5,6 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
+import { say, startModel } from "../workerd/model_server.mjs";
 import { skip, startConsole, until } from "./browser.mjs";
 
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -198,6 +199,109 @@ describe("access", { skip }, async () => {
       await page.getByLabel("Secret or token").waitFor();
       await page.reload();
       await page.getByLabel("Secret or token").waitFor();
+    } finally {
+      await locked.stop();
+    }
+  });
+
+  test("with_a_token_to_chat_the_page_offers_what_the_token_allows", async (t) => {
+    const model = await startModel();
+    const locked = await startConsole({ vars: { MODEL: "openai:test", OPENAI_BASE_URL: model.url }, secrets: { SESSION_AGENT_TOKEN: SECRET, OPENAI_API_KEY: "a key" } });
+    try {
+      const init = { headers: { authorization: `Bearer ${SECRET}` } };
+      const ask = async (operation, input) => {
+        const { status, body } = await locked.server.call("guest", operation, input, init);
+        assert.equal(status, 200, JSON.stringify(body));
+        return body;
+      };
+      for (const id of ["mine", "theirs"]) await ask("createSession", { id, name: `Session ${id}` });
+      await ask("appendEvents", { sessionId: "mine", events: [{ id: "q", action: "user_message", content: "Rain?" }, { id: "a", action: "agent_message", content: "A little." }, { id: "b", parentId: "q", action: "agent_message", content: "None." }] });
+      const { token } = await ask("mintToken", { preset: "chat", sessionId: "mine", expiresIn: 600 });
+      const page = await locked.open(t, "#/guest", { bypassCSP: true });
+      await page.getByLabel("Secret or token").fill(token);
+      await page.keyboard.press("Enter");
+      await page.getByText("Your token is for one session alone.").waitFor();
+      assert.deepEqual(await faults(page), [], "list");
+      assert.equal(await page.getByText("Session theirs").count(), 0);
+      await page.getByRole("link", { name: /^Session mine/ }).click();
+      await page.getByText("None.").waitFor();
+      await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
+      assert.deepEqual(await faults(page), [], "conversation");
+
+      // It chats, asks again for an answer, waits and stops.
+      model.next(say("A cloud."), say("Two clouds."));
+      await page.getByRole("textbox", { name: "Message" }).fill("Clouds?");
+      await page.keyboard.press("Enter");
+      await page.getByText("A cloud.").waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+      await page.getByRole("button", { name: "Answer again" }).last().click();
+      await page.getByText("Two clouds.").waitFor();
+      const texts = (await ask("loadEvents", { sessionId: "mine" })).map(({ content }) => content);
+      assert.deepEqual(texts, ["Rain?", "A little.", "None.", "Clouds?", "A cloud.", "Two clouds."]);
+      await page.getByLabel("Search all sessions").fill("clouds");
+      await page.keyboard.press("Enter");
+      await page.getByText(/\d hits? for/).waitFor();
+
+      // What the token does not allow is not offered.
+      for (const name of ["New session", "Import a session", "Fork", "Branch before", "More for this session"]) assert.equal(await page.getByRole("button", { name, exact: true }).count(), 0, name);
+      const links = async (name) => await page.getByRole("navigation", { name }).getByRole("link").allInnerTexts();
+      assert.deepEqual((await links("Agent")).map((text) => text.trim()), ["Sessions", "Activity"]);
+      assert.deepEqual(await links("Views of this session"), ["Conversation", "Branches", "Events", "Changes"]);
+      assert.equal(await page.getByText("The agent's model").count(), 0);
+      await page.getByLabel("More for this message").first().click();
+      assert.deepEqual((await page.locator(".menu[open] li").allInnerTexts()).map((text) => text.trim()), ["Copy text"]);
+
+      // The views that it offers are whole.
+      for (const [tab, text] of [["branches", "3 branches"], ["events", "A little."], ["changes", "so far"]]) {
+        await page.goto(locked.at(`#/guest/sessions/mine/${tab}`));
+        await page.getByText(text).first().waitFor();
+        assert.equal(await page.getByRole("alert").count(), 0, tab);
+      }
+      await page.goto(locked.at("#/guest/activity"));
+      await page.getByText("Your token does not open all of this view.").waitFor();
+      assert.equal(await page.getByRole("alert").count(), 0, "activity");
+      assert.deepEqual(await faults(page), [], "activity");
+
+      // Who goes to another view by its address is told in plain words.
+      for (const hash of ["settings", "memory", "sessions/mine/context", "sessions/mine/memory", "sessions/theirs"]) {
+        await page.goto(locked.at(`#/guest/${hash}`));
+        await page.getByText("Your token does not open this.").first().waitFor();
+        assert.deepEqual(await faults(page), [], hash);
+      }
+      await page.getByRole("button", { name: "Enter another" }).first().click();
+      await page.getByLabel("Secret or token").fill(SECRET);
+      await page.keyboard.press("Enter");
+      await page.getByRole("link", { name: /^Session theirs/ }).waitFor();
+      await page.getByRole("button", { name: "New session" }).waitFor();
+    } finally {
+      await locked.stop();
+      await model.stop();
+    }
+  });
+
+  test("with_a_token_to_read_nothing_that_writes_is_offered", async (t) => {
+    const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+    try {
+      const init = { headers: { authorization: `Bearer ${SECRET}` } };
+      const ask = async (operation, input) => (await locked.server.call("reader", operation, input, init)).body;
+      await ask("createSession", { id: "s", name: "Read me" });
+      await ask("appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "Written before." }] });
+      await ask("defineBlock", { label: "notes", kind: "writable", defaultContent: "Known." });
+      const { token } = await ask("mintToken", { preset: "read", expiresIn: 600 });
+      const page = await locked.open(t, "#/reader/sessions/s", { bypassCSP: true });
+      await page.getByLabel("Secret or token").fill(token);
+      await page.keyboard.press("Enter");
+      await page.getByText("Written before.").waitFor();
+      await page.getByText("Your token may read this conversation").waitFor();
+      assert.equal(await page.getByRole("textbox", { name: "Message" }).count(), 0);
+      await page.goto(locked.at("#/reader/memory/notes"));
+      await page.getByRole("region", { name: "Text of notes" }).getByText("Known.").waitFor();
+      for (const name of ["Save", "Remove", "Define a block"]) assert.equal(await page.getByRole("button", { name }).count(), 0, name);
+      await page.goto(locked.at("#/reader/settings"));
+      await page.getByText("Your token may read them.").waitFor();
+      assert.equal(await page.getByLabel("Temperature").isDisabled(), true);
+      assert.equal(await page.getByRole("button", { name: "Save" }).count(), 0);
+      assert.deepEqual(await faults(page), []);
     } finally {
       await locked.stop();
     }

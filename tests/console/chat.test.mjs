@@ -72,6 +72,53 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
+  test("messages_that_wait_are_shown_answered_in_turn_and_taken_back", async (t) => {
+    const rest = gate();
+    model.next(say("First, ", rest, "done."), say("Second done."), say("Fourth done."));
+    const page = await site.open(t, "#/queued/sessions/s");
+    await write(page, "First?");
+    await page.getByText("First,").waitFor();
+    for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
+    const waiting = page.getByRole("region", { name: "Waiting messages" });
+    await waiting.getByText("3 messages waiting").waitFor();
+    assert.deepEqual(await waiting.locator("li p").allTextContents(), ["Second?", "Third?", "Fourth?"]);
+    // What waits is no part of the conversation yet, on the page or in the agent.
+    assert.equal(await page.getByRole("article").filter({ hasText: "Second?" }).count(), 0);
+    assert.deepEqual(await history("queued"), [["user", "First?"]]);
+
+    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Take back" }).click();
+    await waiting.getByText("2 messages waiting").waitFor();
+    assert.equal(await page.getByRole("textbox", { name: "Message" }).inputValue(), "Third?");
+    rest.open();
+    await page.getByText("Fourth done.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal(await waiting.count(), 0);
+    const said = [["user", "First?"], ["assistant", "First, done."], ["user", "Second?"], ["assistant", "Second done."], ["user", "Fourth?"], ["assistant", "Fourth done."]];
+    assert.deepEqual(await history("queued"), said);
+    assert.equal(await page.getByRole("article").count(), said.length);
+  });
+
+  test("the_first_message_that_is_loaded_is_edited_where_it_stands", async (t) => {
+    await ask("deep", "createSession", { id: "s" });
+    await ask("deep", "appendEvents", { sessionId: "s", events: Array.from({ length: 160 }, (_, n) => ({ id: `n${n}`, action: n % 2 ? "agent_message" : "user_message", content: `Number ${n}.` })) });
+    model.next(say("Anew."));
+    const page = await site.open(t, "#/deep/sessions/s");
+    await page.getByText("Number 159.").waitFor();
+    // The oldest of the first page: those above it are not loaded yet.
+    const list = page.getByRole("region", { name: "Messages" });
+    await page.route("**/rpc/getHistory", (route) => (route.request().postDataJSON().before ? setTimeout(() => void route.continue().catch(() => {}), 3000) : route.continue()));
+    await list.evaluate((list) => (list.scrollTop = 0));
+    const oldest = page.getByRole("article").filter({ hasText: "Number 60." });
+    await oldest.getByRole("button", { name: "Edit and resend" }).click();
+    await page.getByLabel("The message's new text").fill("Another sixty.");
+    await page.getByRole("button", { name: "Resend", exact: true }).click();
+    await page.getByText("Anew.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    const events = await ask("deep", "loadEvents", { sessionId: "s", tail: true, limit: 2 });
+    assert.deepEqual(events.map(({ content }) => content), ["Another sixty.", "Anew."]);
+    assert.equal(events[0].parentId, "n59");
+  });
+
   test("another_answer_stands_beside_the_first_and_both_can_be_shown", async (t) => {
     model.next(say("Four."), say("It is four."));
     const page = await site.open(t, "#/again/sessions/s");
@@ -153,7 +200,7 @@ describe("chat", { skip }, async () => {
     await write(page, "Who are you?");
     await page.getByText("built-in demo model").waitFor();
     await page.getByRole("link", { name: "Settings" }).click();
-    await page.getByRole("combobox", { name: "Model" }).fill("openai:other");
+    await page.getByRole("combobox", { name: "Model", exact: true }).fill("openai:other");
     await page.getByRole("button", { name: "Save" }).click();
     await page.getByText("Saved.").waitFor();
     assert.equal((await ask("chosen", "getConfig")).model, "openai:other");

@@ -75,6 +75,76 @@ describe("memory", { skip }, async () => {
     assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries, []);
   });
 
+  test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {
+    await ask("facts", "defineBlock", { label: "homes", kind: "searchable" });
+    await ask("facts", "setEntry", { label: "homes", key: "lisbon", title: "Lisbon", content: "The user lives by the river.", validFrom: Date.UTC(2020, 0, 1) });
+    const page = await site.open(t, "#/facts/memory/homes", { timezoneId: "Europe/Oslo" });
+    await page.getByRole("button", { name: "Add an entry" }).click();
+    await page.getByLabel("Key").fill("oslo");
+    await page.getByRole("dialog").getByLabel("Text").fill("The user lives by the fjord.");
+    await page.getByLabel("Holds from").fill("2025-05-01T12:30");
+    await page.getByLabel("Replaces").fill("lisbon");
+    await page.getByRole("button", { name: "Save" }).click();
+    const card = (text) => page.locator(".entry").filter({ hasText: text });
+    await card("the river").getByText("holds no longer").waitFor();
+    await card("the river").getByText("Replaced by oslo").waitFor();
+    await card("the fjord").getByText("Replaces lisbon").waitFor();
+    const { entries } = await ask("facts", "listEntries", { label: "homes" });
+    const stored = entries.find(({ key }) => key === "oslo");
+    assert.deepEqual([stored.validFrom, stored.supersedes], [Date.UTC(2025, 4, 1, 10, 30), ["lisbon"]]);
+
+    // A change keeps what it does not change, to the millisecond.
+    await ask("facts", "setEntry", { label: "homes", key: "oslo", content: "The user lives by the fjord.", validFrom: 1_750_000_012_345, supersedes: ["lisbon"] });
+    await page.reload();
+    await page.getByRole("button", { name: "Change oslo" }).click();
+    await page.getByRole("dialog").getByLabel("Title").fill("Oslo");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "Oslo" }).waitFor();
+    const changed = (await ask("facts", "listEntries", { label: "homes" })).entries.find(({ key }) => key === "oslo");
+    assert.deepEqual([changed.title, changed.validFrom, changed.supersedes], ["Oslo", 1_750_000_012_345, ["lisbon"]]);
+
+    await page.getByLabel("Search the entries").fill("lives");
+    await page.keyboard.press("Enter");
+    await page.getByRole("status").getByText("1 hit").waitFor();
+    await page.getByRole("region", { name: "What held before" }).getByText("Lisbon", { exact: true }).waitFor();
+    await page.getByLabel("What held on").fill("2022-06-01T00:00");
+    await page.getByRole("button", { name: "Search", exact: true }).click();
+    await page.getByText("of what held on").waitFor();
+    await card("the river").waitFor();
+    assert.equal(await card("the fjord").count(), 0);
+  });
+
+  test("entries_and_documents_have_versions_and_come_back_after_they_were_deleted", async (t) => {
+    await ask("past", "defineBlock", { label: "places", kind: "searchable" });
+    await ask("past", "defineBlock", { label: "guides", kind: "loadable" });
+    for (const content of ["Open.", "Closed."]) {
+      await ask("past", "setEntry", { label: "places", key: "opera", content });
+      await ask("past", "putSkill", { label: "guides", key: "packing", content, description: "What to pack" });
+    }
+    const entry = async () => (await ask("past", "listEntries", { label: "places" })).entries[0]?.content;
+    const skill = async () => (await ask("past", "listSkills", { label: "guides" })).skills.length === 0 ? undefined : (await ask("past", "loadSkill", { label: "guides", key: "packing" })).content;
+    for (const [label, read, open, remove] of [
+      ["places", entry, async (page) => await page.getByRole("button", { name: "Versions of opera" }).click(), "Delete opera"],
+      ["guides", skill, async (page) => {
+        await page.getByText("What to pack").first().click();
+        await page.getByRole("button", { name: "Versions of the document" }).click();
+      }, "Delete the document"],
+    ]) {
+      const page = await site.open(t, `#/past/memory/${label}`);
+      await open(page);
+      await page.getByText("Version 1 on the left, version 2 on the right").waitFor();
+      assert.deepEqual([await page.locator(".diff del").allTextContents(), await page.locator(".diff ins").allTextContents()], [["Open."], ["Closed."]]);
+      await page.getByRole("button", { name: "Go back to version 1" }).click();
+      await page.getByText("Version 1 is back, as a new version.").waitFor();
+      await until(read, (content) => content === "Open.");
+      await page.getByRole("button", { name: remove }).click();
+      await until(read, (content) => content === undefined);
+      await page.getByRole("region", { name: "What was deleted" }).getByRole("button", { name: "Go back to version 2" }).click();
+      await until(read, (content) => content === "Closed.");
+      await page.getByRole("region", { name: "What was deleted" }).waitFor({ state: "detached" });
+    }
+  });
+
   test("documents_are_added_read_and_deleted", async (t) => {
     await ask("documents", "defineBlock", { label: "guides", kind: "loadable" });
     const page = await site.open(t, "#/documents/memory/guides");

@@ -9,7 +9,9 @@ const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
 const { Answer } = await load("conversation/answer.ts");
 const { EventTree, stretchesOf } = await load("conversation/tree.ts");
-const { usedBy } = await load("understand/usage.ts");
+const { barsByDay, firstDay, tokensOf, totalOf } = await load("understand/usage.ts");
+const { allows, rightsOf } = await load("token.ts");
+const { changesOf, groupsOf, textsOf } = await load("settings/fields.ts");
 
 test("a_name_shows_its_unseen_characters_on_one_line", () => {
   assert.equal(shownName("a\u0000b\nc\u202ed"), "a␀b␊c⟨U+202E⟩d");
@@ -135,10 +137,39 @@ test("a_tree_that_goes_in_a_circle_ends", async () => {
   assert.deepEqual(stretchesOf(tree), []);
 });
 
-test("usage_counts_on_the_day_of_a_session_s_last_change", () => {
-  const now = new Date(2026, 5, 15, 12).getTime();
-  const session = (updatedAt, inputTokens, cost) => ({ updatedAt, usage: { inputTokens, outputTokens: 0, cost } });
-  const used = usedBy([session(now, 10, 1), session(now - 86_400_000, 5, 2), session(now - 400 * 86_400_000, 7, 4)], now);
-  assert.deepEqual(used.tokens.slice(-2).map(({ value }) => value), [5, 10]);
-  assert.deepEqual([used.inputTokens, used.allCost], [22, 7]);
+test("usage_has_a_bar_for_each_day_also_for_those_without", () => {
+  const now = Date.UTC(2026, 5, 15, 12);
+  const today = Date.UTC(2026, 5, 15);
+  const day = (at, inputTokens, cost) => ({ day: at, turns: 1, inputTokens, outputTokens: 1, cachedInputTokens: 0, cost });
+  const days = [day(today, 10, 1), day(today - 2 * 86_400_000, 5, 2)];
+  const bars = barsByDay(days, tokensOf, now);
+  assert.deepEqual([bars.length, firstDay(now)], [30, today - 29 * 86_400_000]);
+  assert.deepEqual(bars.slice(-3), [{ name: "Jun 13", value: 6 }, { name: "Jun 14", value: 0 }, { name: "Jun 15", value: 11 }]);
+  assert.deepEqual(totalOf(days), { turns: 2, inputTokens: 15, outputTokens: 2, cachedInputTokens: 0, cost: 3 });
+});
+
+const tokenOf = (claims) => `sa2.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.seal`;
+
+test("a_token_says_what_it_allows_and_a_secret_allows_all", () => {
+  const allowed = (text, ...operations) => operations.filter((operation) => allows(rightsOf(text), operation));
+  const all = ["chat", "listSessions", "setBlock", "getConfig", "configureAgent"];
+  for (const secret of [null, "a secret", "sa2.not base64.x", "a.b.c"]) assert.deepEqual(allowed(secret, ...all), all);
+  assert.deepEqual(allowed(tokenOf({ operations: ["chat", "getHistory"] }), ...all), ["chat"]);
+  assert.deepEqual(allowed(tokenOf({}), ...all), ["chat", "listSessions", "getConfig"]);
+  assert.deepEqual(allowed(tokenOf({ sessionId: "s" }), ...all), ["chat", "listSessions"]);
+  assert.deepEqual(rightsOf(tokenOf({ sessionId: "é🌧", allow: { models: ["demo"] } })), { session: "é🌧", operations: null, models: ["demo"] });
+});
+
+test("only_the_settings_that_were_changed_are_sent", () => {
+  const config = { model: null, temperature: 0.5, maxSteps: 10, vectors: false, systemInstructions: ["One.", "Two."], prices: { input: 1, output: 2 }, onTurnEnd: null, reservedMetadataKeys: [] };
+  const before = textsOf(config);
+  const changed = (texts) => changesOf(before, { ...before, ...texts });
+  assert.deepEqual(changed({}), {});
+  assert.deepEqual(changed({ temperature: "", maxSteps: "7", vectors: "true", reservedMetadataKeys: "a\n\nb" }), { temperature: null, maxSteps: 7, vectors: true, reservedMetadataKeys: ["a", "b"] });
+  assert.deepEqual(changed({ "prices.cachedInput": "0.5" }), { prices: { input: 1, output: 2, cachedInput: 0.5 } });
+  assert.deepEqual(changed({ "prices.input": "", "prices.output": "" }), { prices: null });
+  assert.deepEqual(changed({ "prices.models": '{"demo": {"input": 0, "output": 0}}' }), { prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } } });
+  assert.throws(() => changed({ "prices.models": "{" }), /Models with prices of their own/);
+  const shown = groupsOf({ model: "agent", prices: "agent" }).flatMap(({ fields }) => fields.map(({ path }) => path));
+  assert.deepEqual(shown, ["model", "prices.input", "prices.output", "prices.cachedInput", "prices.models"]);
 });

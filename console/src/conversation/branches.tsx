@@ -3,6 +3,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { Button, Empty, Heading, Loading, Problem } from "../ui/basics.tsx";
+import { may } from "../rights.ts";
 import { counted, shownName } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { type Stretch, stretchesOf } from "./tree.ts";
@@ -64,7 +65,7 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
               <p class="tree-text"><bdi>{shownName(stretch.first.text || stretch.first.id)}</bdi></p>
               <p class="note">{counted(stretch.events, "event")}{stretch.isEnd && stretch.isOnPath ? ", shown now" : ""}</p>
             </div>
-            {stretch.isEnd && !stretch.isOnPath && <Button disabled={isBusy} onClick={() => void conversation.switchTo(stretch.last.id)}>Switch here</Button>}
+            {stretch.isEnd && !stretch.isOnPath && may("setLeaf") && <Button disabled={isBusy} onClick={() => void conversation.switchTo(stretch.last.id)}>Switch here</Button>}
           </li>
         ))}
       </ol>

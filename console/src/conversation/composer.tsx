@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { Button, Field } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { may, rights } from "../rights.ts";
 import type { Conversation } from "./conversation.ts";
 
 /** The model of the next turns of this page. Empty: the agent's own. */
@@ -17,14 +18,16 @@ export function Composer({ conversation }: { conversation: Conversation }) {
   const state = conversation.state.value;
   const isAnswering = state === "answering" || state === "stopping";
   const send = async () => {
-    if (text.trim() === "" || isAnswering) return;
+    if (text.trim() === "") return;
     setText("");
+    area.current?.focus();
     const chosen = model.peek().trim();
     const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
     // What was not taken is not lost.
     if (!isTaken) setText((newer) => (newer === "" ? text : newer));
-    area.current?.focus();
   };
+  if (!may("chat")) return <p class="composer hint">Your token may read this conversation, and write nothing.</p>;
+  const models = rights.value.models;
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
     event.preventDefault();
@@ -48,16 +51,13 @@ export function Composer({ conversation }: { conversation: Conversation }) {
         onKeyDown={onKeyDown}
       />
       <div class="composer-line">
-        <details class="fold model">
+        {models?.length !== 0 && <details class="fold model">
           <summary><Icon name="settings" /> {model.value.trim() || "The agent's model"}</summary>
-          <Field label="Model of this page's turns" value={model.value} onInput={(text) => (model.value = text)} list={MODELS} placeholder="The agent's model" hint="As in MODEL: demo, or a provider's name and a colon before the model's." />
-        </details>
+          <Field label="Model of this page's turns" value={model.value} onInput={(text) => (model.value = text)} list={models ?? MODELS} placeholder="The agent's model" hint="As in MODEL: demo, or a provider's name and a colon before the model's." />
+        </details>}
         <span class="hint">Enter sends, Shift and Enter make a new line.</span>
-        {isAnswering ? (
-          <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>{state === "stopping" ? "Stopping" : "Stop"}</Button>
-        ) : (
-          <Button type="submit" kind="main" icon="send" disabled={text.trim() === ""}>Send</Button>
-        )}
+        {isAnswering && may("cancelTurn") && <Button icon="stop" onClick={() => void conversation.stop()} disabled={state === "stopping"}>{state === "stopping" ? "Stopping" : "Stop"}</Button>}
+        {(!isAnswering || text.trim() !== "") && <Button type="submit" kind="main" icon="send" disabled={text.trim() === ""}>{isAnswering ? "Send next" : "Send"}</Button>}
       </div>
     </form>
   );

@@ -2,9 +2,11 @@
 // being said, and what the reader does. The agent has the last word: after each turn the
 // newest messages are read again.
 
-import { computed, signal } from "@preact/signals";
+import { computed, type Signal, signal } from "@preact/signals";
 import { type AgentClient, type ChatChunk, type ChatInput, NetworkError, type SessionClient, type UiMessage } from "session-agent";
 import { isLost, openAgent } from "../connection.ts";
+import { may } from "../rights.ts";
+import { markFailed } from "../requests.ts";
 import { Answer } from "./answer.ts";
 import { EventTree } from "./tree.ts";
 
@@ -17,6 +19,12 @@ const BACK_MS = 300;
 /** So many pages are read to find a message that the address names. */
 const PAGES_TO_FIND = 40;
 
+/** A message that this page has sent, and that is answered after the answers before it. */
+export interface WaitingMessage {
+  id: string;
+  text: string;
+}
+
 export type State = "loading" | "idle" | "answering" | "stopping";
 
 export class Conversation {
@@ -26,12 +34,13 @@ export class Conversation {
   readonly loaded = signal<readonly UiMessage[]>([]);
   readonly live = signal<UiMessage | null>(null);
   readonly state = signal<State>("loading");
+  readonly waiting = signal<readonly WaitingMessage[]>([]);
   readonly problem = signal<unknown>(null);
   readonly isUnknown = signal(false);
   /** The message that is being edited. */
   readonly edited = signal<string | null>(null);
   #above = signal<string | null>(null);
-  #isLoadingAbove = false;
+  #loadingAbove: Promise<boolean> | null = null;
   #pageAbove = PAGE;
   #closing = new AbortController();
   #updatedAt = 0;
@@ -43,7 +52,7 @@ export class Conversation {
   ) {
     this.agent = openAgent(agentName);
     this.session = this.agent.session(id);
-    this.tree = new EventTree(this.session);
+    this.tree = new EventTree(this.session, may("buildWorkingContext"));
   }
 
   /** All messages in order, the one that is being said included. */
@@ -90,10 +99,15 @@ export class Conversation {
     });
   }
 
+  /** Loads older messages. `false`: there are none, or they could not be loaded. */
   async loadAbove(limit = this.#pageAbove): Promise<boolean> {
+    this.#loadingAbove ??= this.#readAbove(limit).finally(() => (this.#loadingAbove = null));
+    return await this.#loadingAbove;
+  }
+
+  async #readAbove(limit: number): Promise<boolean> {
     const before = this.#above.peek();
-    if (before === null || this.#isLoadingAbove) return false;
-    this.#isLoadingAbove = true;
+    if (before === null) return false;
     try {
       const page = await this.session.getHistory({ before, limit }, { signal: this.#signal });
       if (this.#above.peek() !== before) return false;
@@ -104,8 +118,6 @@ export class Conversation {
     } catch (error) {
       this.#fail(error);
       return false;
-    } finally {
-      this.#isLoadingAbove = false;
     }
   }
 
@@ -162,19 +174,64 @@ export class Conversation {
     await this.tree.catchUp();
   }
 
-  /** Sends a text. `false`: the agent did not take it. */
+  /** Sends a text. While an answer is said, the text waits. `false`: the agent did not take it. */
   async send(text: string, more: Partial<ChatInput> = {}): Promise<boolean> {
     // A reader may be faster than the first answer.
     await this.#opening;
     const message = userMessage(text);
+    if (this.state.peek() !== "idle" || this.waiting.peek().length > 0) return await this.#wait({ ...more, message }, { id: message.id, text });
     this.loaded.value = [...this.loaded.peek(), { ...message, createdAt: Date.now() }];
     const isTaken = await this.#turn({ ...more, message });
     if (!isTaken) this.loaded.value = this.loaded.peek().filter(({ id }) => id !== message.id);
     return isTaken;
   }
 
+  /** Waits until the turn of a message begins, and follows the turn. `false`: it did not begin. */
+  async #wait(input: ChatInput, message: WaitingMessage): Promise<boolean> {
+    this.waiting.value = [...this.waiting.peek(), message];
+    const over = () => (this.waiting.value = this.waiting.peek().filter(({ id }) => id !== message.id));
+    try {
+      const { first, rest } = await this.#begun(input);
+      // The agent's turns follow each other at once. This page reads the end of the one before first.
+      while (first !== undefined && this.state.peek() !== "idle") await nextState(this.state);
+      over();
+      if (first === undefined) return false;
+      if (!this.loaded.peek().some(({ id }) => id === message.id)) {
+        this.loaded.value = [...this.loaded.peek(), { ...userMessage(message.text), id: message.id, createdAt: Date.now() }];
+      }
+      return await this.#follow(joined(first, rest), true);
+    } catch (error) {
+      over();
+      this.#fail(error);
+      return false;
+    }
+  }
+
+  /** The first chunk of a turn, however long it takes to come. `undefined`: the message was taken back. */
+  async #begun(input: ChatInput): Promise<{ first: ChatChunk | undefined; rest: AsyncIterator<ChatChunk> }> {
+    const waiting = { ...input, whenBusy: "queue" };
+    for (;;) {
+      const rest = this.session.chat(waiting, { signal: this.#signal })[Symbol.asyncIterator]();
+      try {
+        const { value, done } = await rest.next();
+        return { first: done || value.type === "abort" ? undefined : value, rest };
+      } catch (error) {
+        if (this.#signal.aborted || !(error instanceof NetworkError)) throw error;
+        // The message has its id, so asking again is asking once.
+        await untilBack(this.#signal);
+      }
+    }
+  }
+
+  /** Takes a waiting message back. The composer gets its text again. */
+  async takeBack(id: string): Promise<void> {
+    await this.#guarded(() => this.session.cancelTurn({ messageId: id }, { signal: this.#signal }));
+  }
+
   /** Says another text in a message's place. The old text stays, on its own branch. */
   async resend(id: string, text: string): Promise<boolean> {
+    // The message before it says where the new text belongs.
+    if (this.loaded.peek()[0]?.id === id && this.hasMore.peek() && !(await this.loadAbove())) return false;
     const index = this.loaded.peek().findIndex((message) => message.id === id);
     const previous = this.loaded.peek()[index - 1];
     const message = userMessage(text);
@@ -219,7 +276,8 @@ export class Conversation {
 
   /** Listens to a turn that runs already. */
   async resume(): Promise<void> {
-    if (this.state.peek() !== "idle") return;
+    // A message that waits brings its own turn.
+    if (this.state.peek() !== "idle" || this.waiting.peek().length > 0) return;
     await this.#follow(this.session.resumeChat({ signal: this.#signal }), false);
   }
 
@@ -266,7 +324,10 @@ export class Conversation {
         // A screen shows no more than a frame's worth.
         frame ||= requestAnimationFrame(show);
       }
-      if (answer.error !== null) this.problem.value = new Error(answer.error);
+      if (answer.error !== null) {
+        this.problem.value = new Error(answer.error);
+        markFailed(this.agentName, isOurs ? "chat" : "resumeChat", answer.error);
+      }
     } catch (error) {
       if (this.#signal.aborted) return hasBegun;
       if (hasBegun && error instanceof NetworkError) {
@@ -317,6 +378,22 @@ export class Conversation {
 
 function userMessage(text: string): { id: string; role: "user"; parts: { type: "text"; text: string }[] } {
   return { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
+}
+
+function nextState(state: Signal<State>): Promise<void> {
+  const before = state.peek();
+  return new Promise((resolve) => {
+    const stop = state.subscribe((now) => {
+      if (now === before) return;
+      resolve();
+      queueMicrotask(() => stop());
+    });
+  });
+}
+
+async function* joined(first: ChatChunk, rest: AsyncIterator<ChatChunk>): AsyncIterable<ChatChunk> {
+  yield first;
+  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
 }
 
 /** Waits a moment, and as long as the connection is gone. */

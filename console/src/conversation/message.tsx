@@ -5,6 +5,7 @@ import type { UiMessage } from "session-agent";
 import { Button } from "../ui/basics.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { tell } from "../notices.ts";
+import { may } from "../rights.ts";
 import { shownTime } from "../text.ts";
 import { type Conversation, textOf } from "./conversation.ts";
 import { Overlay } from "./overlay.tsx";
@@ -42,17 +43,19 @@ export function Message({ conversation, message, fork }: Props) {
 
 function Actions({ conversation, message, fork }: Props) {
   const isBusy = conversation.state.value !== "idle";
+  // The first message has nothing before it to chat on from: its other text is appended.
+  const mayEdit = may("chat") && (may("appendMessage") || conversation.messages.value[0]?.id !== message.id);
   const copy = () => navigator.clipboard.writeText(textOf(message)).then(() => tell("Copied."), () => tell("The browser does not let this page copy.", "failed"));
   return (
     <div class="message-actions">
-      {message.role === "assistant" && <Button kind="quiet" icon="redo" label="Answer again" disabled={isBusy} onClick={() => void conversation.regenerate(message.id)} />}
-      {message.role === "user" && <Button kind="quiet" icon="edit" label="Edit and resend" disabled={isBusy} onClick={() => (conversation.edited.value = message.id)} />}
+      {message.role === "assistant" && may("chat") && <Button kind="quiet" icon="redo" label="Answer again" disabled={isBusy} onClick={() => void conversation.regenerate(message.id)} />}
+      {message.role === "user" && mayEdit && <Button kind="quiet" icon="edit" label="Edit and resend" disabled={isBusy} onClick={() => (conversation.edited.value = message.id)} />}
       <Menu
         label="More for this message"
         items={[
           { text: "Copy text", icon: "download", run: () => void copy() },
-          { text: "Fork from here", icon: "fork", run: () => fork(message.id) },
-          { text: "Delete message", icon: "trash", isDanger: true, run: () => void conversation.remove(message.id) },
+          { text: "Fork from here", icon: "fork", needs: "forkSession", run: () => fork(message.id) },
+          { text: "Delete message", icon: "trash", needs: "deleteMessages", isDanger: true, run: () => void conversation.remove(message.id) },
         ]}
       />
     </div>
@@ -69,9 +72,9 @@ function Siblings({ conversation, message }: { conversation: Conversation; messa
   const to = (step: number) => void conversation.switchTo(siblings[index + step]!.id);
   return (
     <span class="siblings">
-      <Button kind="quiet" icon="left" label="Branch before" disabled={isBusy || index === 0} onClick={() => to(-1)} />
+      {may("setLeaf") && <Button kind="quiet" icon="left" label="Branch before" disabled={isBusy || index === 0} onClick={() => to(-1)} />}
       <span aria-label={`Branch ${index + 1} of ${siblings.length}`} role="img">{index + 1} / {siblings.length}</span>
-      <Button kind="quiet" icon="right" label="Branch after" disabled={isBusy || index === siblings.length - 1} onClick={() => to(1)} />
+      {may("setLeaf") && <Button kind="quiet" icon="right" label="Branch after" disabled={isBusy || index === siblings.length - 1} onClick={() => to(1)} />}
     </span>
   );
 }

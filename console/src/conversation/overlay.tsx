@@ -6,6 +6,7 @@ import { Button, Loading, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { useLoad } from "../load.ts";
 import { tellError } from "../notices.ts";
+import { may } from "../rights.ts";
 import { count, counted, shownTime } from "../text.ts";
 import type { Conversation } from "./conversation.ts";
 import { EventBody } from "./events.tsx";
@@ -49,7 +50,7 @@ function Originals({ conversation, compactionId }: { conversation: Conversation;
       {tokensBefore !== null && tokensAfter !== null && <p class="note">The context went from {count(tokensBefore)} to {count(tokensAfter)} tokens.</p>}
       <div class="actions">
         {!isWanted && <Button icon="down" onClick={() => setWanted(true)}>Show the originals</Button>}
-        <Button icon="trash" onClick={() => void drop()}>Remove the summary</Button>
+        {may("deleteCompaction") && <Button icon="trash" onClick={() => void drop()}>Remove the summary</Button>}
       </div>
       {isWanted && <Range conversation={conversation} compaction={found.data} />}
     </>

@@ -4,9 +4,14 @@ import { useEffect, useState } from "preact/hooks";
 import type { UiMessage } from "session-agent";
 import { Virtual } from "../ui/virtual.tsx";
 import { Button, Empty, Loading, Problem } from "../ui/basics.tsx";
+import { may } from "../rights.ts";
+import { counted, cut, shownText } from "../text.ts";
 import { Composer } from "./composer.tsx";
 import type { Conversation } from "./conversation.ts";
 import { Message } from "./message.tsx";
+
+/** So much of a waiting message is shown. */
+const GLANCE = 300;
 
 interface Props {
   conversation: Conversation;
@@ -41,6 +46,7 @@ export function Talk({ conversation, at, fork }: Props) {
         />
       )}
       <Answering conversation={conversation} />
+      <Waiting conversation={conversation} />
       <Composer conversation={conversation} />
     </section>
   );
@@ -53,11 +59,11 @@ function Beginning({ conversation }: { conversation: Conversation }) {
     <div class="filling">
       <Empty title="Say something" icon="chat">
         <p>The agent remembers it. Without a model of yours, a small built-in demo answers: it does what its rules say, and shows how everything works.</p>
-        <div class="actions suggestions">
+        {may("chat") && <div class="actions suggestions">
           {["What can you do?", "Remember that I like window seats.", "What do you remember?"].map((text) => (
             <Button key={text} onClick={() => void conversation.send(text)}>{text}</Button>
           ))}
-        </div>
+        </div>}
       </Empty>
     </div>
   );
@@ -77,6 +83,25 @@ function Answering({ conversation }: { conversation: Conversation }) {
         </div>
       )}
     </div>
+  );
+}
+
+/** What this page has sent, and what is answered after the answer that is being said. */
+function Waiting({ conversation }: { conversation: Conversation }) {
+  const waiting = conversation.waiting.value;
+  if (waiting.length === 0) return null;
+  return (
+    <section class="waiting" aria-label="Waiting messages">
+      <p class="note" role="status">{counted(waiting.length, "message")} waiting for the answer before</p>
+      <ol>
+        {waiting.map(({ id, text }) => (
+          <li key={id}>
+            <p class="prose" dir="auto">{shownText(cut(text, GLANCE))}</p>
+            {may("cancelTurn") && <Button kind="quiet" onClick={() => void conversation.takeBack(id)}>Take back</Button>}
+          </li>
+        ))}
+      </ol>
+    </section>
   );
 }
 

@@ -24,9 +24,16 @@ export class EventTree {
   readonly leafId = signal<string | null>(null);
   readonly isReading = signal(false);
   #byId = new Map<string, TreeNode>();
+  #mayBuild: boolean;
   #children = new Map<string | null, TreeNode[]>();
 
-  constructor(readonly session: SessionClient) {}
+  /** `mayBuild`: whether the agent may be asked for the working context. */
+  constructor(
+    readonly session: SessionClient,
+    mayBuild = true,
+  ) {
+    this.#mayBuild = mayBuild;
+  }
 
   async readIfShort(): Promise<void> {
     if (this.nodes.peek() !== null || this.isReading.peek()) return;
@@ -55,7 +62,6 @@ export class EventTree {
   }
 
   async #readAfter(seq: number): Promise<void> {
-    const { leafId } = await this.session.buildWorkingContext({ limit: 1 });
     for (let [after, limit] = [seq, PAGE]; ; ) {
       const page = await this.session.loadEvents({ afterSeq: after, limit }).catch((error) => {
         if (!(error instanceof PayloadTooLargeError) || limit === 1) throw error;
@@ -70,8 +76,15 @@ export class EventTree {
       if (last === undefined) break;
       after = last.seq;
     }
-    this.leafId.value = leafId;
+    this.leafId.value = await this.#readLeaf();
     this.nodes.value = [...this.#byId.values()];
+  }
+
+  async #readLeaf(): Promise<string | null> {
+    if (this.#mayBuild) return (await this.session.buildWorkingContext({ limit: 1 })).leafId;
+    // A message has its first event's id, and may go on with more events.
+    const last = await this.session.getLatestLeaf();
+    return last === null ? null : (this.newestLeafBelow(last.id) ?? last.id);
   }
 
   #add({ id, parentId, seq, action, content, toolCalls }: SessionEvent): void {

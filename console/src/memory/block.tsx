@@ -6,10 +6,11 @@ import { Meter } from "../ui/bar.tsx";
 import { Button, Field, Name, Stored } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { tell, tellError } from "../notices.ts";
+import { may } from "../rights.ts";
 import { count, shownJson, shownText, shownTime } from "../text.ts";
 import { Entries } from "./entries.tsx";
 import { Skills } from "./skills.tsx";
-import { BlockVersions } from "./versions.tsx";
+import { Versions } from "./versions.tsx";
 
 interface Props {
   agent: string;
@@ -21,6 +22,7 @@ interface Props {
 
 export function BlockView({ agent, session, block, onChange, onClose }: Props) {
   const { label, kind, description, tokens, maxTokens, source, modelWrites, whenChanged, updatedAt, unavailable } = block;
+  const isWritten = kind === "writable" && may("setBlock");
   const of = { label, ...(session !== undefined && { sessionId: session }) };
   const remove = async () => {
     try {
@@ -36,7 +38,7 @@ export function BlockView({ agent, session, block, onChange, onClose }: Props) {
     <article class="block-view">
       <div class="actions spread">
         <Button icon="back" onClick={onClose}>All blocks</Button>
-        <Button kind="danger" icon="trash" onClick={() => void remove()}>Remove</Button>
+        {may("removeBlock") && <Button kind="danger" icon="trash" onClick={() => void remove()}>Remove</Button>}
       </div>
       <h2><Name text={label} /> <span class={`badge ${kind}`}>{kind}</span></h2>
       {description && <p class="note"><Name text={description} /></p>}
@@ -54,11 +56,11 @@ export function BlockView({ agent, session, block, onChange, onClose }: Props) {
         {updatedAt !== null && <dt>Changed</dt>}
         {updatedAt !== null && <dd>{shownTime(updatedAt)}</dd>}
       </dl>
-      {kind === "searchable" && <Entries agent={agent} of={of} />}
-      {kind === "loadable" && <Skills agent={agent} of={of} />}
-      {kind === "writable" && <Editor key={block.version} agent={agent} of={of} block={block} onChange={onChange} />}
-      {kind === "readonly" && <Stored text={shownText(block.content)} label={`Text of ${label}`} />}
-      {(kind === "writable" || kind === "readonly") && source === null && <BlockVersions agent={agent} of={of} block={block} onChange={onChange} />}
+      {kind === "searchable" && <Entries agent={agent} of={of} hasVersions={source === null} />}
+      {kind === "loadable" && <Skills agent={agent} of={of} hasVersions={source === null} />}
+      {isWritten && <Editor key={block.version} agent={agent} of={of} block={block} onChange={onChange} />}
+      {!isWritten && (kind === "writable" || kind === "readonly") && <Stored text={shownText(block.content)} label={`Text of ${label}`} />}
+      {(kind === "writable" || kind === "readonly") && source === null && <Versions agent={agent} of={of} turn={block.version} onChange={onChange} />}
     </article>
   );
 }

@@ -10,6 +10,7 @@ import { Code } from "../conversation/parts.tsx";
 import type { Conversation } from "../conversation/conversation.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
+import { may } from "../rights.ts";
 import { count, counted, shownJson, shownText, shownTime } from "../text.ts";
 import { Diff } from "./versions.tsx";
 import { diff } from "./diff.ts";
@@ -85,8 +86,8 @@ function Prompt({ conversation: { session, id } }: { conversation: Conversation 
       {now !== undefined && (now === "" ? <p class="note">There are no blocks, so the prompt is empty.</p> : <Stored label="System prompt" text={shownText(now)} />)}
       <p class="hint">A conversation keeps the prompt of its first turn, to the byte, until it is refreshed. Without a frozen prompt, the first button freezes it, as the next turn would.</p>
       <div class="actions">
-        <Button onClick={() => void show(() => session.freezePrompt())}>Show the frozen prompt</Button>
-        <Button icon="redo" onClick={() => void show(() => session.refreshPrompt(), "The prompt is rendered anew and frozen.")}>Refresh it</Button>
+        {may("freezePrompt") && <Button onClick={() => void show(() => session.freezePrompt())}>Show the frozen prompt</Button>}
+        {may("refreshPrompt") && <Button icon="redo" onClick={() => void show(() => session.refreshPrompt(), "The prompt is rendered anew and frozen.")}>Refresh it</Button>}
       </div>
       {frozen !== null && (
         <div class="card">

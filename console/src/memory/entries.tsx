@@ -1,25 +1,31 @@
 // The entries of a searchable block.
 
 import { useEffect, useState } from "preact/hooks";
-import type { Entry, FoundEntry } from "session-agent";
-import { Button, Empty, Field, Loading, Name, Problem } from "../ui/basics.tsx";
+import type { Entry, FoundEntries, PastEntry } from "session-agent";
+import { Button, Empty, Field, Loading, Long, Name, Problem } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { Marked } from "../ui/marked.tsx";
 import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
 import { tellError } from "../notices.ts";
-import { counted, shownText, shownTime } from "../text.ts";
+import { may } from "../rights.ts";
+import { counted, fieldOf, shownText, shownTime, timeOf } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
+import { isPast, Validity } from "./validity.tsx";
+import { Deleted, Versions } from "./versions.tsx";
 
 const PAGE = 50;
 
-export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
+export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf; hasVersions: boolean }) {
   const client = openAgent(agent);
   const [entries, setEntries] = useState<readonly Entry[] | null>(null);
   const [cursor, setCursor] = useState<string | null>(null);
-  const [found, setFound] = useState<readonly FoundEntry[] | null>(null);
+  const [found, setFound] = useState<FoundEntries | null>(null);
+  const [asOf, setAsOf] = useState("");
   const [query, setQuery] = useState("");
   const [error, setError] = useState<unknown>(undefined);
+  const [deleted, setDeleted] = useState<string | null>(null);
+  const [opened, setOpened] = useState<string | null>(null);
   const [changed, setChanged] = useState<Entry | "new" | null>(null);
 
   const load = async (from: string | null) => {
@@ -36,7 +42,8 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
   const search = async () => {
     if (query.trim() === "") return setFound(null);
     try {
-      setFound((await client.searchContext({ ...of, query, limit: 50 })).results);
+      const at = timeOf(asOf);
+      setFound(await client.searchContext({ ...of, query, limit: 50, ...(at !== null && { asOf: at }) }));
     } catch (error) {
       tellError(error);
     }
@@ -44,6 +51,7 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
   const remove = async (key: string) => {
     try {
       await client.deleteEntry({ ...of, key });
+      if (hasVersions) setDeleted(key);
       await load(null);
     } catch (error) {
       tellError(error);
@@ -62,31 +70,38 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
           }}
         >
           <Field label="Search the entries" isLabelHidden type="search" placeholder="Search the entries" value={query} onInput={(text) => (setQuery(text), text === "" && setFound(null))} />
+          <Field label="What held on" type="datetime-local" value={asOf} onInput={setAsOf} />
           <Button type="submit" icon="search">Search</Button>
         </form>
-        <Button icon="add" onClick={() => setChanged("new")}>Add an entry</Button>
+        {may("setEntry") && <Button icon="add" onClick={() => setChanged("new")}>Add an entry</Button>}
       </div>
       {error !== undefined && <Problem error={error} retry={() => void load(null)} />}
       {entries === null && error === undefined && <Loading what="entries" />}
-      {found !== null && <p class="note" role="status">{counted(found.length, "hit")}</p>}
-      {found?.map((hit) => (
+      {found !== null && <p class="note" role="status">{counted(found.results.length, "hit")}{asOf !== "" && `, of what held on ${shownTime(timeOf(asOf))}`}</p>}
+      {found?.results.map((hit) => (
         <article class="card entry" key={hit.key ?? hit.content}>
           <h3><Name text={hit.title ?? hit.key ?? "Entry"} /></h3>
           <p class="prose" dir="auto"><Marked text={hit.snippet} highlights={hit.highlights} /></p>
+          <Validity of={hit} />
         </article>
       ))}
+      {found?.past !== undefined && found.past.length > 0 && <Past past={found.past} />}
+      {deleted !== null && <Deleted key={deleted} agent={agent} of={{ ...of, key: deleted }} onChange={() => (setDeleted(null), void load(null))} />}
       {found === null && entries?.length === 0 && <Empty title="No entries yet" icon="search"><p>The model adds what it wants to find again. You can, too.</p></Empty>}
       {found === null && entries?.map((entry) => (
-        <article class="card entry" key={entry.key}>
+        <article class={`card entry ${isPast(entry) ? "past" : ""}`} key={entry.key}>
           <header>
             <h3><Name text={entry.title ?? entry.key} /></h3>
             <span class="note"><Name text={entry.key} /> · {shownTime(entry.updatedAt)}</span>
             <div class="actions">
-              <Button kind="quiet" icon="edit" label={`Change ${entry.key}`} onClick={() => setChanged(entry)} />
-              <Button kind="quiet" icon="trash" label={`Delete ${entry.key}`} onClick={() => void remove(entry.key)} />
+              {hasVersions && <Button kind="quiet" icon="clock" label={`Versions of ${entry.key}`} pressed={opened === entry.key} onClick={() => setOpened(opened === entry.key ? null : entry.key)} />}
+              {may("setEntry") && <Button kind="quiet" icon="edit" label={`Change ${entry.key}`} onClick={() => setChanged(entry)} />}
+              {may("deleteEntry") && <Button kind="quiet" icon="trash" label={`Delete ${entry.key}`} onClick={() => void remove(entry.key)} />}
             </div>
           </header>
-          <p class="prose" dir="auto">{shownText(entry.content.slice(0, 4000))}</p>
+          <p class="prose" dir="auto"><Long text={shownText(entry.content)} /></p>
+          <Validity of={entry} />
+          {opened === entry.key && <Versions agent={agent} of={{ ...of, key: entry.key }} turn={entry.updatedAt} onChange={() => void load(null)} />}
         </article>
       ))}
       {found === null && cursor !== null && <Button onClick={() => void load(cursor)}>Show more</Button>}
@@ -95,13 +110,41 @@ export function Entries({ agent, of }: { agent: string; of: BlockOf }) {
   );
 }
 
+/** What matches and holds no longer. */
+function Past({ past }: { past: readonly PastEntry[] }) {
+  return (
+    <section class="card" aria-label="What held before">
+      <h3>What held before</h3>
+      {past.map((entry) => (
+        <div class="past" key={entry.key}>
+          <p><b><Name text={entry.title ?? entry.key} /></b> <span class="note"><Name text={entry.key} /></span></p>
+          <Validity of={entry} />
+        </div>
+      ))}
+    </section>
+  );
+}
+
 function Change({ agent, of, entry, onClose, onDone }: { agent: string; of: BlockOf; entry: Entry | null; onClose: () => void; onDone: () => void }) {
   const [key, setKey] = useState(entry?.key ?? "");
   const [title, setTitle] = useState(entry?.title ?? "");
   const [content, setContent] = useState(entry?.content ?? "");
+  const [validFrom, setValidFrom] = useState(fieldOf(entry?.validFrom));
+  const [validUntil, setValidUntil] = useState(fieldOf(entry?.validUntil));
+  const [supersedes, setSupersedes] = useState((entry?.supersedes ?? []).join("\n"));
   const [isBusy, begin] = useWork();
   const save = () => begin(async () => {
-    await openAgent(agent).setEntry({ ...of, key, content, ...(title.trim() && { title: title.trim() }) });
+    const [from, until] = [timeOf(validFrom), timeOf(validUntil)];
+    await openAgent(agent).setEntry({
+      ...of,
+      key,
+      content,
+      ...(title.trim() && { title: title.trim() }),
+      // A field shows minutes. A time that was not changed stays exact.
+      ...(from !== null && { validFrom: validFrom === fieldOf(entry?.validFrom) ? entry?.validFrom : from }),
+      ...(until !== null && { validUntil: validUntil === fieldOf(entry?.validUntil) ? entry?.validUntil : until }),
+      supersedes: supersedes.split("\n").filter((key) => key !== ""),
+    });
     onDone();
     onClose();
   });
@@ -111,6 +154,9 @@ function Change({ agent, of, entry, onClose, onDone }: { agent: string; of: Bloc
         {entry === null && <Field label="Key" value={key} onInput={setKey} required autofocus hint="An entry with the same key is replaced." />}
         <Field label="Title" value={title} onInput={setTitle} />
         <Field label="Text" rows={6} value={content} onInput={setContent} required />
+        <Field label="Holds from" type="datetime-local" value={validFrom} onInput={setValidFrom} />
+        <Field label="Holds until" type="datetime-local" value={validUntil} onInput={setValidUntil} />
+        <Field label="Replaces" rows={2} value={supersedes} onInput={setSupersedes} hint="The keys of entries that hold no longer, one on each line." />
       </Form>
     </Dialog>
   );

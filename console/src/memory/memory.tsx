@@ -9,6 +9,7 @@ import { Icon } from "../ui/icons.tsx";
 import { useWork } from "../ui/work.ts";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
+import { may } from "../rights.ts";
 import { go } from "../route.ts";
 import { count, cut, shownText } from "../text.ts";
 import { BlockView } from "./block.tsx";
@@ -36,7 +37,7 @@ export function Memory({ agent, session, label }: Props) {
   return (
     <>
       <div class="actions spread">
-        <Button kind={blocks.length === 0 ? "main" : "plain"} icon="add" onClick={() => setDefining(true)}>Define a block</Button>
+        {may("defineBlock") && <Button kind={blocks.length === 0 ? "main" : "plain"} icon="add" onClick={() => setDefining(true)}>Define a block</Button>}
         <Button icon="redo" onClick={reload}>Reload</Button>
       </div>
       {blocks.length === 0 && (

@@ -10,16 +10,19 @@ import { Code } from "../conversation/parts.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tellError } from "../notices.ts";
+import { may } from "../rights.ts";
 import { bytes, count, shownTime } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
+import { Deleted, Versions } from "./versions.tsx";
 
 /** A list in a page holds so many documents. */
 const MOST = 1000;
 
-export function Skills({ agent, of }: { agent: string; of: BlockOf }) {
+export function Skills({ agent, of, hasVersions }: { agent: string; of: BlockOf; hasVersions: boolean }) {
   const client = openAgent(agent);
   const [query, setQuery] = useState("");
   const [isAdding, setAdding] = useState(false);
+  const [deleted, setDeleted] = useState<string | null>(null);
   const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}`, async (signal) => {
     const skills: Skill[] = [];
     for await (const skill of client.skills(of, { signal })) if (skills.push(skill) >= MOST) break;
@@ -31,23 +34,34 @@ export function Skills({ agent, of }: { agent: string; of: BlockOf }) {
     <section class="entries" aria-label="Documents">
       <div class="actions spread">
         <Field label="Search the documents" isLabelHidden type="search" placeholder="Search keys and descriptions" value={query} onInput={setQuery} />
-        <Button icon="add" onClick={() => setAdding(true)}>Add a document</Button>
+        {may("putSkill") && <Button icon="add" onClick={() => setAdding(true)}>Add a document</Button>}
       </div>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="documents" />}
       {data?.length === 0 && <Empty title="No documents yet" icon="book"><p>The model sees one line for each document, and loads the one that it needs.</p></Empty>}
-      {shown?.map((skill) => <Document key={skill.key} agent={agent} of={of} skill={skill} onChange={reload} />)}
+      {shown?.map((skill) => <Document key={skill.key} agent={agent} of={of} skill={skill} hasVersions={hasVersions} onChange={reload} onDelete={() => (setDeleted(hasVersions ? skill.key : null), reload())} />)}
+      {deleted !== null && <Deleted key={deleted} agent={agent} of={{ ...of, key: deleted }} onChange={() => (setDeleted(null), reload())} />}
       {isAdding && <Add agent={agent} of={of} onClose={() => setAdding(false)} onDone={reload} />}
     </section>
   );
 }
 
-function Document({ agent, of, skill, onChange }: { agent: string; of: BlockOf; skill: Skill; onChange: () => void }) {
+interface DocumentProps {
+  agent: string;
+  of: BlockOf;
+  skill: Skill;
+  hasVersions: boolean;
+  onChange: () => void;
+  onDelete: () => void;
+}
+
+function Document({ agent, of, skill, hasVersions, onChange, onDelete }: DocumentProps) {
   const [isOpen, setOpen] = useState(false);
+  const [showsVersions, setShowsVersions] = useState(false);
   const remove = async () => {
     try {
       await openAgent(agent).deleteSkill({ ...of, key: skill.key });
-      onChange();
+      onDelete();
     } catch (error) {
       tellError(error);
     }
@@ -59,8 +73,12 @@ function Document({ agent, of, skill, onChange }: { agent: string; of: BlockOf; 
         {skill.description && <span class="note"><Name text={skill.description} /></span>}
         <span class="note">{skill.bytes !== null && bytes(skill.bytes)}{skill.updatedAt !== null && ` · ${shownTime(skill.updatedAt)}`}</span>
       </summary>
-      {isOpen && <Text agent={agent} of={of} id={skill.key} />}
-      <Button kind="danger" icon="trash" onClick={() => void remove()}>Delete the document</Button>
+      {isOpen && <Text agent={agent} of={of} skill={skill} />}
+      <div class="actions">
+        {hasVersions && <Button pressed={showsVersions} onClick={() => setShowsVersions(!showsVersions)}>Versions of the document</Button>}
+        {may("deleteSkill") && <Button kind="danger" icon="trash" onClick={() => void remove()}>Delete the document</Button>}
+      </div>
+      {isOpen && showsVersions && <Versions agent={agent} of={{ ...of, key: skill.key }} turn={skill.updatedAt} onChange={onChange} />}
     </details>
   );
 }
@@ -69,14 +87,14 @@ function Document({ agent, of, skill, onChange }: { agent: string; of: BlockOf; 
  * The document itself. Without a session it is only shown, and loaded into no context. A
  * session's own document can only be read by loading it, so that is left to the reader.
  */
-function Text({ agent, of, id }: { agent: string; of: BlockOf; id: string }) {
+function Text({ agent, of, skill }: { agent: string; of: BlockOf; skill: Skill }) {
   const [isWanted, setWanted] = useState(of.sessionId === undefined);
-  if (isWanted) return <Read agent={agent} of={of} id={id} />;
+  if (isWanted) return <Read agent={agent} of={of} skill={skill} />;
   return <Button icon="down" onClick={() => setWanted(true)}>Load it into the session's context and show it</Button>;
 }
 
-function Read({ agent, of, id }: { agent: string; of: BlockOf; id: string }) {
-  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${id}`, (signal) => openAgent(agent).loadSkill({ ...of, key: id }, { signal }));
+function Read({ agent, of, skill: { key, updatedAt } }: { agent: string; of: BlockOf; skill: Skill }) {
+  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${key}/${updatedAt}`, (signal) => openAgent(agent).loadSkill({ ...of, key }, { signal }));
   if (error !== undefined) return <Problem error={error} retry={reload} />;
   if (data === undefined) return <Loading what="the document" />;
   return (

@@ -1,29 +1,34 @@
-// Who wrote what into a block, two versions side by side, and the way back.
+// Who wrote what into a block, an entry or a document, two versions side by side, and the way back.
 
 import { useState } from "preact/hooks";
-import type { Block, Version } from "session-agent";
+import type { Version } from "session-agent";
 import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
+import { may } from "../rights.ts";
 import { count, shownText, shownTime } from "../text.ts";
 import type { BlockOf } from "./block.tsx";
 import { diff, type DiffRow } from "./diff.ts";
+import { Validity } from "./validity.tsx";
 
 interface Props {
   agent: string;
-  of: BlockOf;
-  block: Block;
+  /** The block, or with `key` the entry or the document. */
+  of: BlockOf & { key?: string };
+  /** Changes when there is a new version. */
+  turn: unknown;
   onChange: () => void;
 }
 
-export function BlockVersions({ agent, of, block, onChange }: Props) {
-  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${block.version}`, (signal) => openAgent(agent).getBlockVersions(of, { signal }));
+/** Of a block, an entry or a document. */
+export function Versions({ agent, of, turn, onChange }: Props) {
+  const { data, error, reload } = useLoad(`${agent}/${of.sessionId ?? ""}/${of.label}/${of.key ?? ""}/${turn}`, (signal) => openAgent(agent).getBlockVersions(of, { signal }));
   const [chosen, setChosen] = useState<number | null>(null);
   if (error !== undefined) return <Problem error={error} retry={reload} />;
   if (data === undefined) return <Loading what="the versions" />;
   const { versions } = data;
-  if (versions.length === 0) return <p class="note">The text was never written: it is the block's default.</p>;
+  if (versions.length === 0) return <p class="note">{of.key === undefined ? "The text was never written: it is the block's default." : "No versions are kept."}</p>;
   const index = Math.max(0, versions.findIndex(({ version }) => version === chosen));
   const after = versions[index]!;
   const before = versions[index + 1];
@@ -32,6 +37,7 @@ export function BlockVersions({ agent, of, block, onChange }: Props) {
       await openAgent(agent).revertBlock({ ...of, version });
       tell(`Version ${version} is back, as a new version.`);
       setChosen(null);
+      reload();
       onChange();
     } catch (error) {
       tellError(error);
@@ -46,19 +52,36 @@ export function BlockVersions({ agent, of, block, onChange }: Props) {
             <button type="button" class="version" aria-pressed={n === index} onClick={() => setChosen(version.version)}>
               <b>{version.version}</b>
               <span>{writer(version)}</span>
+              {version.deleted && <span class="state output-error">deleted</span>}
               {version.reason && <span class="note"><Name text={version.reason} /></span>}
               <time class="note">{shownTime(version.writtenAt)}</time>
             </button>
-            {version.version !== block.version && <Button icon="redo" onClick={() => void revert(version.version)} label={`Go back to version ${version.version}`} />}
+            {n > 0 && !version.deleted && may("revertBlock") && <Button icon="redo" onClick={() => void revert(version.version)} label={`Go back to version ${version.version}`} />}
           </li>
         ))}
       </ol>
       <p class="note">
         {before === undefined ? `Version ${after.version}, the oldest that is kept` : `Version ${before.version} on the left, version ${after.version} on the right`}: {count(after.tokens)} tokens
       </p>
-      <Diff rows={diff(before?.content ?? "", after.content)} />
+      <Validity of={after} />
+      <Diff rows={diff(textOf(before), textOf(after))} />
     </section>
   );
+}
+
+/** What was just deleted, and the way back. */
+export function Deleted({ agent, of, onChange }: { agent: string; of: BlockOf & { key: string }; onChange: () => void }) {
+  return (
+    <section class="card" aria-label="What was deleted">
+      <p role="status">“<Name text={of.key} />” was deleted. Go back to one of its versions, and it is here again.</p>
+      <Versions agent={agent} of={of} turn="deleted" onChange={onChange} />
+    </section>
+  );
+}
+
+/** The title of an entry, or the line of a document, stands above the text. */
+function textOf(version: Version | undefined): string {
+  return version === undefined ? "" : [version.title ?? "", version.content].filter((text) => text !== "").join("\n");
 }
 
 function writer({ writtenBy, sessionId }: Version): string {

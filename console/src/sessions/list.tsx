@@ -8,6 +8,7 @@ import { Marked } from "../ui/marked.tsx";
 import { Virtual } from "../ui/virtual.tsx";
 import { openAgent, reconnections } from "../connection.ts";
 import { useEvery } from "../load.ts";
+import { may, rights } from "../rights.ts";
 import { hashOf } from "../route.ts";
 import { ago, counted, sessionName, shownName } from "../text.ts";
 import { Import } from "./import.tsx";
@@ -43,7 +44,7 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
   };
   return (
     <div class="sessions">
-      <form
+      {may("search") && <form
         class="search"
         role="search"
         aria-label="Sessions"
@@ -54,10 +55,11 @@ export function SessionList({ agent, chosen }: { agent: string; chosen: string |
       >
         <Icon name="search" />
         <input type="search" aria-label="Search all sessions" placeholder="Search all sessions" value={query} onInput={(event) => (event.currentTarget.value === "" ? clear() : setQuery(event.currentTarget.value))} onKeyDown={(event) => event.key === "Escape" && clear()} />
-      </form>
+      </form>}
+      {rights.value.session !== null && <p class="hint">Your token is for one session alone.</p>}
       <div class="sessions-actions">
-        <Button kind="main" icon="add" onClick={() => setDialog("new")}>New session</Button>
-        <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />
+        {rights.value.session === null && may("createSession") && <Button kind="main" icon="add" onClick={() => setDialog("new")}>New session</Button>}
+        {rights.value.session === null && may("importSession") && <Button icon="upload" label="Import a session" onClick={() => setDialog("import")} />}
       </div>
       {found === null ? <All agent={agent} chosen={chosen} /> : <Found agent={agent} {...found} retry={() => void search()} clear={clear} />}
       {dialog === "new" && <NewSession agent={agent} onClose={() => setDialog(null)} />}
@@ -71,6 +73,15 @@ function All({ agent, chosen }: { agent: string; chosen: string | undefined }) {
   const list = sessions.list.value;
   const error = sessions.problem.value;
   if (error !== undefined && list.length === 0) return <Problem error={error} retry={() => void sessions.reload()} />;
+  const only = rights.value.session;
+  if (sessions.isEmpty.value && only !== null) {
+    return (
+      <Empty title="Nothing was said yet" icon="chat">
+        <p>The session of your token begins with its first message.</p>
+        <a class="button main" href={hashOf({ view: "session", agent, session: only, tab: "conversation" })}>Open it</a>
+      </Empty>
+    );
+  }
   if (sessions.isEmpty.value) {
     return (
       <Empty title="No sessions yet" icon="chat">

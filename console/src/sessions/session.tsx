@@ -14,6 +14,7 @@ import { Context } from "../memory/context.tsx";
 import { Memory } from "../memory/memory.tsx";
 import { reconnections } from "../connection.ts";
 import { useEvery, useLoad } from "../load.ts";
+import { may } from "../rights.ts";
 import { go, hashOf, SESSION_TABS, type SessionTab } from "../route.ts";
 import { cost, counted, sessionName } from "../text.ts";
 import { Compact } from "./compact.tsx";
@@ -32,6 +33,16 @@ const TABS: Record<SessionTab, string> = {
   changes: "Changes",
   context: "Context",
   memory: "Memory",
+};
+
+/** The operation without which a tab shows nothing. */
+const ASKS: Record<SessionTab, string> = {
+  conversation: "getHistory",
+  branches: "loadEvents",
+  events: "loadEvents",
+  changes: "getChanges",
+  context: "estimateTokens",
+  memory: "getBlocks",
 };
 
 type Doing = { what: "rename" | "compact" | "export" } | { what: "fork"; atId?: string };
@@ -65,7 +76,14 @@ export function SessionPage({ agent, id, tab, at }: { agent: string; id: string;
     sessionsOf(agent).put(session);
     shown.reload();
   };
-  if (shown.error !== undefined && session === undefined) return <Problem error={shown.error} retry={shown.reload} />;
+  if (shown.error !== undefined && session === undefined) {
+    return (
+      <section class="page">
+        <Heading isFirst title={<Name text={id} />} />
+        <Problem error={shown.error} retry={shown.reload} />
+      </section>
+    );
+  }
   return (
     <section class="session">
       <header class="session-head">
@@ -75,20 +93,20 @@ export function SessionPage({ agent, id, tab, at }: { agent: string; id: string;
           <Usage session={session} />
         </div>
         <div class="actions">
-          <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>Fork</Button>
+          {may("forkSession") && <Button icon="fork" onClick={() => setDoing({ what: "fork" })}>Fork</Button>}
           <Menu
             label="More for this session"
             items={[
-              { text: "Rename", icon: "edit", run: () => setDoing({ what: "rename" }) },
-              { text: "Compact", icon: "compact", run: () => setDoing({ what: "compact" }) },
-              { text: "Export", icon: "download", run: () => setDoing({ what: "export" }) },
-              { text: "Delete", icon: "trash", isDanger: true, run: remove },
+              { text: "Rename", icon: "edit", needs: "updateSession", run: () => setDoing({ what: "rename" }) },
+              { text: "Compact", icon: "compact", needs: "compact", run: () => setDoing({ what: "compact" }) },
+              { text: "Export", icon: "download", needs: "exportSession", run: () => setDoing({ what: "export" }) },
+              { text: "Delete", icon: "trash", needs: "deleteSession", isDanger: true, run: remove },
             ]}
           />
         </div>
       </header>
       <nav class="tabs" aria-label="Views of this session">
-        {SESSION_TABS.map((name) => (
+        {SESSION_TABS.filter((name) => may(ASKS[name])).map((name) => (
           <a key={name} href={hashOf({ view: "session", agent, session: id, tab: name })} aria-current={name === tab ? "page" : undefined}>{TABS[name]}</a>
         ))}
       </nav>

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import type { Session } from "session-agent";
 import { openAgent } from "../connection.ts";
+import { may, rights } from "../rights.ts";
 import { isDeleting } from "./deleting.ts";
 
 const PAGE = 100;
@@ -36,7 +37,7 @@ export class Sessions {
     const turn = this.#turn;
     this.isLoading.value = true;
     try {
-      const page = await openAgent(this.agent).listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+      const page = await this.#page(cursor);
       if (turn !== this.#turn) return;
       this.#all.value = cursor === undefined ? page.sessions : merged(this.#all.peek(), page.sessions);
       this.#cursor.value = page.cursor;
@@ -48,9 +49,17 @@ export class Sessions {
     }
   }
 
+  async #page(cursor: string | undefined): Promise<{ sessions: Session[]; cursor: string | null }> {
+    const agent = openAgent(this.agent);
+    const { session } = rights.peek();
+    if (session === null || may("listSessions")) return await agent.listSessions({ limit: PAGE, ...(cursor !== undefined && { cursor }) });
+    const own = await agent.session(session).getSession();
+    return { sessions: own === null ? [] : [own], cursor: null };
+  }
+
   /** Looks at the newest alone, and puts them on top. */
   async look(): Promise<void> {
-    if (this.isLoading.peek() || this.#cursor.peek() === undefined) return;
+    if (this.isLoading.peek() || this.#cursor.peek() === undefined || !may("listSessions")) return;
     const turn = this.#turn;
     const page = await openAgent(this.agent, { isQuiet: true }).listSessions({ limit: NEWEST }, { retry: false }).catch(() => null);
     if (page === null || turn !== this.#turn) return;

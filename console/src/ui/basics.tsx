@@ -2,6 +2,8 @@
 
 import type { ComponentChildren, TargetedEvent } from "preact";
 import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { ForbiddenError } from "session-agent";
+import { signOut } from "../connection.ts";
 import { sentence } from "../notices.ts";
 import { shownName } from "../text.ts";
 import { Icon, type IconName } from "./icons.tsx";
@@ -34,11 +36,23 @@ export function Name({ text }: { text: string }) {
 }
 
 export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  if (error instanceof ForbiddenError) return <Refused error={error} />;
   return (
     <div class="problem" role="alert">
       <Icon name="warning" />
       <p>{sentence(error)}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
+    </div>
+  );
+}
+
+/** The credential does not open what the view would show. */
+function Refused({ error }: { error: ForbiddenError }) {
+  return (
+    <div class="problem refused" role="alert">
+      <Icon name="key" />
+      <p><b>Your token does not open this.</b> The Worker says: {sentence(error)} Ask who gave you the token for one that allows more, or enter another credential.</p>
+      <Button onClick={signOut}>Enter another</Button>
     </div>
   );
 }
@@ -66,7 +80,7 @@ interface FieldProps {
   value: string;
   onInput: (text: string) => void;
   hint?: string;
-  type?: "text" | "search" | "number" | "password";
+  type?: "text" | "search" | "number" | "password" | "datetime-local";
   rows?: number;
   placeholder?: string;
   list?: readonly string[];
@@ -95,7 +109,7 @@ export function Field({ label, value, onInput, hint, type = "text", rows, placeh
   return (
     <div class="field">
       <label for={id} class={isLabelHidden ? "hidden" : undefined}>{label}</label>
-      {rows === undefined ? <input {...shared} type={type as "text"} list={list && `${id}-list`} autocomplete="off" spellcheck={false} /> : <textarea {...shared} rows={rows} />}
+      {rows === undefined ? <input {...shared} type={type as "text"} step={type === "number" ? "any" : undefined} list={list && `${id}-list`} autocomplete="off" spellcheck={false} /> : <textarea {...shared} rows={rows} />}
       {list && (
         <datalist id={`${id}-list`}>
           {list.map((option) => <option key={option} value={option} />)}

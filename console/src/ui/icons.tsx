@@ -9,6 +9,7 @@ const PATHS = {
   chart: "M4 17V9M10 17V4M16 17v-6",
   chat: "M4 4h12v9H9l-4 4v-4H4z",
   check: "M4 10l4 4 8-9",
+  clock: "M10 3a7 7 0 1 1 0 14 7 7 0 0 1 0-14zM10 6v4l3 2",
   close: "M5 5l10 10M15 5L5 15",
   compact: "M10 2v5M7 5l3 3 3-3M10 18v-5M7 15l3-3 3 3M4 10h12",
   down: "M4 7l6 6 6-6",

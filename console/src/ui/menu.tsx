@@ -1,16 +1,20 @@
 // Actions that have no room side by side. `details` opens and closes with the keyboard.
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { may } from "../rights.ts";
 import { Icon, type IconName } from "./icons.tsx";
 
 export interface MenuItem {
   text: string;
   icon: IconName;
+  /** The operation without which there is no such action. */
+  needs?: string;
   run: () => void;
   isDanger?: boolean;
 }
 
 export function Menu({ label, items, face }: { label: string; items: readonly MenuItem[]; face?: string }) {
+  const allowed = items.filter(({ needs }) => needs === undefined || may(needs));
   const menu = useRef<HTMLDetailsElement>(null);
   const [isOpen, setOpen] = useState(false);
   const close = () => menu.current && (menu.current.open = false);
@@ -32,6 +36,7 @@ export function Menu({ label, items, face }: { label: string; items: readonly Me
     menu.current.querySelector("summary")?.focus();
     event.stopPropagation();
   };
+  if (allowed.length === 0) return null;
   return (
     <details class="menu" ref={menu} onKeyDown={onKeyDown} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary class="button" aria-label={label} title={label} onClick={() => setOpen(!menu.current?.open)}>
@@ -39,7 +44,7 @@ export function Menu({ label, items, face }: { label: string; items: readonly Me
         {face}
       </summary>
       <ul>
-        {isOpen && items.map(({ text, icon, run, isDanger }) => (
+        {isOpen && allowed.map(({ text, icon, run, isDanger }) => (
           <li key={text}>
             <button
               type="button"

@@ -1,24 +1,31 @@
 // What happened and what it cost: this page's requests, the failures that are on record,
 // the usage, and the state of the object.
 
+import type { Stats } from "session-agent";
 import { Button, Heading, Loading, Problem } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
-import { useLoad } from "../load.ts";
+import { type Loaded, useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
+import { may } from "../rights.ts";
 import { bytes, count, shownTime } from "../text.ts";
 import { Failures } from "./failures.tsx";
 import { Usage } from "./usage_view.tsx";
 
 const SHOWN = 100;
 
+/** What the sections of this view ask. */
+const SECTIONS = ["listSessions", "getUsage", "getStats"];
+
 export function Activity({ agent }: { agent: string }) {
+  const stats = useLoad(agent, async (signal) => (may("getStats") ? await openAgent(agent).getStats({}, { signal }) : null));
   return (
     <section class="page">
       <Heading isFirst title="Activity" note="What went wrong, what was used, and what each action of this page cost." />
-      <Failures agent={agent} />
-      <Usage agent={agent} />
+      {!SECTIONS.every(may) && <p class="hint banner">Your token does not open all of this view. What is missing is left out.</p>}
+      {may("listSessions") && <Failures agent={agent} calls={stats.data?.callbacks.failed ?? []} />}
+      {may("getUsage") && <Usage agent={agent} />}
       <Requests />
-      <State agent={agent} />
+      {may("getStats") && <State stats={stats} />}
     </section>
   );
 }
@@ -52,13 +59,12 @@ function Requests() {
   );
 }
 
-function State({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getStats({}, { signal }));
+function State({ stats: { data, error, reload } }: { stats: Loaded<Stats | null> }) {
   return (
     <section aria-labelledby="state">
       <h2 class="part" id="state">The agent's object <Button kind="quiet" icon="redo" label="Reload the state" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
-      {data === undefined && error === undefined && <Loading what="the state" />}
+      {data == null && error === undefined && <Loading what="the state" />}
       {data && (
         <div class="columns">
           <dl class="facts card">

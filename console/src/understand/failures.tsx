@@ -1,17 +1,21 @@
 // What went wrong lately: what the sessions have on record, and what was refused here.
 
+import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
 import { Button, Empty, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
 import { requests } from "../requests.ts";
 import { hashOf } from "../route.ts";
-import { cut, sessionName, shownText, shownTime } from "../text.ts";
+import { counted, cut, sessionName, shownName, shownText, shownTime } from "../text.ts";
 
 /** Tools' failures are looked for in so many sessions, and so many events of each. */
 const SESSIONS = 25;
 const EVENTS = 20;
 const SHOWN = 30;
+
+/** A message that is so young may still be answered. */
+const YOUNG_MS = 60_000;
 
 interface Failure {
   key: string;
@@ -22,17 +26,19 @@ interface Failure {
   eventId?: string;
 }
 
-export function Failures({ agent }: { agent: string }) {
+/** `calls`: the calls at turns' ends that the agent has given up. */
+export function Failures({ agent, calls }: { agent: string; calls: readonly FailedCallback[] }) {
   const { data, error, reload } = useLoad(agent, (signal) => failuresOf(agent, signal));
+  const failures = data && [...data.failures, ...calls.map((call) => failedCall(call, data.names))].toSorted((a, b) => b.at - a.at);
   const refused = requests.value.filter((request) => request.agent === agent && request.error !== null).slice(0, SHOWN);
   return (
     <section aria-labelledby="failures">
       <h2 class="part" id="failures">The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="failures" />}
-      {data?.length === 0 && refused.length === 0 && <Empty title="Nothing has failed" icon="check"><p>Failed tools and compactions of the newest {SESSIONS} sessions would stand here, and what was refused to this page.</p></Empty>}
+      {failures?.length === 0 && refused.length === 0 && <Empty title="Nothing has failed" icon="check"><p>Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a turn's end, and what was refused to this page.</p></Empty>}
       <ul class="failures">
-        {data?.slice(0, SHOWN).map(({ key, at, what, text, session, eventId }) => (
+        {failures?.slice(0, SHOWN).map(({ key, at, what, text, session, eventId }) => (
           <li key={key}>
             <Icon name="warning" />
             <div>
@@ -55,7 +61,17 @@ export function Failures({ agent }: { agent: string }) {
   );
 }
 
-async function failuresOf(agent: string, signal: AbortSignal): Promise<Failure[]> {
+function failedCall({ id, sessionId, attempts, failedAt, reason }: FailedCallback, names: ReadonlyMap<string, string>): Failure {
+  return {
+    key: `callback/${id}`,
+    at: failedAt,
+    what: `The call at a turn's end failed ${counted(attempts, "time")}`,
+    text: reason,
+    session: { id: sessionId, name: names.get(sessionId) ?? shownName(sessionId) },
+  };
+}
+
+async function failuresOf(agent: string, signal: AbortSignal): Promise<{ failures: Failure[]; names: ReadonlyMap<string, string> }> {
   const client = openAgent(agent);
   const { sessions } = await client.listSessions({ limit: SESSIONS }, { signal });
   const found = await Promise.all(
@@ -64,12 +80,38 @@ async function failuresOf(agent: string, signal: AbortSignal): Promise<Failure[]
       const failures: Failure[] = [];
       const last = stored.lastCompactionError;
       if (last) failures.push({ key: `${stored.id}/compaction`, at: last.at, what: "Compaction failed", text: `${last.code}: ${last.message}`, session });
-      const results = await client.session(stored.id).loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []);
+      const events = client.session(stored.id);
+      const [results, newest] = await Promise.all([
+        events.loadEvents({ actions: ["tool_result"], tail: true, limit: EVENTS }, { signal }).catch(() => []),
+        events.loadEvents({ tail: true, limit: 1 }, { signal }).catch(() => []),
+      ]);
+      const open = newest[0];
+      if (open !== undefined && (await isLeftOpen(events, open, signal))) failures.push({ key: `${stored.id}/open`, at: open.createdAt, what: "No answer", text: cut(open.content, 300), session, eventId: open.id });
       for (const { id, createdAt, toolName, content, isError } of results) {
         if (isError) failures.push({ key: `${stored.id}/${id}`, at: createdAt, what: `Tool ${toolName ?? ""} failed`, text: cut(content, 300), session, eventId: id });
       }
       return failures;
     }),
   );
-  return found.flat().toSorted((a, b) => b.at - a.at);
+  return { failures: found.flat(), names: new Map(sessions.map((session) => [session.id, sessionName(session)])) };
+}
+
+/**
+ * Whether the newest event is a question that nobody answers: its turn failed before the
+ * model said anything. A running turn would be heard.
+ */
+async function isLeftOpen(session: SessionClient, newest: SessionEvent, signal: AbortSignal): Promise<boolean> {
+  if (newest.action !== "user_message" || Date.now() - newest.createdAt < YOUNG_MS) return false;
+  const listening = new AbortController();
+  const stop = () => listening.abort();
+  signal.addEventListener("abort", stop);
+  try {
+    for await (const _ of session.resumeChat({ signal: listening.signal })) return false;
+    return true;
+  } catch {
+    return false;
+  } finally {
+    stop();
+    signal.removeEventListener("abort", stop);
+  }
 }

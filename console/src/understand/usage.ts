@@ -1,43 +1,48 @@
-// What was used, day by day. It is counted from the sessions: each counts on the day of
-// its last change.
+// What was used, as plots and tables show it. The agent adds it up.
 
-import type { Session } from "session-agent";
-import { shownDay } from "../text.ts";
+import type { UsageEntry } from "session-agent";
+import { shownUtcDay } from "../text.ts";
 import type { Bar } from "./plot.tsx";
 
 const DAY_MS = 86_400_000;
-const DAYS = 30;
 
-export interface Used {
-  tokens: Bar[];
-  cost: Bar[];
-  sessions: number;
+/** So many days are shown, today included. */
+export const DAYS = 30;
+
+/** When the first shown day began: days begin at midnight UTC. */
+export function firstDay(now = Date.now()): number {
+  return Math.floor(now / DAY_MS) * DAY_MS - (DAYS - 1) * DAY_MS;
+}
+
+/** A bar for each day, also for those on which nothing was used. */
+export function barsByDay(days: readonly UsageEntry[], valueOf: (day: UsageEntry) => number, now = Date.now()): Bar[] {
+  const used = new Map(days.map((day) => [day.day, valueOf(day)]));
+  return Array.from({ length: DAYS }, (_, n) => {
+    const day = firstDay(now) + n * DAY_MS;
+    return { name: shownUtcDay(day), value: used.get(day) ?? 0 };
+  });
+}
+
+export function tokensOf({ inputTokens, outputTokens }: UsageEntry): number {
+  return inputTokens + outputTokens;
+}
+
+export interface Total {
+  turns: number;
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
-  allCost: number;
+  cost: number;
 }
 
-export function usedBy(sessions: readonly Session[], now = Date.now()): Used {
-  const today = startOfDay(now);
-  const days = Array.from({ length: DAYS }, (_, n) => startOfDay(today - (DAYS - 1 - n) * DAY_MS + DAY_MS / 2));
-  const index = new Map(days.map((day, n) => [day, n]));
-  const tokens = days.map((day) => ({ name: shownDay(day), value: 0 }));
-  const cost = days.map((day) => ({ name: shownDay(day), value: 0 }));
-  const used = { tokens, cost, sessions: sessions.length, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, allCost: 0 };
-  for (const { usage, updatedAt } of sessions) {
-    used.inputTokens += usage.inputTokens;
-    used.outputTokens += usage.outputTokens;
-    used.cachedInputTokens += usage.cachedInputTokens ?? 0;
-    used.allCost += usage.cost;
-    const n = index.get(startOfDay(updatedAt));
-    if (n === undefined) continue;
-    tokens[n]!.value += usage.inputTokens + usage.outputTokens;
-    cost[n]!.value += usage.cost;
+export function totalOf(entries: readonly UsageEntry[]): Total {
+  const total = { turns: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cost: 0 };
+  for (const { turns, inputTokens, outputTokens, cachedInputTokens, cost } of entries) {
+    total.turns += turns ?? 0;
+    total.inputTokens += inputTokens;
+    total.outputTokens += outputTokens;
+    total.cachedInputTokens += cachedInputTokens;
+    total.cost += cost;
   }
-  return used;
-}
-
-function startOfDay(at: number): number {
-  return new Date(at).setHours(0, 0, 0, 0);
+  return total;
 }

@@ -1,42 +1,117 @@
-import type { Session } from "session-agent";
-import { Button, Loading, Problem } from "../ui/basics.tsx";
+// What was used: by day, by model, by turn.
+
+import type { UsageEntry } from "session-agent";
+import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
-import { cost, count } from "../text.ts";
+import { hashOf } from "../route.ts";
+import { cost, count, shownTime } from "../text.ts";
 import { Plot } from "./plot.tsx";
-import { usedBy } from "./usage.ts";
+import { barsByDay, DAYS, firstDay, tokensOf, totalOf } from "./usage.ts";
 
-/** So many sessions are looked at, the newest first. Each costs some rows. */
-export const MOST_SESSIONS = 500;
-
-export function newestSessions(agent: string, signal: AbortSignal): Promise<Session[]> {
-  return openAgent(agent).listSessions({ limit: MOST_SESSIONS }, { signal }).then(({ sessions }) => sessions);
-}
+/** So many of the last turns are shown. */
+const TURNS = 50;
 
 export function Usage({ agent }: { agent: string }) {
-  const { data, error, reload } = useLoad(agent, (signal) => newestSessions(agent, signal));
-  const used = data && usedBy(data);
+  const { data, error, reload } = useLoad(agent, async (signal) => {
+    const ask = openAgent(agent);
+    const [days, models, turns] = await Promise.all([
+      ask.getUsage({ by: "day", since: firstDay(), limit: DAYS }, { signal }),
+      ask.getUsage({ by: "model" }, { signal }),
+      ask.getUsage({ by: "turn", limit: TURNS }, { signal }),
+    ]);
+    return { days: days.usage, models: models.usage, turns: turns.usage };
+  });
   return (
     <section aria-labelledby="usage">
       <h2 class="part" id="usage">Usage and cost <Button kind="quiet" icon="redo" label="Reload the usage" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
-      {used === undefined && error === undefined && <Loading what="the usage" />}
-      {used && (
-        <>
-          <dl class="numbers">
-            <div><dt>Sessions</dt><dd>{count(used.sessions)}{used.sessions === MOST_SESSIONS && "+"}</dd></div>
-            <div><dt>Tokens in</dt><dd>{count(used.inputTokens)}</dd></div>
-            <div><dt>of them cached</dt><dd>{count(used.cachedInputTokens)}</dd></div>
-            <div><dt>Tokens out</dt><dd>{count(used.outputTokens)}</dd></div>
-            <div><dt>Cost</dt><dd>{cost(used.allCost)}</dd></div>
-          </dl>
-          <div class="columns">
-            <Plot title="Tokens" bars={used.tokens} shown={count} />
-            <Plot title="Cost" bars={used.cost} shown={cost} />
-          </div>
-          <p class="hint">Of the newest {count(MOST_SESSIONS)} sessions at most. A session counts on the day of its last change.</p>
-        </>
+      {data === undefined && error === undefined && <Loading what="the usage" />}
+      {data && <Total models={data.models} />}
+      {data && (
+        <div class="columns">
+          <Plot title="Tokens" each="day" bars={barsByDay(data.days, tokensOf)} shown={count} />
+          <Plot title="Cost" each="day" bars={barsByDay(data.days, ({ cost }) => cost)} shown={cost} />
+        </div>
       )}
+      {data && data.models.length > 0 && <Models models={data.models} />}
+      {data && data.turns.length > 0 && <Turns agent={agent} turns={data.turns} />}
+      <p class="hint">Days begin at midnight UTC. What a session used before it was imported is in its own numbers alone.</p>
     </section>
+  );
+}
+
+function Total({ models }: { models: readonly UsageEntry[] }) {
+  const { turns, inputTokens, cachedInputTokens, outputTokens, cost: amount } = totalOf(models);
+  return (
+    <dl class="numbers">
+      <div><dt>Turns</dt><dd>{count(turns)}</dd></div>
+      <div><dt>Tokens in</dt><dd>{count(inputTokens)}</dd></div>
+      <div><dt>of them cached</dt><dd>{count(cachedInputTokens)}</dd></div>
+      <div><dt>Tokens out</dt><dd>{count(outputTokens)}</dd></div>
+      <div><dt>Cost</dt><dd>{cost(amount)}</dd></div>
+    </dl>
+  );
+}
+
+function Models({ models }: { models: readonly UsageEntry[] }) {
+  const most = Math.max(...models.map(tokensOf));
+  return (
+    <>
+      <h3>By model</h3>
+      <div class="table card" tabIndex={0} role="region" aria-label="Usage by model">
+        <table>
+          <thead><tr><th scope="col">Model</th><th scope="col">Tokens</th><th scope="col" class="number">Turns</th><Numbers /></tr></thead>
+          <tbody>
+            {models.map((used) => (
+              <tr key={used.model}>
+                <td>{used.model == null ? "not known" : <Name text={used.model} />}</td>
+                <td class="share"><svg viewBox="0 0 100 8" preserveAspectRatio="none" aria-hidden="true"><rect width={most === 0 ? 0 : (tokensOf(used) / most) * 100} height="8" /></svg></td>
+                <td class="number">{count(used.turns ?? 0)}</td>
+                <Used used={used} />
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
+}
+
+function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }) {
+  const bars = turns.toReversed().map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
+  return (
+    <>
+      <Plot title="The last turns" each="turn" bars={bars} shown={count}>
+        <table>
+          <thead><tr><th scope="col">Ended</th><th scope="col">Session</th><th scope="col">Model</th><Numbers /></tr></thead>
+          <tbody>
+            {turns.map((turn) => (
+              <tr key={turn.eventId}>
+                <td>{shownTime(turn.endedAt)}</td>
+                <td><a href={hashOf({ view: "session", agent, session: turn.sessionId ?? "", tab: "conversation", ...(turn.eventId && { at: turn.eventId }) })}><Name text={turn.sessionId ?? ""} /></a></td>
+                <td>{turn.model == null ? "not known" : <Name text={turn.model} />}</td>
+                <Used used={turn} />
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </Plot>
+    </>
+  );
+}
+
+function Numbers() {
+  return <><th scope="col" class="number">In</th><th scope="col" class="number">Cached</th><th scope="col" class="number">Out</th><th scope="col" class="number">Cost</th></>;
+}
+
+function Used({ used }: { used: UsageEntry }) {
+  return (
+    <>
+      <td class="number">{count(used.inputTokens)}</td>
+      <td class="number">{count(used.cachedInputTokens)}</td>
+      <td class="number">{count(used.outputTokens)}</td>
+      <td class="number">{cost(used.cost)}</td>
+    </>
   );
 }

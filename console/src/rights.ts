@@ -1,0 +1,12 @@
+// What the page offers: what the credential allows, as far as the credential says so. The
+// Worker decides what is done.
+
+import { computed } from "@preact/signals";
+import { credential } from "./connection.ts";
+import { allows, rightsOf } from "./token.ts";
+
+export const rights = computed(() => rightsOf(credential.value));
+
+export function may(operation: string): boolean {
+  return allows(rights.value, operation);
+}

@@ -1,0 +1,143 @@
+// What belongs to the whole agent, and where each of its settings comes from.
+
+import { useEffect, useState } from "preact/hooks";
+import type { Operations } from "session-agent";
+import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
+import { Icon } from "../ui/icons.tsx";
+import { openAgent } from "../connection.ts";
+import { useLoad } from "../load.ts";
+import { tell, tellError } from "../notices.ts";
+import { may } from "../rights.ts";
+import { shownName, shownText } from "../text.ts";
+import { changesOf, groupsOf, type SettingField, settingOf, textsOf } from "./fields.ts";
+
+type Config = Operations["getConfig"]["output"];
+type Input = Operations["configureAgent"]["input"];
+
+export function Settings({ agent }: { agent: string }) {
+  const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
+  const mayChange = may("configureAgent");
+  return (
+    <section class="page">
+      <Heading isFirst title="Settings" note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}>
+        <Button icon="redo" onClick={reload}>Reload</Button>
+      </Heading>
+      {error !== undefined && <Problem error={error} retry={reload} />}
+      {data === undefined && error === undefined && <Loading what="the settings" />}
+      {data && data.problems.length > 0 && <Problems problems={data.problems} />}
+      {data && <Change agent={agent} config={data} mayChange={mayChange} onDone={reload} />}
+    </section>
+  );
+}
+
+function Problems({ problems }: { problems: Config["problems"] }) {
+  return (
+    <section class="problem deployed" aria-labelledby="problems">
+      <Icon name="warning" />
+      <div>
+        <h2 id="problems">Left out of the deployed defaults</h2>
+        <p>What is deployed for all agents has mistakes. The Worker leaves these settings out; the others hold.</p>
+        <ul>
+          {problems.map(({ source, field, message }) => (
+            <li key={`${source} ${field}`}><b>{shownName(source)}{field !== "" && `: ${shownName(field)}`}</b> <span>{shownText(message)}</span></li>
+          ))}
+        </ul>
+      </div>
+    </section>
+  );
+}
+
+interface ChangeProps {
+  agent: string;
+  config: Config;
+  mayChange: boolean;
+  onDone: () => void;
+}
+
+function Change({ agent, config, mayChange, onDone }: ChangeProps) {
+  const [texts, setTexts] = useState(() => textsOf(config));
+  const [isBusy, setBusy] = useState(false);
+  useEffect(() => setTexts(textsOf(config)), [config]);
+  const origins = config.origins as unknown as Record<string, Origin>;
+  const configure = async (input: () => Record<string, unknown>, said: string) => {
+    setBusy(true);
+    try {
+      await openAgent(agent).configureAgent(input() as Input);
+      tell(said);
+      onDone();
+    } catch (error) {
+      tellError(error);
+    }
+    setBusy(false);
+  };
+  const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.");
+  return (
+    <form
+      class="settings"
+      onSubmit={(event) => {
+        event.preventDefault();
+        if (!isBusy) void save();
+      }}
+    >
+      {groupsOf(origins).map(({ title, fields }) => (
+        <fieldset class="card" key={title} disabled={!mayChange}>
+          <legend>{title}</legend>
+          {fields.map((field, n) => (
+            <div class="setting" key={field.path}>
+              <Input field={field} text={texts[field.path] ?? ""} onInput={(text) => setTexts((before) => ({ ...before, [field.path]: text }))} />
+              {settingOf(field) !== (fields[n + 1] && settingOf(fields[n + 1]!)) && (
+                <OriginLine
+                  setting={settingOf(field)}
+                  origin={origins[settingOf(field)] ?? "built-in"}
+                  giveUp={mayChange ? () => void configure(() => ({ [settingOf(field)]: null }), "The agent's own value is given up.") : undefined}
+                />
+              )}
+            </div>
+          ))}
+        </fieldset>
+      ))}
+      {mayChange && <footer><Button type="submit" kind="main" disabled={isBusy}>Save</Button></footer>}
+    </form>
+  );
+}
+
+interface InputProps {
+  field: SettingField;
+  text: string;
+  onInput: (text: string) => void;
+}
+
+function Input({ field: { label, kind, hint, placeholder, options, list }, text, onInput }: InputProps) {
+  if (kind === "switch") return <Check label={label} isOn={text === "true"} onChange={(isOn) => onInput(String(isOn))} />;
+  if (kind === "choice") return <Select label={label} value={text} options={options ?? []} onChange={onInput} />;
+  const isLong = kind === "long" || kind === "json" || kind === "list";
+  return (
+    <Field
+      label={label}
+      value={text}
+      onInput={onInput}
+      type={kind === "number" ? "number" : "text"}
+      {...(isLong && { rows: kind === "long" ? 5 : 2 })}
+      {...(hint !== undefined && { hint })}
+      {...(placeholder !== undefined && { placeholder })}
+      {...(list !== undefined && { list })}
+    />
+  );
+}
+
+type Origin = "agent" | "defaults" | "built-in";
+
+const ORIGINS: Record<Origin, string> = {
+  agent: "set for this agent",
+  defaults: "deployed for all agents",
+  "built-in": "built in",
+};
+
+function OriginLine({ setting, origin, giveUp }: { setting: string; origin: Origin; giveUp: (() => void) | undefined }) {
+  return (
+    <p class="origin note">
+      <span class={`badge ${origin}`}>{ORIGINS[origin]}</span> <code>{setting}</code>
+      {origin === "agent" && giveUp && <Button kind="quiet" onClick={giveUp} label={`Give up the agent's own ${setting}`}>Give up</Button>}
+    </p>
+  );
+}

@@ -1,0 +1,52 @@
+// What a token says of itself. Its claims are readable, and sealed by the Worker.
+
+export interface Rights {
+  /** The token is for this session alone. */
+  session: string | null;
+  /** The operations that the token names. `null`: it names none. */
+  operations: readonly string[] | null;
+  /** The models that a turn may name. `null`: any. */
+  models: readonly string[] | null;
+}
+
+/** Who has the secret, or needs none. */
+export const ALL: Rights = { session: null, operations: null, models: null };
+
+/** What a token says of itself. The secret, and a text that is no token, say nothing. */
+export function rightsOf(text: string | null): Rights {
+  const [prefix, claims] = text?.split(".") ?? [];
+  if (!prefix?.startsWith("sa") || claims === undefined) return ALL;
+  try {
+    const bytes = Uint8Array.from(atob(claims.replaceAll("-", "+").replaceAll("_", "/")), (character) => character.charCodeAt(0));
+    const { sessionId, operations, allow } = JSON.parse(new TextDecoder().decode(bytes));
+    return {
+      session: typeof sessionId === "string" ? sessionId : null,
+      operations: textsOf(operations),
+      models: textsOf(allow?.models) ?? [],
+    };
+  } catch {
+    return ALL;
+  }
+}
+
+function textsOf(list: unknown): string[] | null {
+  return Array.isArray(list) ? list.filter((text) => typeof text === "string") : null;
+}
+
+/** What needs the secret, whatever a token says. */
+const OF_THE_SECRET = new Set(["configureAgent"]);
+
+/** What changes prompts: a token without a list of operations does not allow it. */
+const TO_BE_NAMED = new Set([
+  ...["defineBlock", "removeBlock", "setBlock", "revertBlock", "setEntry", "deleteEntry", "putSkill", "loadSkill", "deleteSkill"],
+  ...["freezePrompt", "refreshPrompt", "compact", "deleteCompaction"],
+]);
+
+/** What a token of one session does not allow. */
+const OF_THE_WHOLE_AGENT = new Set(["getConfig", "getStats", "forkSession"]);
+
+export function allows(rights: Rights, operation: string): boolean {
+  if (rights === ALL) return true;
+  if (OF_THE_SECRET.has(operation) || (rights.session !== null && OF_THE_WHOLE_AGENT.has(operation))) return false;
+  return rights.operations === null ? !TO_BE_NAMED.has(operation) : rights.operations.includes(operation);
+}

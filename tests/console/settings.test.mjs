@@ -1,0 +1,107 @@
+// The agent's settings: what holds, where each value comes from, and what is deployed wrong.
+
+import assert from "node:assert/strict";
+import { after, describe, test } from "node:test";
+import { skip, startConsole, until } from "./browser.mjs";
+
+describe("settings", { skip }, async () => {
+  const site = skip ? null : await startConsole({
+    vars: { AUTH: "open", MODEL: "demo", TOOL_ORIGINS: "https://app.example.com" },
+    defaults: { maxSteps: 3, temperature: 0.5, blocks: [{ label: "wrong", kind: "list" }] },
+  });
+  after(() => site?.stop());
+  const ask = (...given) => site.ask(...given);
+  const setting = (page, label) => page.locator(".setting").filter({ has: page.getByLabel(label, { exact: true }) });
+
+  test("every_setting_is_changed_and_given_up", async (t) => {
+    const page = await site.open(t, "#/set/settings");
+    const fill = (label, text) => page.getByLabel(label, { exact: true }).fill(text);
+    const choose = (label, option) => page.getByLabel(label, { exact: true }).selectOption(option);
+    await fill("Model for summaries", "demo");
+    await fill("Most tokens of a turn and its answer", "50000");
+    await fill("Most tokens of one answer", "2000");
+    await fill("Temperature", "0.25");
+    await choose("Reasoning", "low");
+    await fill("System instructions", "Be brief.\nBe kind.");
+    await choose("The frozen prompt is rendered again", "turn");
+    await fill("Newest messages whose files a model gets", "2");
+    await choose("A message that comes while a turn runs", "queue");
+    await page.getByLabel("The model may search all sessions").check();
+    await fill("Reserved metadata keys", "a\nb");
+    await fill("Price of a million input tokens", "2.5");
+    await fill("Price of a million output tokens", "10");
+    await fill("Models with prices of their own", '{"demo": {"input": 0, "output": 1}}');
+    await fill("Address that is told", "https://app.example.com/ended");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    const { origins, problems, ...config } = await ask("set", "getConfig");
+    const { limits: _, ...without } = config;
+    assert.deepEqual(without, {
+      model: null,
+      summaryModel: "demo",
+      maxContextTokens: 50_000,
+      maxOutputTokens: 2000,
+      temperature: 0.25,
+      reasoningEffort: "low",
+      refreshPrompt: "turn",
+      prices: { input: 2.5, output: 10, models: { demo: { input: 0, output: 1 } } },
+      systemInstructions: ["Be brief.\nBe kind."],
+      maxSteps: 3,
+      sessionSearch: true,
+      vectors: false,
+      keepMedia: 2,
+      reservedMetadataKeys: ["a", "b"],
+      whenBusy: "queue",
+      onTurnEnd: { url: "https://app.example.com/ended" },
+    });
+    // What was not changed comes from where it came from before.
+    assert.deepEqual([origins.temperature, origins.maxSteps, origins.model], ["agent", "defaults", "built-in"]);
+    assert.equal(problems.length, 1);
+
+    for (const [label, origin] of [["Temperature", "set for this agent"], ["Most steps of a turn", "deployed for all agents"], ["Model", "built in"]]) {
+      await setting(page, label).getByText(origin).waitFor();
+    }
+    await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
+    await setting(page, "Temperature").getByText("deployed for all agents").waitFor();
+    assert.equal(await page.getByLabel("Temperature", { exact: true }).inputValue(), "0.5");
+    assert.equal((await ask("set", "getConfig")).origins.temperature, "defaults");
+    await page.getByRole("button", { name: "Give up the agent's own prices" }).click();
+    await until(() => ask("set", "getConfig"), ({ prices }) => prices === null);
+  });
+
+  test("limits_are_set_where_the_worker_has_them", async (t) => {
+    const { origins } = await ask("limited", "getConfig");
+    const page = await site.open(t, "#/limited/settings");
+    await page.getByLabel("Temperature").waitFor();
+    assert.equal(await page.getByLabel("Most turns in a minute").count(), "limits" in origins ? 1 : 0);
+    if (!("limits" in origins)) return;
+    await page.getByLabel("Most turns in a minute").fill("5");
+    await page.getByLabel("Most tokens in a day").fill("1000");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    assert.deepEqual((await ask("limited", "getConfig")).limits, { turnsPerMinute: 5, tokensPerDay: 1000 });
+  });
+
+  test("what_is_deployed_wrong_is_shown_in_the_worker_s_words", async (t) => {
+    const { problems } = await ask("wrong", "getConfig");
+    const page = await site.open(t, "#/wrong/settings");
+    const shown = page.getByRole("region", { name: "Left out of the deployed defaults" });
+    await shown.getByText(problems[0].message).waitFor();
+    await shown.getByText("agent-defaults.json: blocks[0].kind").waitFor();
+  });
+
+  test("a_refused_setting_says_why_and_nothing_is_written", async (t) => {
+    const page = await site.open(t, "#/refused/settings");
+    await page.getByLabel("Temperature").fill("9");
+    await page.getByLabel("Most steps of a turn").fill("7");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator(".notice.failed").getByText("temperature").waitFor();
+    assert.equal(await page.getByLabel("Temperature").inputValue(), "9");
+    assert.equal((await ask("refused", "getConfig")).maxSteps, 3);
+    await page.getByLabel("Temperature").fill("");
+    await page.getByLabel("Models with prices of their own").fill("{");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("is no JSON").waitFor();
+    assert.equal((await ask("refused", "getConfig")).maxSteps, 3);
+  });
+});
