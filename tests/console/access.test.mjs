@@ -326,13 +326,13 @@ describe("access", { skip }, async () => {
     await page.keyboard.press("Enter");
     await page.getByText("The connection is lost.").waitFor();
     await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Written without a connection.");
-    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByRole("link", { name: "Events", exact: true }).click();
     await page.getByRole("alert").nth(1).waitFor();
     await site.ask("lost", "appendEvents", { sessionId: "s", events: [{ action: "agent_message", content: "Meanwhile." }] });
     await page.context().setOffline(false);
     await page.getByText("The connection is lost.").waitFor({ state: "detached" });
     await page.getByText("Meanwhile.").waitFor();
-    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("Meanwhile.").waitFor();
   });
 

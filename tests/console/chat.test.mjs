@@ -132,11 +132,11 @@ describe("chat", { skip }, async () => {
     await page.getByText("Four.", { exact: true }).waitFor();
     assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "Four."]]);
 
-    await page.getByRole("link", { name: "Branches" }).click();
+    await page.getByRole("link", { name: "Branches", exact: true }).click();
     await page.getByText("3 events, 2 branches").waitFor();
     await page.getByRole("button", { name: "Switch here" }).click();
     await until(() => history("again"), ([, [, text]]) => text === "It is four.");
-    await page.getByRole("link", { name: "Conversation" }).click();
+    await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("It is four.").waitFor();
   });
 
@@ -257,7 +257,7 @@ describe("chat", { skip }, async () => {
     await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "first", action: "user_message", content: "One" }] });
     const page = await site.open(t, "#/logged/sessions/s/events");
     await page.getByRole("article", { name: "Event 1" }).waitFor();
-    await page.getByRole("link", { name: "Changes" }).click();
+    await page.getByRole("link", { name: "Changes", exact: true }).click();
     await page.getByText("1 so far").waitFor();
     await ask("logged", "appendEvents", { sessionId: "s", events: [{ id: "second", action: "agent_message", content: "Two" }] });
     await page.getByText("2 so far").waitFor();

@@ -14,6 +14,7 @@ const IMAGES = [
   ["console-dark", { ...WIDE, colorScheme: "dark" }, "#/example/sessions/trip/context", "System prompt"],
   ["console-memory", { ...WIDE, colorScheme: "light" }, "#/example/memory/memory", "Version 1 on the left"],
   ["console-activity", { ...WIDE, colorScheme: "dark" }, "#/example/activity", "The agent's object"],
+  ["console-settings", { ...WIDE, colorScheme: "light" }, "#/example/settings", "Most steps of a turn"],
   ["console-branches", { ...WIDE, colorScheme: "light" }, "#/example/sessions/trip/branches", "2 branches"],
   ["console-phone", { ...PHONE, colorScheme: "light" }, "#/example/sessions/trip", "Walk on the roof"],
   ["console-phone-dark", { ...PHONE, colorScheme: "dark" }, "#/example", "A trip to Oslo"],
@@ -24,6 +25,7 @@ const noTest = { after: () => {} };
 const first = await site.open(noTest, "");
 await first.getByRole("button", { name: "Show me an example" }).click();
 await first.getByText("Walk on the roof").waitFor();
+await addOthers(site);
 for (const [name, options, hash, text] of IMAGES) {
   const page = await site.open(noTest, hash, options);
   await page.getByText(text).first().waitFor();
@@ -37,3 +39,26 @@ for (const [name, options, hash, text] of IMAGES) {
   await page.context().close();
 }
 await site.stop();
+
+/** Beside the example: settings, a tool that failed, other sessions, and a month of use. */
+async function addOthers({ server }) {
+  const ask = (operation, input) => server.call("example", operation, input);
+  await ask("configureAgent", { prices: { input: 3, output: 15, cachedInput: 0.3 }, temperature: 0.3, whenBusy: "queue" });
+  for (const [id, name] of [["rent", "The rent in June"], ["night", "The report of the night"], ["visa", "Does a visit need a visa?"], ["seats", "Window seats"]]) {
+    await ask("createSession", { id, name });
+    await ask("runTurn", { sessionId: id, message: { id: `${id}-1`, role: "user", parts: [{ type: "text", text: "What do you remember?" }] } });
+  }
+  await ask("appendEvents", {
+    sessionId: "night",
+    events: [
+      { action: "user_message", content: "Book the flight." },
+      { action: "tool_call_request", toolCalls: [{ id: "b1", name: "book", arguments: { to: "OSL" } }] },
+      { action: "tool_result", toolCallId: "b1", toolName: "book", content: "The airline answered 503. Nothing is booked.", isError: true },
+    ],
+  });
+  const today = Math.floor(Date.now() / 86_400_000);
+  for (let n = 1; n < 30; n += 1) {
+    const turns = 4 + ((n * 7) % 11);
+    await server.sql("example", "INSERT INTO cf_agents_usage_days VALUES (?, ?, ?, ?, ?, ?, ?)", today - n, "demo", turns, turns * 2100, turns * 320, turns * 900, turns * 0.011);
+  }
+}

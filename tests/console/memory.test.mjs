@@ -183,8 +183,8 @@ describe("memory", { skip }, async () => {
     await page.getByRole("button", { name: "Show the frozen prompt" }).click();
     await page.getByText("It is the same as the prompt above.").waitFor();
     await ask("prompted", "setBlock", { label: "memory", content: "Likes tea." });
-    await page.getByRole("link", { name: "Events" }).click();
-    await page.getByRole("link", { name: "Context" }).click();
+    await page.getByRole("link", { name: "Events", exact: true }).click();
+    await page.getByRole("link", { name: "Context", exact: true }).click();
     await page.getByRole("region", { name: "System prompt" }).getByText("Likes tea.").waitFor();
     await page.getByRole("button", { name: "Show the frozen prompt" }).click();
     await page.locator(".diff ins", { hasText: "Likes tea." }).waitFor();

@@ -55,7 +55,7 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
   return (
     <div class="tree" tabIndex={0} role="region" aria-label="Tree of branches">
       <svg class="tree-lines" width={lanes * LANE + 12} height={stretches.length * ROW} aria-hidden="true">
-        {stretches.map((stretch, row) => stretch.above !== null && <path key={row} class={stretch.isOnPath ? "on" : ""} d={line(stretches[stretch.above]!.lane, stretch.above, stretch.lane, row)} />)}
+        {drawn(stretches).map(({ stretch, row, above }) => <path key={row} class={stretch.isOnPath ? "on" : ""} d={line(stretches[above]!.lane, above, stretch.lane, row)} />)}
         {stretches.map((stretch, row) => <circle key={row} class={stretch.isOnPath ? "on" : ""} cx={x(stretch.lane)} cy={y(row)} r={6} />)}
       </svg>
       <ol>
@@ -71,6 +71,13 @@ function Drawing({ conversation, stretches }: { conversation: Conversation; stre
       </ol>
     </div>
   );
+}
+
+/** The stretches with a line to what is above them; the branch that is shown is drawn last, over the others. */
+function drawn(stretches: readonly Stretch[]) {
+  return stretches
+    .flatMap((stretch, row) => (stretch.above === null ? [] : [{ stretch, row, above: stretch.above }]))
+    .toSorted((a, b) => Number(a.stretch.isOnPath) - Number(b.stretch.isOnPath));
 }
 
 const x = (lane: number) => lane * LANE + 14;

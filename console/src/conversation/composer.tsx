@@ -4,13 +4,12 @@ import { signal } from "@preact/signals";
 import { useRef, useState } from "preact/hooks";
 import { Button, Field } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
+import { MODELS } from "../models.ts";
 import { may, rights } from "../rights.ts";
 import type { Conversation } from "./conversation.ts";
 
 /** The model of the next turns of this page. Empty: the agent's own. */
 const model = signal("");
-
-const MODELS = ["demo", "anthropic:", "openai:", "workers-ai:"];
 
 export function Composer({ conversation }: { conversation: Conversation }) {
   const [text, setText] = useState("");

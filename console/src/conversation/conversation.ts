@@ -2,20 +2,19 @@
 // being said, and what the reader does. The agent has the last word: after each turn the
 // newest messages are read again.
 
-import { computed, type Signal, signal } from "@preact/signals";
+import { computed, signal } from "@preact/signals";
 import { type AgentClient, type ChatChunk, type ChatInput, NetworkError, type SessionClient, type UiMessage } from "session-agent";
-import { isLost, openAgent } from "../connection.ts";
+import { openAgent } from "../connection.ts";
 import { may } from "../rights.ts";
 import { markFailed } from "../requests.ts";
 import { Answer } from "./answer.ts";
 import { EventTree } from "./tree.ts";
+import { joined, nextValue, untilBack } from "./waits.ts";
 
 const PAGE = 100;
 /** Who goes up and up is read ever longer pages. */
 const LONGEST_PAGE = 800;
 const NEWEST = 30;
-/** How often a broken answer looks for the connection. */
-const BACK_MS = 300;
 /** So many pages are read to find a message that the address names. */
 const PAGES_TO_FIND = 40;
 
@@ -193,7 +192,7 @@ export class Conversation {
     try {
       const { first, rest } = await this.#begun(input);
       // The agent's turns follow each other at once. This page reads the end of the one before first.
-      while (first !== undefined && this.state.peek() !== "idle") await nextState(this.state);
+      while (first !== undefined && this.state.peek() !== "idle") await nextValue(this.state);
       over();
       if (first === undefined) return false;
       if (!this.loaded.peek().some(({ id }) => id === message.id)) {
@@ -378,33 +377,6 @@ export class Conversation {
 
 function userMessage(text: string): { id: string; role: "user"; parts: { type: "text"; text: string }[] } {
   return { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
-}
-
-function nextState(state: Signal<State>): Promise<void> {
-  const before = state.peek();
-  return new Promise((resolve) => {
-    const stop = state.subscribe((now) => {
-      if (now === before) return;
-      resolve();
-      queueMicrotask(() => stop());
-    });
-  });
-}
-
-async function* joined(first: ChatChunk, rest: AsyncIterator<ChatChunk>): AsyncIterable<ChatChunk> {
-  yield first;
-  for (let next = await rest.next(); !next.done; next = await rest.next()) yield next.value;
-}
-
-/** Waits a moment, and as long as the connection is gone. */
-function untilBack(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (signal.aborted || !isLost.peek()) resolve();
-      else setTimeout(look, BACK_MS);
-    };
-    setTimeout(look, BACK_MS);
-  });
 }
 
 /** What of a message is text. */

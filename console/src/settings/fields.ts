@@ -1,6 +1,8 @@
 // The agent's settings as fields of a form, and what of them was changed. A setting may
 // have several fields; an empty field is a value that nobody has set.
 
+import { MODELS } from "../models.ts";
+
 export type Kind = "text" | "long" | "list" | "number" | "choice" | "switch" | "json";
 
 export interface SettingField {
@@ -19,8 +21,6 @@ export interface SettingGroup {
   title: string;
   fields: readonly SettingField[];
 }
-
-const MODELS = ["demo", "anthropic:", "openai:", "workers-ai:"];
 
 export const GROUPS: readonly SettingGroup[] = [
   {

@@ -37,6 +37,11 @@ export class Rows {
     return true;
   }
 
+  /** The keys of all rows, as they were placed last. */
+  get keys(): readonly string[] {
+    return this.#keys;
+  }
+
   keyAt(index: number): string | undefined {
     return this.#keys[index];
   }

@@ -63,7 +63,13 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
   };
   // The browser tells of a scroll in its next frame. What is drawn before must not undo the scroll.
   takeScroll();
+  const before = rows.keys;
   rows.place(items, keyOf, estimate);
+  if (list.anchor !== null && rows.indexOf(list.anchor.key) === undefined) {
+    const key = survivorOf(list.anchor.key, before, rows);
+    list.anchor = key === undefined ? null : { key, above: 0 };
+    if (key === undefined) list.isAtEnd = follows;
+  }
 
   const shown = useRef<string | undefined>(undefined);
   if (show !== undefined && shown.current !== show && rows.indexOf(show) !== undefined) {
@@ -139,6 +145,13 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
       </div>
     </div>
   );
+}
+
+/** The row above a row that is gone, or the next one below it. */
+function survivorOf(gone: string, before: readonly string[], rows: Rows): string | undefined {
+  const index = before.indexOf(gone);
+  const isThere = (key: string) => rows.indexOf(key) !== undefined;
+  return before.slice(0, Math.max(0, index)).findLast(isThere) ?? before.slice(index + 1).find(isThere);
 }
 
 /** The row that the reader looks at, and how much of it is above the screen; less than 0: it begins below. */

@@ -1,7 +1,7 @@
 // What went wrong lately: what the sessions have on record, and what was refused here.
 
 import type { FailedCallback, SessionClient, SessionEvent } from "session-agent";
-import { Button, Empty, Loading, Name, Problem } from "../ui/basics.tsx";
+import { Button, Loading, Name, Problem } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
 import { openAgent } from "../connection.ts";
 import { useLoad } from "../load.ts";
@@ -36,7 +36,7 @@ export function Failures({ agent, calls }: { agent: string; calls: readonly Fail
       <h2 class="part" id="failures">The last failures <Button kind="quiet" icon="redo" label="Look for failures again" onClick={reload} /></h2>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="failures" />}
-      {failures?.length === 0 && refused.length === 0 && <Empty title="Nothing has failed" icon="check"><p>Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a turn's end, and what was refused to this page.</p></Empty>}
+      {failures?.length === 0 && refused.length === 0 && <p class="fine"><Icon name="check" /> <b>Nothing has failed.</b> <span class="note">Failed turns, tools and compactions of the newest {SESSIONS} sessions would stand here, failed calls at a turn's end, and what was refused to this page.</span></p>}
       <ul class="failures">
         {failures?.slice(0, SHOWN).map(({ key, at, what, text, session, eventId }) => (
           <li key={key}>

@@ -19,9 +19,9 @@ interface Props {
   children?: ComponentChildren;
 }
 
-const HEIGHT = 120;
+/** The drawing's own units: it is stretched to its place. */
+const HEIGHT = 100;
 const WIDTH = 640;
-const NAMES = 10;
 /** A bar of one turn is no wall. */
 const WIDEST = 40;
 
@@ -31,20 +31,15 @@ export function Plot({ title, each, bars, shown, children }: Props) {
   return (
     <figure class="plot">
       <figcaption>{title} <span class="note">at most {shown(most)} a {each}</span></figcaption>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT + 20}`} role="img" aria-label={`${title}: the table below has the numbers`}>
-        <line x1="0" x2={WIDTH} y1={HEIGHT} y2={HEIGHT} />
+      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" role="img" aria-label={`${title}: the table below has the numbers`}>
         {bars.map(({ key, name, value }, n) => {
-          const height = most === 0 ? 0 : (value / most) * (HEIGHT - 8);
+          const height = most === 0 ? 0 : (value / most) * (HEIGHT - 4);
           return (
-            <g key={key ?? name}>
-              <rect x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height} rx="2"><title>{`${name}: ${shown(value)}`}</title></rect>
-              {each === "day" && n % Math.ceil(bars.length / NAMES) === 0 && <text x={Math.max(20, n * step + step / 2)} y={HEIGHT + 15} text-anchor="middle">{name}</text>}
-            </g>
+            <rect key={key ?? name} x={n * step + step * 0.15} y={HEIGHT - height} width={step * 0.7} height={height}><title>{`${name}: ${shown(value)}`}</title></rect>
           );
         })}
-        {each === "turn" && <text x="0" y={HEIGHT + 15}>{bars[0]?.name}</text>}
-        {each === "turn" && bars.length > 1 && <text x={WIDTH} y={HEIGHT + 15} text-anchor="end">{bars.at(-1)?.name}</text>}
       </svg>
+      <p class="plot-names note" aria-hidden="true">{namesOf(bars).map((name, n) => <span key={n}>{name}</span>)}</p>
       <details class="fold">
         <summary>As a table</summary>
         <div class="table" tabIndex={0} role="region" aria-label={`${title} by ${each}`}>
@@ -58,4 +53,10 @@ export function Plot({ title, each, bars, shown, children }: Props) {
       </details>
     </figure>
   );
+}
+
+/** The names of the first bar, of one in the middle and of the last. */
+function namesOf(bars: readonly Bar[]): string[] {
+  if (bars.length < 3) return bars.map(({ name }) => name);
+  return [bars[0]!, bars[bars.length >> 1]!, bars.at(-1)!].map(({ name }) => name);
 }
