@@ -216,14 +216,16 @@ test("wrangler_reads_the_settings_and_they_name_this_worker", async () => {
       const config = join(folder, `${n}.toml`);
       await writeFile(config, `name = "caller"\ncompatibility_date = "${settings.compatibility_date}"\n${text}`);
       const warnings = [];
-      const { services = [], durable_objects, routes = [], vars } = await warningsTo(warnings, () => readConfig({ config }));
+      const { services = [], durable_objects, routes = [], vars, migrations } = await warningsTo(warnings, () => readConfig({ config }));
       assert.deepEqual(warnings, [], `${path}:\n${text}`);
       const objects = durable_objects.bindings;
-      assert.ok(services.length + objects.length + routes.length + Object.keys(vars).length > 0, `${path}: nothing that this test holds:\n${text}`);
+      const transfers = migrations.flatMap(({ transferred_classes = [] }) => transferred_classes);
+      assert.ok(services.length + objects.length + routes.length + transfers.length + Object.keys(vars).length > 0, `${path}: nothing that this test holds:\n${text}`);
       for (const { service } of services) assert.equal(service, settings.name, path);
       for (const { class_name, script_name } of objects) {
         assert.deepEqual([class_name, script_name], [settings.durable_objects.bindings[0].class_name, settings.name], path);
       }
+      for (const { to } of transfers) assert.equal(to, settings.durable_objects.bindings[0].class_name, path);
       for (const name of Object.keys(vars)) assert.ok(names.includes(name), `${path}: ${name} is no setting`);
     }
   } finally {

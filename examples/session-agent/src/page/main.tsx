@@ -13,27 +13,31 @@ function Page({ name }: { name: string }) {
   const [agent] = useState(() => sessionAgent(location.origin, name, { token }));
   const [sessions, setSessions] = useState<Session[]>([]);
   const [open, setOpen] = useState<string | null>(null);
-  // Counts the turns, so that the panels look again.
-  const [turns, setTurns] = useState(0);
-  const ended = useCallback(() => setTurns((count) => count + 1), []);
+  // Counts what changed, so that the panels look again.
+  const [changes, setChanges] = useState(0);
+  const changed = useCallback(() => setChanges((count) => count + 1), []);
 
   useEffect(() => {
+    let isLate = false;
     void agent.listSessions({ limit: 50 }).then((page) => {
+      // A list that was asked for before the last change doesn't know of the change.
+      if (isLate) return;
       setSessions(page.sessions);
       setOpen((id) => id ?? page.sessions[0]?.id ?? null);
     });
-  }, [agent, turns]);
+    return () => void (isLate = true);
+  }, [agent, changes]);
 
   async function begin() {
     const session = await agent.createSession({ name: `Chat ${sessions.length + 1}` });
-    setSessions([session, ...sessions]);
     setOpen(session.id);
+    changed();
   }
 
   async function remove(id: string) {
     await agent.deleteSession({ sessionId: id });
-    setSessions(sessions.filter((session) => session.id !== id));
     if (open === id) setOpen(null);
+    changed();
   }
 
   return (
@@ -54,11 +58,11 @@ function Page({ name }: { name: string }) {
           <p>Begin a chat.</p>
         ) : (
           <Suspense fallback={<p>Loading …</p>}>
-            <Chat key={open} agent={agent} sessionId={open} onTurn={ended} />
+            <Chat key={open} agent={agent} sessionId={open} onTurn={changed} />
           </Suspense>
         )}
       </main>
-      <Memory agent={agent} turns={turns} />
+      <Memory agent={agent} changes={changes} />
     </div>
   );
 }

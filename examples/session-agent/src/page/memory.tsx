@@ -4,11 +4,11 @@ import { useEffect, useState } from "react";
 import type { Block } from "session-agent";
 import type { Agent } from "./main";
 
-export function Memory({ agent, turns }: { agent: Agent; turns: number }) {
+export function Memory({ agent, changes }: { agent: Agent; changes: number }) {
   const [blocks, setBlocks] = useState<Block[]>([]);
   const load = async () => setBlocks(await agent.getBlocks());
 
-  useEffect(() => void load(), [agent, turns]);
+  useEffect(() => void load(), [agent, changes]);
 
   async function save(block: Block, content: string) {
     if (content === block.content) return;
