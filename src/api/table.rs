@@ -98,7 +98,7 @@ pub const OPERATIONS: &[OperationEntry] = &[
     waiting::<CallTool>(),
     waiting::<RunTurn>(),
     at_once::<CancelTurn>(),
-    at_once::<DefineTool>(),
+    waiting::<DefineTool>(),
     at_once::<RemoveTool>(),
     at_once::<ListTools>(),
     at_once::<ConfigureAgent>(),

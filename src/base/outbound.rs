@@ -124,6 +124,8 @@ pub struct OutboundResponse<'a> {
     pub content_type: String,
     /// Seconds, from `retry-after`.
     pub retry_after: Option<i64>,
+    /// From `mcp-session-id`: the session that a server of MCP has begun.
+    pub session: Option<String>,
     pub body: Box<dyn ByteChunks + 'a>,
 }
 

@@ -14,8 +14,8 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::registered::check_url;
 use super::report::{TurnFinish, TurnReport};
+use super::tool_address::check_url;
 use super::turn::Turn;
 use crate::access::Policy;
 use crate::base::columns::{FromRow, find_value, load};

@@ -138,7 +138,12 @@ impl TurnDriver<'_> {
     async fn ask(&self) -> Result<(), Broken> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
-        let turn_tools = self.turn_tools(&config, &turn)?;
+        let mut turn_tools = self.turn_tools(&config, &turn)?;
+        if let Some(refreshed) = turn_tools.refresh(&turn) {
+            let refreshed = self.running.unless_cancelled(refreshed).await;
+            refreshed.ok_or(Broken::Cancelled)??;
+            turn_tools = self.turn_tools(&config, &turn)?;
+        }
         // A request that is sent once more belongs to the same step.
         if turn.room.refusals == 0 || !self.writer.borrow().is_in_step() {
             let begun = self.writer.borrow_mut().start_step();
@@ -248,10 +253,8 @@ impl TurnDriver<'_> {
                 settings,
                 (&fixed, window.tokens),
             );
-            match self.running.unless_cancelled(made).await {
-                Some(made) => drop(made?),
-                None => return Err(Broken::Cancelled),
-            }
+            let made = self.running.unless_cancelled(made).await;
+            drop(made.ok_or(Broken::Cancelled)??);
         }
         self.turn.borrow_mut().room.take_room();
         Ok(())

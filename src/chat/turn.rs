@@ -425,7 +425,7 @@ mod tests {
     /// Tools are named by who runs them.
     fn runner(name: &str) -> ToolRunner {
         match name {
-            "server" => ToolRunner::Server,
+            "server" => ToolRunner::Server { asked_of: None },
             "asks" => ToolRunner::ServerAfterApproval {
                 asked_of: "a tool".to_owned(),
             },

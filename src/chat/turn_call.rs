@@ -30,7 +30,7 @@ pub struct TurnCall {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approval: Option<Approval>,
     /// The fingerprint of the tool at the time the user was asked, if the call was
-    /// approved.
+    /// approved. Of a server's tool that needs no approval: at the time the model asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub asked_of: Option<String>,
 }
@@ -86,7 +86,11 @@ pub struct AskedCall {
 /// Who runs a tool.
 #[derive(Debug, PartialEq)]
 pub enum ToolRunner {
-    Server,
+    /// `asked_of`: the fingerprint of the tool that the model saw, if its definition may
+    /// change by itself.
+    Server {
+        asked_of: Option<String>,
+    },
     /// `asked_of` is the tool's fingerprint: an approval doesn't count for another tool
     /// of the same name.
     ServerAfterApproval {
@@ -170,13 +174,17 @@ pub fn decide(
         Some(arguments) => (arguments, None),
         None => (empty()?, Some(asked.arguments)),
     };
+    let mut seen = None;
     let state = if bad_arguments.is_some() {
         CallState::failed(BAD_ARGUMENTS)
     } else if index >= MAX_CALLS {
         CallState::failed(TOO_MANY)
     } else {
         match runner(name.as_str()) {
-            ToolRunner::Server => CallState::Waiting,
+            ToolRunner::Server { asked_of } => {
+                seen = asked_of;
+                CallState::Waiting
+            }
             ToolRunner::ServerAfterApproval { asked_of } => CallState::LeftToUser {
                 approval_id: mint(),
                 asked_of: Some(asked_of),
@@ -192,6 +200,6 @@ pub fn decide(
         bad_arguments,
         state,
         approval: None,
-        asked_of: None,
+        asked_of: seen,
     })
 }

@@ -4,7 +4,10 @@
 
 use sha2::{Digest as _, Sha256};
 
-use super::registered::{RegisteredTool, load_tools};
+use super::mcp::refresh::refresh_servers;
+use super::mcp::server::ToolServer;
+use super::registered::RegisteredTool;
+use super::tool_rows::{AgentTools, load_agent_tools};
 use super::turn::{CallState, ToolRunner, Turn, TurnCall};
 use crate::base::error::Result;
 use crate::base::json::json;
@@ -15,12 +18,16 @@ use crate::models::ToolDefinition;
 /// holds 2 MB.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
+/// What the model reads if a server changed a tool after the model asked for it.
+const CHANGED_SINCE: &str = "The tool was changed or removed after you asked for it. Nothing was called. Look at the tool's definition again.";
+
 /// What the model reads if the approval was for another tool of the same name.
 const CHANGED: &str = "The tool was changed or removed after the user was asked, so the approval does not count. Nothing was called.";
 
 pub struct TurnTools<'a> {
     toolbox: Toolbox<'a>,
     registered: Vec<RegisteredTool>,
+    servers: Vec<ToolServer>,
     pub definitions: Vec<ToolDefinition>,
     /// The names of the client's tools.
     clients: Vec<String>,
@@ -29,7 +36,11 @@ pub struct TurnTools<'a> {
 impl<'a> TurnTools<'a> {
     pub fn load(toolbox: Toolbox<'a>, turn: &Turn) -> Result<Self> {
         let mut definitions = tools::load_tools(&toolbox)?;
-        let registered = load_tools(toolbox.memory.db, &toolbox.memory.outbound.deployed())?;
+        let deployed = toolbox.memory.outbound.deployed();
+        let AgentTools {
+            tools: registered,
+            servers,
+        } = load_agent_tools(toolbox.memory.db, &deployed)?;
         for tool in &registered {
             push_new(&mut definitions, tool.definition.clone());
         }
@@ -42,9 +53,23 @@ impl<'a> TurnTools<'a> {
         Ok(Self {
             toolbox,
             registered,
+            servers,
             definitions,
             clients,
         })
+    }
+
+    /// At a turn's beginning, asks the servers whose lists of tools are old for them. The
+    /// tools have to be loaded again then. `None`: no list is old.
+    pub fn refresh(&mut self, turn: &Turn) -> Option<impl Future<Output = Result<()>> + use<'a>> {
+        let memory = self.toolbox.memory;
+        let now_ms = memory.host.now_ms();
+        let mut stale = std::mem::take(&mut self.servers);
+        stale.retain(|server| server.is_stale(now_ms));
+        if stale.is_empty() || turn.asked() > 0 || turn.room.refusals > 0 {
+            return None;
+        }
+        Some(async move { refresh_servers(&memory, &stale).await })
     }
 
     /// Bytes of the tool definitions that the model is sent.
@@ -72,11 +97,13 @@ impl<'a> TurnTools<'a> {
             return ToolRunner::Client;
         }
         let registered = self.find_registered(name);
-        match registered.filter(|tool| tool.needs_approval) {
-            Some(tool) => ToolRunner::ServerAfterApproval {
+        match registered {
+            Some(tool) if tool.needs_approval => ToolRunner::ServerAfterApproval {
                 asked_of: tool.fingerprint(),
             },
-            None => ToolRunner::Server,
+            tool => ToolRunner::Server {
+                asked_of: tool.and_then(RegisteredTool::fingerprint_of_call),
+            },
         }
     }
 
@@ -95,6 +122,17 @@ impl<'a> TurnTools<'a> {
         })
     }
 
+    /// The tool that a call without an approval is for: what the model saw, if the tool's
+    /// definition may change by itself.
+    fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
+        let tool = self.find_registered(call.name.as_str());
+        let Some(seen) = &call.asked_of else {
+            return Ok(tool);
+        };
+        let is_same = tool.is_some_and(|tool| !tool.needs_approval && tool.fingerprint() == *seen);
+        is_same.then_some(tool).ok_or(CHANGED_SINCE)
+    }
+
     /// Makes a call. The model reads a failure as its result.
     pub async fn run(&self, turn: &Turn, call: &TurnCall) -> CallState {
         let memory = &self.toolbox.memory;
@@ -104,13 +142,15 @@ impl<'a> TurnTools<'a> {
                 Some(tool) => Some(tool),
                 None => return CallState::failed(CHANGED),
             },
-            None => self.find_registered(name),
+            None => match self.find_seen(call) {
+                Ok(tool) => tool,
+                Err(sentence) => return CallState::failed(sentence),
+            },
         };
         if let Some(tool) = registered {
             return tool
                 .call(
-                    memory.outbound,
-                    memory.agent,
+                    memory,
                     Some(&turn.session_id),
                     &call.arguments,
                     &key_of(memory.agent, turn, call),

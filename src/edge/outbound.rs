@@ -176,6 +176,7 @@ impl Outbound for Bindings {
                 status: response.status(),
                 content_type: bare.to_owned(),
                 retry_after: header("retry-after").and_then(|seconds| seconds.parse().ok()),
+                session: header("mcp-session-id"),
                 body: match response.body() {
                     Some(stream) => {
                         let limits = call.limits;
@@ -211,6 +212,7 @@ impl Outbound for Bindings {
                 status,
                 content_type: content_type.to_owned(),
                 retry_after: None,
+                session: None,
                 body,
             };
             let ran = within(&clock, run).await;

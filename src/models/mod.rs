@@ -29,7 +29,7 @@ pub mod metered;
 mod openai;
 mod reasoning;
 mod send;
-mod sse;
+pub mod sse;
 mod workers_ai;
 
 #[cfg(test)]

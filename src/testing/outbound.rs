@@ -65,6 +65,8 @@ pub struct Script {
     pub answers: RefCell<VecDeque<Result<Said, CallFailure>>>,
     /// How many seconds each answer asks the caller to wait.
     pub retry_after: RefCell<Option<i64>>,
+    /// The session of a server of MCP, which each answer names.
+    pub session: RefCell<Option<String>>,
     /// The pauses that the caller made.
     pub slept: RefCell<Vec<i64>>,
     pub calls: RefCell<Vec<OutboundRequest>>,
@@ -72,7 +74,7 @@ pub struct Script {
     pub falls_silent: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
-    /// What a test does while the next call to Workers AI is under way. It runs once.
+    /// What a test does while the next call is under way. It runs once.
     pub meanwhile: RefCell<Option<Act>>,
     /// Objects of the bucket whose bytes are no text.
     pub binaries: RefCell<BTreeMap<String, Vec<u8>>>,
@@ -115,6 +117,7 @@ impl Script {
             status: said.status,
             content_type: said.content_type.to_owned(),
             retry_after: *self.retry_after.borrow(),
+            session: self.session.borrow().clone(),
             body: Box::new(Rest(said.chunks.into())),
         })
     }
@@ -155,6 +158,10 @@ impl Outbound for Script {
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.calls.borrow_mut().push(call);
+        let meanwhile = self.meanwhile.borrow_mut().take();
+        if let Some(act) = meanwhile {
+            act();
+        }
         if self.falls_silent.get() && self.answers.borrow().is_empty() {
             return Box::pin(std::future::pending());
         }

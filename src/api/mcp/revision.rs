@@ -11,27 +11,16 @@ use serde_json::Value;
 use super::message::{INVALID_PARAMS, Request, RpcError};
 use super::outcome::Form;
 use crate::base::json::json;
-
-/// The newest revision.
-const NEWEST: &str = "2026-07-28";
-
-/// The newest revision with a handshake.
-const NEWEST_HANDSHAKE: &str = "2025-11-25";
+use crate::chat::mcp::revision::{CAPABILITIES, ENCODED, NEWEST, NEWEST_HANDSHAKE, VERSION};
 
 /// The revisions that are served, the newest first.
 pub const SUPPORTED: [&str; 3] = [NEWEST, NEWEST_HANDSHAKE, "2025-06-18"];
 
-const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
 
 const HEADER_MISMATCH: i64 = -32_020;
 const UNSUPPORTED_VERSION: i64 = -32_022;
 const METHOD_NOT_FOUND: i64 = -32_601;
-
-/// What begins and ends a header's value that is encoded, since it holds other
-/// characters than a header may.
-const ENCODED: (&str, &str) = ("=?base64?", "?=");
 
 /// How a request says what it speaks.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -15,7 +15,8 @@ use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, JsonObject, json};
-use crate::chat::registered::{RegisteredTool, load_tools};
+use crate::chat::registered::RegisteredTool;
+use crate::chat::tool_rows::load_tools;
 use crate::context::tools::{self, is_ours};
 use crate::memory::BlockScope;
 use crate::store::config::load_config;
@@ -159,8 +160,7 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     let key = Id::mint_turn(agent.host);
     let state = tool
         .call(
-            agent.outbound,
-            agent.name,
+            &agent.memory(),
             scope.session_id(),
             &arguments,
             key.as_str(),

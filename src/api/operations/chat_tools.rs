@@ -6,17 +6,20 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
-use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
+use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{FromJson, JsonObject, Limit};
 use crate::base::outbound::Outbound;
 use crate::chat::client_tools::check_name;
-use crate::chat::registered::{
-    MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, RegisteredTool, ShownTool, ToolAddress, ToolLimits,
-    define_tool, load_tools, remove_tool,
-};
+use crate::chat::mcp::ServerSource;
+use crate::chat::mcp::refresh::define_server;
+use crate::chat::mcp::server::{ServerState, ToolServer};
+use crate::chat::registered::RegisteredTool;
+use crate::chat::shown_tools::{ShownServer, ShownTool};
+use crate::chat::tool_address::{MAX_TIMEOUT_MS, MAX_TOOL_OUTPUT_BYTES, ToolAddress, ToolLimits};
 use crate::chat::tool_headers::ToolHeaders;
+use crate::chat::tool_rows::{define_tool, load_agent_tools, remove_tool};
 use crate::context::tools::is_ours;
 use crate::models::ToolDefinition;
 
@@ -24,26 +27,34 @@ use crate::models::ToolDefinition;
 const MAX_DESCRIPTION_BYTES: usize = 4 << 10;
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
 
+/// The longest name of a server: the names of its tools begin with it.
+const MAX_SERVER_NAME_BYTES: usize = 32;
+
 /// Registers a tool that this agent's models may call in a chat turn: behind a
-/// service binding, or at an address whose origin is in `TOOL_ORIGINS`.
+/// service binding, or at an address whose origin is in `TOOL_ORIGINS`. With `mcp`,
+/// registers the tools of a server of the Model Context Protocol.
 ///
 /// The tool is called with a POST of `{name, arguments, agent, sessionId}`. The model
-/// reads the answer. The header `idempotency-key` names the call.
+/// reads the answer. The header `idempotency-key` names the call. The tools of a server
+/// are called as the protocol says. Their names begin with the server's name and `_`.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DefineTool {
-    /// 1 to 64 letters, digits, `_` or `-`.
+    /// 1 to 64 letters, digits, `_` or `-`; of a server 1 to 32.
     name: String,
-    description: String,
+    /// What the tool does. A server describes its tools itself.
+    description: Option<String>,
     /// JSON Schema of an object. Left out: any object.
     parameters: Option<JsonObject>,
-    /// The service binding's name. Either this or `url`.
+    /// The service binding's name. Either this, `url` or `mcp`.
     service: Option<Id>,
     url: Option<String>,
-    /// Whether the user must approve each call.
-    #[serde(default)]
-    needs_approval: bool,
+    /// A server of the Model Context Protocol: its address, or `{service, path}` of a
+    /// service binding. The server is asked for its tools at once.
+    mcp: Option<ServerSource>,
+    /// Whether the user must approve each call. Left out: `false`, and `true` for a server.
+    needs_approval: Option<bool>,
     /// Headers of each call. The value `secret:NAME` or `Bearer secret:NAME` stands for
     /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
     /// tool's origin for this secret.
@@ -56,19 +67,34 @@ pub struct DefineTool {
     max_output_bytes: Option<Limit<262_144, MAX_TOOL_OUTPUT_BYTES>>,
 }
 
+/// What was registered.
+#[derive(Serialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(untagged)]
+pub enum DefinedTool {
+    Tool(ShownTool),
+    Server(ShownServer),
+}
+
 impl Operation for DefineTool {
     const NAME: &'static str = "defineTool";
     const NEEDS: Needs = Needs::Secret;
     const EFFECT: Effect = Effect::Agent;
     #[cfg(test)]
-    type Output = ShownTool;
+    type Output = DefinedTool;
 }
 
-impl RunAtOnce for DefineTool {
-    fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+impl RunWaiting for DefineTool {
+    async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        if self.mcp.is_some() {
+            let memory = agent.memory();
+            let (server, tools) = define_server(&memory, self.into_server()?).await?;
+            let tools = tools.into_iter().map(RegisteredTool::show).collect();
+            return Reply::json(&DefinedTool::Server(server.show(Some(tools))));
+        }
         let tool = self.into_tool(agent.outbound)?;
         define_tool(agent.db, agent.host, &agent.outbound.deployed(), &tool)?;
-        Reply::json(&tool.show())
+        Reply::json(&DefinedTool::Tool(tool.show()))
     }
 }
 
@@ -82,11 +108,20 @@ impl DefineTool {
                 "`name` is one of the memory's own tools. Choose another.",
             ));
         }
+        if self.mcp.is_some() {
+            return Err(Error::invalid(
+                "mcp",
+                "A server is asked for its tools, so it can't be deployed. Define it with `defineTool`.",
+            ));
+        }
         let too_long = |field: &str, max: usize, actual: usize| {
             Error::payload_too_large(&format!("`{field}`"), max, actual).with("field", field)
         };
-        if self.description.len() > MAX_DESCRIPTION_BYTES {
-            let actual = self.description.len();
+        let description = self
+            .description
+            .ok_or_else(|| Error::invalid("description", "`description` is missing."))?;
+        if description.len() > MAX_DESCRIPTION_BYTES {
+            let actual = description.len();
             return Err(too_long("description", MAX_DESCRIPTION_BYTES, actual));
         }
         let parameters = match self.parameters {
@@ -99,35 +134,88 @@ impl DefineTool {
                 .map_err(|error| Error::storage(error.to_string()))?,
         };
         let at = match (self.service, self.url) {
-            (Some(binding), None) => ToolAddress::Service(binding.as_str().to_owned()),
+            (Some(binding), None) => ToolAddress::Service {
+                binding: binding.as_str().to_owned(),
+                path: String::new(),
+            },
             (None, Some(url)) => ToolAddress::Url(url),
-            _ => {
-                return Err(Error::invalid(
-                    "service",
-                    "A tool is either behind a `service` binding or at a `url`: give one of them.",
-                ));
-            }
+            _ => return Err(one_place()),
         };
         let tool = RegisteredTool {
             definition: ToolDefinition {
                 name: self.name,
-                description: self.description,
+                description,
                 parameters,
             },
             at,
-            needs_approval: self.needs_approval,
+            needs_approval: self.needs_approval.unwrap_or(false),
             headers: ToolHeaders::parse(self.headers)?,
             limits: ToolLimits {
                 timeout_ms: self.timeout_ms.map(|limit| limit.0),
                 max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
             },
+            of_server: None,
         };
         tool.check_reach(outbound)?;
         Ok(tool)
     }
+
+    /// The server, checked, before it is met.
+    fn into_server(self) -> Result<ToolServer> {
+        check_name("name", &self.name)?;
+        if self.name.len() > MAX_SERVER_NAME_BYTES || is_ours(&self.name) {
+            return Err(Error::invalid(
+                "name",
+                format!(
+                    "`name` of a server must have at most {MAX_SERVER_NAME_BYTES} characters, and be none of the memory's own tools."
+                ),
+            ));
+        }
+        if self.service.is_some() || self.url.is_some() {
+            return Err(one_place());
+        }
+        if self.description.is_some() || self.parameters.is_some() {
+            let field = match self.description.is_some() {
+                true => "description",
+                false => "parameters",
+            };
+            let message = format!("A server describes its tools itself: leave `{field}` out.");
+            return Err(Error::invalid(field, message));
+        }
+        let source = self.mcp.ok_or_else(one_place)?;
+        let at = source.into_address()?;
+        let path = match &at {
+            ToolAddress::Service { path, .. } => path.clone(),
+            ToolAddress::Url(_) => String::new(),
+        };
+        Ok(ToolServer {
+            name: self.name,
+            at,
+            needs_approval: self.needs_approval.unwrap_or(true),
+            headers: ToolHeaders::parse(self.headers)?,
+            limits: ToolLimits {
+                timeout_ms: self.timeout_ms.map(|limit| limit.0),
+                max_output_bytes: self.max_output_bytes.map(|limit| limit.0),
+            },
+            defined_at: 0,
+            asked_at: 0,
+            state: ServerState {
+                path,
+                ..ServerState::default()
+            },
+        })
+    }
 }
 
-/// Removes a registered tool, also one that is deployed for every agent.
+fn one_place() -> Error {
+    Error::invalid(
+        "service",
+        "A tool is either behind a `service` binding or at a `url`, or a server of tools is at `mcp`: give one of them.",
+    )
+}
+
+/// Removes a registered tool, also one that is deployed for every agent, or a server with
+/// all of its tools.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -157,7 +245,7 @@ impl RunAtOnce for RemoveTool {
     }
 }
 
-/// Lists the registered tools, by name.
+/// Lists the registered tools, those of servers included, by name.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -167,6 +255,9 @@ pub struct ListTools {}
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 pub struct RegisteredTools {
     tools: Vec<ShownTool>,
+    /// The servers that some of the tools are from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    servers: Vec<ShownServer>,
 }
 
 impl Operation for ListTools {
@@ -179,9 +270,11 @@ impl Operation for ListTools {
 
 impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        let tools = load_tools(agent.db, &agent.outbound.deployed())?;
+        let known = load_agent_tools(agent.db, &agent.outbound.deployed())?;
+        let servers = known.servers.into_iter();
         Reply::json(&RegisteredTools {
-            tools: tools.into_iter().map(RegisteredTool::show).collect(),
+            tools: known.tools.into_iter().map(RegisteredTool::show).collect(),
+            servers: servers.map(|server| server.show(None)).collect(),
         })
     }
 }

@@ -9,7 +9,7 @@ use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, nullable};
-use crate::chat::registered;
+use crate::chat::tool_rows;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
 };
@@ -397,7 +397,7 @@ impl RunWaiting for EstimateTokens {
 
 /// The tools of a turn besides the memory tools.
 fn load_others(agent: &Agent<'_>) -> Result<Vec<ToolDefinition>> {
-    let tools = registered::load_tools(agent.db, &agent.outbound.deployed())?;
+    let tools = tool_rows::load_tools(agent.db, &agent.outbound.deployed())?;
     Ok(tools.into_iter().map(|tool| tool.definition).collect())
 }
 

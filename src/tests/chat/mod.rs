@@ -7,6 +7,7 @@ pub mod early_answers;
 pub mod last_turns;
 mod limits;
 pub mod listeners;
+mod mcp;
 pub mod run_turn;
 pub mod tools;
 pub mod turns;

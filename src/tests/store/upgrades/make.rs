@@ -137,6 +137,27 @@ fn configure(alice: &Alice) {
                "parameters": {"type": "object", "properties": {"text": {"type": "string"}}},
                "headers": {"x-team": "blue"}, "timeoutMs": 60_000, "maxOutputBytes": 1_000}),
     );
+    define_server(alice);
+}
+
+/// A server that listed one tool.
+fn define_server(alice: &Alice) {
+    let answer =
+        |id: i64, result: Value| Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}));
+    *alice.outbound.session.borrow_mut() = Some("of-old".to_owned());
+    let listed = json!([{"name": "lookup", "description": "Looks it up.", "inputSchema": {"type": "object"}}]);
+    for answer in [
+        answer(1, json!({"protocolVersion": "2025-11-25"})),
+        Ok(Said::text(202, "")),
+        answer(2, json!({"tools": listed})),
+    ] {
+        alice.outbound.answer(answer);
+    }
+    alice.ok(
+        "defineTool",
+        json!({"name": "wiki", "mcp": "https://tools.example/mcp", "needsApproval": false}),
+    );
+    *alice.outbound.session.borrow_mut() = None;
 }
 
 fn define_blocks(alice: &Alice) {

@@ -19,7 +19,7 @@ use crate::base::database::Database;
 use crate::base::outbound::Endpoint;
 use crate::chat::store::MAX_TAKEN_UP;
 use crate::store::schema;
-use crate::testing::{Failing, FixedHost, Sqlite, wait_for};
+use crate::testing::{Failing, FixedHost, Said, Sqlite, wait_for};
 use crate::tests::messages::random_play::{Dice, Naive, Rules};
 use crate::tests::{Alice, ids};
 use make::{CUT_OFF, HALF_IMPORTED, WAITING};
@@ -272,6 +272,10 @@ fn a_migration_that_fails_leaves_the_old_object_whole() {
 fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
     for fixture in fixtures() {
         let alice = fixture.opened();
+        // The first turn asks a server of tools for its list, which is old. It is away.
+        if alice.ok("listTools", json!({}))["servers"].is_array() {
+            alice.outbound.answer(Ok(Said::text(500, "")));
+        }
         // One more answer is for the message that waits.
         for _ in 0..=CUT_OFF.len() {
             alice.outbound.answer(make::last_words());
@@ -288,7 +292,9 @@ fn turns_that_were_cut_off_come_to_their_end_and_no_tool_runs_twice() {
         }
         for call in alice.outbound.calls.borrow().iter() {
             let is_tool = match &call.place {
-                Endpoint::Url(url) => url.contains("tools.example"),
+                Endpoint::Url(url) => {
+                    url.contains("tools.example") && !call.body.contains("tools/list")
+                }
                 _ => true,
             };
             assert!(!is_tool, "{}: {call:?}", fixture.name);
@@ -332,9 +338,7 @@ fn what_was_left_to_a_user_or_a_client_is_still_theirs_to_answer() {
         let mut message = messages(&alice, "open-approval")[1].clone();
         message["parts"][1]["state"] = json!("approval-responded");
         message["parts"][1]["approval"]["approved"] = json!(true);
-        alice
-            .outbound
-            .answer(Ok(crate::testing::Said::text(200, "paid")));
+        alice.outbound.answer(Ok(Said::text(200, "paid")));
         alice.outbound.answer(make::last_words());
         alice.chat(json!({"id": "open-approval", "messages": [crate::tests::chat::turns::user("pay"), message]}));
         let part = &messages(&alice, "open-approval")[1]["parts"][1];

@@ -1,0 +1,25 @@
+//! Servers of the Model Context Protocol (MCP) whose tools an agent's models may call:
+//! `defineTool` with `mcp`.
+//!
+//! What a server lists is kept in one row, so a turn asks nobody which tools there are.
+//! The list is asked for again by `defineTool`, and at the beginning of a turn once it is
+//! old ([`refresh`]).
+//!
+//! The rule this folder protects: a server is a stranger. Its texts are bounded and
+//! cleaned before a model reads them, its tools take no other tool's name, and what it
+//! answers becomes a result or a sentence, never a failure of the turn. A tool is called
+//! only as the model saw it, and a definition that the operator has not seen needs the
+//! user's approval.
+
+pub mod call;
+mod client;
+mod failure;
+pub mod listing;
+pub mod refresh;
+mod result;
+pub mod revision;
+pub mod server;
+mod source;
+mod wire;
+
+pub use source::ServerSource;
