@@ -71,6 +71,7 @@ async function serve() {
     mcp.registerTool("fail", { description: "Fails.", inputSchema: {} }, async () => {
       throw new Error("It can't be done.");
     });
+    mcp.registerTool("forever", { description: "Never answers.", inputSchema: {} }, () => new Promise(() => {}));
     mcp.registerTool("flood", { description: "Says ten megabytes.", inputSchema: {} }, async () => ({ content: [{ type: "text", text: "x".repeat(10 << 20) }] }));
     return mcp;
   };
