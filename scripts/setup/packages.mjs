@@ -16,7 +16,7 @@ export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the test
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");
 
-/** The conformance suites of the Model Context Protocol, which the tests run as programs. */
+/** The conformance suites of the Model Context Protocol, which the tests run as programs, and its SDK. */
 export const conformancePackages = packagesIn(join(ROOT, "tests/conformance"), "Installing the conformance suites of the Model Context Protocol");
 
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
