@@ -113,4 +113,3 @@ pub fn check_url(outbound: &dyn Outbound, url: &str) -> Result<()> {
         Setting::ToolOrigins.name()
     )))
 }
-

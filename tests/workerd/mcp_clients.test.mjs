@@ -45,7 +45,7 @@ for (const [version, open, options] of [
     await client.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers: owner } }));
     try {
       const { tools } = await client.listTools();
-      assert.deepEqual(tools.map(({ name }) => name).toSorted(), ["echo", "load_context", "search", "set_context"]);
+      assert.deepEqual(tools.map(({ name }) => name).toSorted(), ["echo", "load_context", "search", "set_context", "unload_context"]);
       const use = (name, input) => client.callTool({ name, arguments: input });
       assert.match((await use("echo", { text: "Hi." })).content[0].text, /"said":"Hi\."/);
       await use("set_context", { label: "memory", content: "Likes tea." });

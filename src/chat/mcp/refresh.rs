@@ -113,7 +113,7 @@ async fn refresh(memory: &Memory<'_>, server: &ToolServer) -> Result<()> {
                 state.problem = None;
             }
             Err(reason) => {
-                state.problem = Some(format!("The server did not list its tools: {reason}."))
+                state.problem = Some(format!("The server did not list its tools: {reason}."));
             }
         }
         Ok(())

@@ -203,7 +203,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
     let answer = json!({"jsonrpc": "2.0", "id": 1, "result": text("Streamed.")});
     let failed = |status, text: &str| Ok(Said::text(status, text));
     let broken = |last: CallFailure| {
-        let mut said = events(&[progress.clone()]).ok().unwrap();
+        let mut said = events(std::slice::from_ref(&progress)).ok().unwrap();
         said.chunks.push(Err(last));
         Ok(said)
     };
@@ -235,7 +235,7 @@ fn a_result_is_what_the_server_says_or_why_there_is_none() {
             "Error: `gh_a` failed: it answered with something else than a tool's result.",
         ),
         (
-            events(&[progress.clone()]),
+            events(std::slice::from_ref(&progress)),
             "Error: `gh_a` gave no result: it ended its answer without a result.",
         ),
         (
