@@ -65,7 +65,7 @@ class Arrivals {
   /** The readers of bodies that are still to come, oldest first, and their deadlines. */
   #deadlines = new Map();
   #bytes = 0;
-  #isLooking = false;
+  #timer = null;
 
   /**
    * A short body, if its length is announced; else `undefined`, and Rust reads it. What is
@@ -78,10 +78,11 @@ class Arrivals {
     const reader = body.getReader({ mode: "byob" });
     this.#bytes += held;
     this.#deadlines.set(reader, Date.now() + MAX_READING_MS);
-    this.#look();
+    this.#timer ??= setTimeout(() => this.#look(), LOOK_MS);
     const end = (whole) => {
       this.#bytes -= held;
       this.#deadlines.delete(reader);
+      if (this.#deadlines.size === 0) this.#rest();
       return whole;
     };
     const reading = reader.readAtLeast(length, new Uint8Array(length));
@@ -94,20 +95,22 @@ class Arrivals {
 
   /**
    * Gives up the bodies that are late, and looks again while others are to come. One timer
-   * serves all bodies of a second: a timer for each would slow every request down.
+   * serves all bodies that come at the same time.
    */
   #look() {
-    if (this.#isLooking) return;
-    this.#isLooking = true;
-    setTimeout(() => {
-      this.#isLooking = false;
-      const now = Date.now();
-      for (const [reader, deadline] of this.#deadlines) {
-        if (deadline > now) break;
-        reader.cancel().catch(() => {});
-      }
-      if (this.#deadlines.size > 0) this.#look();
-    }, LOOK_MS);
+    this.#timer = null;
+    const now = Date.now();
+    for (const [reader, deadline] of this.#deadlines) {
+      if (deadline > now) break;
+      reader.cancel().catch(() => {});
+    }
+    if (this.#deadlines.size > 0) this.#timer = setTimeout(() => this.#look(), LOOK_MS);
+  }
+
+  /** A timer would keep an idle object awake, and time awake is paid for. */
+  #rest() {
+    clearTimeout(this.#timer);
+    this.#timer = null;
   }
 }
 

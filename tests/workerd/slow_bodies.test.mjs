@@ -56,6 +56,19 @@ test("a_body_that_never_ends_is_refused_after_a_minute", { timeout: 120_000 }, a
   assert.deepEqual(server.logs.filter(({ message }) => message.includes("Critical")), []);
 });
 
+test("no_timer_is_left_when_the_bodies_are_there", async () => {
+  // An object with a timer is awake until the timer has run, a second later.
+  const times = [];
+  for (const agent of ["c", "d", "e"]) {
+    await Promise.all(["one", "two", "three"].map((id) => server.call(agent, "createSession", { id })));
+    const started = Date.now();
+    await server.evict(agent);
+    times.push(Date.now() - started);
+    assert.equal((await server.call(agent, "getSession", { sessionId: "two" })).status, 200);
+  }
+  assert.ok(Math.min(...times) < 700, `the objects could be evicted after ${times.join(", ")} ms`);
+});
+
 test("what_is_still_to_come_has_a_bound_and_gives_its_room_back", { timeout: 60_000 }, async () => {
   const half = '{"id":"';
   const few = Array.from({ length: 512 }, () => begin("b", undefined, half));
