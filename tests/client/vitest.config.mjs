@@ -8,9 +8,6 @@ export default {
     pool: "forks",
     execArgv: ["--import", new URL("resolve.mjs", import.meta.url).href],
     fileParallelism: false,
-    // Each write is followed by an eviction, which waits for an object's timer of a second.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
     server: { deps: { external: [/\/client\//] } },
   },
 };
