@@ -54,7 +54,7 @@ pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
 /// The longest answer that is sent whole. Such an answer is in memory twice while it
 /// is sent: as the string and as its bytes. A longer answer is sent piece by piece.
-const MAX_WHOLE_UNITS: u32 = 256 << 10;
+const MAX_WHOLE_UNITS: u32 = 512 << 10;
 
 /// `reservation` counts the answer's memory until the answer is sent.
 pub fn answer(

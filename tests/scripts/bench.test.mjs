@@ -2,6 +2,7 @@
 // and explained.
 
 import assert from "node:assert/strict";
+import { createHash } from "node:crypto";
 import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
@@ -42,4 +43,21 @@ test("every_bench_is_there_and_its_results_stand_in_the_document", () => {
     for (const kind of ["md", "svg"]) assert.ok(document.includes(`(../bench/results/${name}.${kind})`), `${name}.${kind}`);
   }
   for (const name of BY_NAME) assert.ok(document.includes(`npm run bench -- ${name}`), name);
+});
+
+// A change of this Worker shows as a change of its ratios only while the others stay.
+test("the_floor_and_the_peers_are_frozen", () => {
+  const frozen = {
+    "floor.mjs": "390c2753b5cfdce950c0acf653a42ef72e2b8be00c75c9acbcd57d88bb1cb51d",
+    "peer.mjs": "b38952e3af68c370d4d82c9e7e1c05a36b22f74e5d409e501f7cf62f073a1d36",
+    "chat_peer.mjs": "878341c7608a047d0f33dce5fe9e920a96ea0e41d2fdb4739fe9ed45cd9b588c",
+  };
+  for (const [name, digest] of Object.entries(frozen)) {
+    const source = readFileSync(join(ROOT, "bench/frame", name));
+    const found = createHash("sha256").update(source).digest("hex");
+    assert.equal(found, digest, `bench/frame/${name} changed: figures from before can't be compared with figures from now`);
+  }
+  const { devDependencies } = JSON.parse(readFileSync(join(ROOT, "bench/package.json"), "utf8"));
+  const peers = { agents: "0.32.0", "@cloudflare/ai-chat": "0.12.2", ai: "7.0.173" };
+  for (const [name, version] of Object.entries(peers)) assert.equal(devDependencies[name], version, name);
 });
