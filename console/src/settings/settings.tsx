@@ -1,6 +1,6 @@
 // What belongs to the whole agent, and where each of its settings comes from.
 
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
 import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -57,7 +57,8 @@ interface ChangeProps {
 function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   const [texts, setTexts] = useState(() => textsOf(config));
   const [isBusy, setBusy] = useState(false);
-  useEffect(() => setTexts(textsOf(config)), [config]);
+  // Before the page is painted: a value and its origin change together.
+  useLayoutEffect(() => setTexts(textsOf(config)), [config]);
   const origins = config.origins as unknown as Record<string, Origin>;
   const configure = async (input: () => Record<string, unknown>, said: string) => {
     setBusy(true);
