@@ -208,7 +208,7 @@ export class Conversation {
 
   /** The first chunk of a turn, however long it takes to come. `undefined`: the message was taken back. */
   async #begun(input: ChatInput): Promise<{ first: ChatChunk | undefined; rest: AsyncIterator<ChatChunk> }> {
-    const waiting = { ...input, whenBusy: "queue" };
+    const waiting: ChatInput = { ...input, whenBusy: "queue" };
     for (;;) {
       const rest = this.session.chat(waiting, { signal: this.#signal })[Symbol.asyncIterator]();
       try {
