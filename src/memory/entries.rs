@@ -2,7 +2,7 @@
 //! writes an entry and its place in the search index.
 
 use crate::base::json::{FromJson, json};
-use crate::memory::entry::Entry;
+use crate::memory::entry::{Entry, find_by_key};
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
 
@@ -300,6 +300,10 @@ struct EntryRow {
 
 impl EntryRow {
     const COLUMNS: &str = "number, key, title, content, created_at, updated_at, note";
+
+    fn into_past(self) -> PastVersion {
+        self.entry.into_past(self.note)
+    }
 }
 
 impl FromRow<'_> for EntryRow {
@@ -322,20 +326,7 @@ impl FromRow<'_> for EntryRow {
 }
 
 fn find_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<EntryRow>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3",
-        EntryRow::COLUMNS
-    );
-    let params = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        key.into(),
-    ];
-    find(db, &sql, &params)
+    find_by_key(db, EntryRow::COLUMNS, block, key)
 }
 
 pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
@@ -358,8 +349,7 @@ pub fn load_versions(
     limit: i64,
 ) -> Result<Vec<Version>> {
     let content_key = block.content_key();
-    let newest = find_row(db, block, key)?;
-    let newest = newest.map(|row| row.entry.into_past(row.note));
+    let newest = find_row(db, block, key)?.map(EntryRow::into_past);
     past::load_all(db, &place(block, &content_key, key), newest, limit)
 }
 
@@ -371,8 +361,7 @@ pub fn find_version(
     version: i64,
 ) -> Result<Option<Version>> {
     let content_key = block.content_key();
-    let newest = find_row(db, block, key)?;
-    let newest = newest.map(|row| row.entry.into_past(row.note));
+    let newest = find_row(db, block, key)?.map(EntryRow::into_past);
     past::find_version(db, &place(block, &content_key, key), newest, version)
 }
 

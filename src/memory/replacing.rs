@@ -3,6 +3,7 @@
 //! longer, gives it back: the entry counts again, unless another one replaced it, too.
 
 use super::definition::Definition;
+use super::entry::find_by_key;
 use super::past::ItemNote;
 use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row};
@@ -36,23 +37,6 @@ impl FromRow<'_> for ReplacedRow {
     }
 }
 
-fn find_replaced(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<ReplacedRow>> {
-    let sql = format!(
-        "SELECT {}
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2
-            AND key = ?3",
-        ReplacedRow::COLUMNS
-    );
-    let params = [
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        key.into(),
-    ];
-    find(db, &sql, &params)
-}
-
 /// Notes on the entry `key` that the entry `by` replaced it. Part of a transaction.
 pub fn replace(
     db: &dyn Database,
@@ -61,7 +45,8 @@ pub fn replace(
     by: &str,
     at_ms: i64,
 ) -> Result<()> {
-    let Some(mut row) = find_replaced(db, block, key)? else {
+    let Some(mut row): Option<ReplacedRow> = find_by_key(db, ReplacedRow::COLUMNS, block, key)?
+    else {
         let message = format!(
             "`supersedes` names an entry that block `{}` does not have. Nothing was written.",
             block.label
@@ -76,7 +61,8 @@ pub fn replace(
 /// Takes back that the entry `by` replaced the entry `key`. Part of a transaction, after
 /// `by` was deleted or written anew.
 pub fn give_back(db: &dyn Database, block: &Definition, key: &str, by: &str) -> Result<()> {
-    let Some(mut row) = find_replaced(db, block, key)? else {
+    let Some(mut row): Option<ReplacedRow> = find_by_key(db, ReplacedRow::COLUMNS, block, key)?
+    else {
         return Ok(());
     };
     let validity = &mut row.note.validity;
