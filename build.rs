@@ -34,13 +34,18 @@ const REFUSED: &[&str] = &[
 ];
 
 fn main() {
-    println!("cargo:rerun-if-changed=build.rs");
-    println!("cargo:rerun-if-changed={MIGRATIONS}");
+    let package = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+    let root = package
+        .ancestors()
+        .find(|folder| folder.join(MIGRATIONS).exists())
+        .expect("the crate stands in the project's folder");
+    for read in ["build.rs", MIGRATIONS] {
+        println!("cargo:rerun-if-changed={}", root.join(read).display());
+    }
 
-    let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").expect("cargo sets it"));
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets it"));
-    fs::write(out.join("migrations.rs"), migrations_table(&root)).expect("OUT_DIR is writable");
-    println!("cargo:rustc-env=SESSION_AGENT_REVISION={}", revision(&root));
+    fs::write(out.join("migrations.rs"), migrations_table(root)).expect("OUT_DIR is writable");
+    println!("cargo:rustc-env=SESSION_AGENT_REVISION={}", revision(root));
 }
 
 fn migrations_table(root: &Path) -> String {
@@ -112,8 +117,9 @@ fn refuse_forbidden(name: &str, sql: &str) {
 
 /// The commit this build is of, or `unknown` outside a checkout.
 fn revision(root: &Path) -> String {
-    println!("cargo:rerun-if-changed=.git/HEAD");
-    println!("cargo:rerun-if-changed=.git/logs/HEAD");
+    for read in [".git/HEAD", ".git/logs/HEAD"] {
+        println!("cargo:rerun-if-changed={}", root.join(read).display());
+    }
     Command::new("git")
         .current_dir(root)
         .args(["rev-parse", "--short=12", "HEAD"])

@@ -1,5 +1,5 @@
 // `npm run lint`: formatting, and clippy on both targets, on macros and on
-// tools/bindgen, each a counted check.
+// tools/bindgen, and whether the two crates of the build compile, each a counted check.
 
 import { close, fromCheck } from "./counts.mjs";
 import { ROOT } from "./places.mjs";
@@ -12,6 +12,8 @@ const CHECKS = [
   ["fmt", "--check"],
   ["clippy", "--locked", "--all-targets", "--", "--deny", "warnings"],
   ["clippy", "--locked", "--target", "wasm32-unknown-unknown", "--", "--deny", "warnings"],
+  // As it is deployed: what other districts use of src/fast.rs has to be public.
+  ["check", "--locked", "--target", "wasm32-unknown-unknown", "--features", "split"],
   ["fmt", "--manifest-path", "macros/Cargo.toml", "--check"],
   ["clippy", "--locked", "-p", "session-agent-macros", "--", "--deny", "warnings"],
   ["fmt", ...BINDGEN, "--check"],

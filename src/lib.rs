@@ -28,15 +28,24 @@
     )
 )]
 
+#[cfg(feature = "split")]
+use session_agent_fast::{access, base, log, messages, search, store};
+
+#[cfg(not(feature = "split"))]
 mod base;
 
+#[cfg(not(feature = "split"))]
 mod store;
 
+#[cfg(not(feature = "split"))]
 mod access;
+#[cfg(not(feature = "split"))]
 mod search;
 
+#[cfg(not(feature = "split"))]
 mod log;
 
+#[cfg(not(feature = "split"))]
 mod messages;
 
 mod memory;

@@ -1,6 +1,6 @@
 // From sources to build/index.js and build/index_bg.wasm, in four steps:
 //
-//   cargo      compiles the crate to WebAssembly
+//   cargo      compiles the crates to WebAssembly: fast/ for speed, the other for size
 //   bindgen    writes the JavaScript that it imports and exports
 //   wasm-opt   makes the module smaller and faster, puts functions that are alike side
 //              by side (order.mjs), and moves the names of the functions to
@@ -49,7 +49,7 @@ export async function buildWorker() {
 }
 
 async function compile() {
-  await step("cargo", ["build", "--release", "--lib", "--locked", "--target", TARGET], {
+  await step("cargo", ["build", "--release", "--lib", "--locked", "--features", "split", "--target", TARGET], {
     // Exported functions that are async then use js-sys, which has what
     // wasm-bindgen-futures had: one copy in the module and not two.
     WASM_BINDGEN_USE_JS_SYS: "1",

@@ -172,8 +172,8 @@ test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
     // The Worker's own dependencies at the Worker's own versions, so nothing is fetched.
     // Without its profiles: macros that are optimised take five times as long to compile.
     const renamed = async (file) => (await read(file)).replace('name = "session-agent"', 'name = "documents"');
-    // The Worker's own macros stand beside the Worker.
-    const manifest = (await renamed("Cargo.toml")).replace('path = "macros"', `path = ${JSON.stringify(join(ROOT, "macros"))}`).replace(/^build = .*\n/m, "").replaceAll(/^\[profile[^]*?(?=^\[(?!profile)|$(?![^]))/gm, "");
+    // The Worker's own crates stand beside the Worker.
+    const manifest = (await renamed("Cargo.toml")).replaceAll(/path = "(macros|fast)"/g, (_, crate) => `path = ${JSON.stringify(join(ROOT, crate))}`).replace(/^build = .*\n/m, "").replaceAll(/^\[profile[^]*?(?=^\[(?!profile)|$(?![^]))/gm, "");
     await mkdir(join(folder, "src"));
     // An example is a crate of its own among the same dependencies.
     const crates = examples.map((name) => `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`);

@@ -4,6 +4,9 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 
+/** The files that begin a crate, and have districts as lib.rs has. */
+const ROOTS = ["lib.rs", "fast.rs"];
+
 /** Every file that ships: `{ file, module, code }`. `module` is the file's path, as in `memory::block`. */
 export function readSources(folder) {
   const files = readdirSync(folder, { recursive: true }).filter((file) => file.endsWith(".rs"));
@@ -19,8 +22,9 @@ export function readSources(folder) {
 }
 
 function pathOf(file) {
+  if (ROOTS.includes(file)) return [];
   const names = file.replace(/\.rs$/, "").split("/");
-  return ["mod", "lib"].includes(names.at(-1)) ? names.slice(0, -1) : names;
+  return names.at(-1) === "mod" ? names.slice(0, -1) : names;
 }
 
 function withoutTestsAndComments(text) {

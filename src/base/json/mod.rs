@@ -27,7 +27,7 @@ pub use reader::{Reader, decode, decode_bytes, from_value};
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
 pub use session_agent_macros::FromJson;
-pub(crate) use tree::json;
+pub use tree::json;
 
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.

@@ -5,6 +5,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 
 /// A value, an array or an object, written as JSON. Keys and values may be expressions.
+#[macro_export]
 macro_rules! json {
     (@fields $object:ident) => {};
     (@fields $object:ident $key:tt: null $(, $($rest:tt)*)?) => {
@@ -63,7 +64,7 @@ macro_rules! json {
         $crate::base::json::tree::value_of(&$value)
     };
 }
-pub(crate) use json;
+pub use json;
 
 #[inline(never)]
 pub fn put(object: &mut Map<String, Value>, key: &str, value: Value) {
