@@ -153,14 +153,23 @@ impl ServerClient<'_> {
         outcome.map(|answered| answered.result)
     }
 
-    /// Begins a session, or what stands for one.
+    /// Begins a session, or what stands for one. A beginning that fails leaves the link as
+    /// it was, so that a later request begins once more.
     async fn begin(&mut self) -> Result<(), ServerFailure> {
+        let before = std::mem::take(&mut self.link);
+        let outcome = self.shake_hands().await;
+        if outcome.is_err() {
+            self.link = before;
+        }
+        outcome
+    }
+
+    async fn shake_hands(&mut self) -> Result<(), ServerFailure> {
         #[derive(FromJson)]
         #[serde(rename_all = "camelCase")]
         struct Begun {
             protocol_version: String,
         }
-        self.link = ServerLink::default();
         let params = json!({
             "protocolVersion": NEWEST_HANDSHAKE,
             "capabilities": {},
