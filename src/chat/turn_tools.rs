@@ -18,7 +18,7 @@ use crate::models::ToolDefinition;
 /// holds 2 MB.
 pub const MAX_OUTPUT_BYTES: usize = 1 << 20;
 
-/// What the model reads if a server changed a tool after the model asked for it.
+/// What the model reads if a tool became another after the model asked for it.
 const CHANGED_SINCE: &str = "The tool was changed or removed after you asked for it. Nothing was called. Look at the tool's definition again.";
 
 /// What the model reads if the approval was for another tool of the same name.
@@ -122,15 +122,18 @@ impl<'a> TurnTools<'a> {
         })
     }
 
-    /// The tool that a call without an approval is for: what the model saw, if the tool's
-    /// definition may change by itself.
+    /// The tool that a call without an approval is for: still one that needs none, and what
+    /// the model saw, if the tool's definition may change by itself.
     fn find_seen(&self, call: &TurnCall) -> Result<Option<&RegisteredTool>, &'static str> {
         let tool = self.find_registered(call.name.as_str());
-        let Some(seen) = &call.asked_of else {
-            return Ok(tool);
+        let is_same = match (&call.asked_of, tool) {
+            (Some(seen), Some(tool)) => tool.fingerprint() == *seen,
+            (Some(_), None) => false,
+            // The model saw no tool of a server.
+            (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
         };
-        let is_same = tool.is_some_and(|tool| !tool.needs_approval && tool.fingerprint() == *seen);
-        is_same.then_some(tool).ok_or(CHANGED_SINCE)
+        let needs_nobody = tool.is_none_or(|tool| !tool.needs_approval);
+        (is_same && needs_nobody).then_some(tool).ok_or(CHANGED_SINCE)
     }
 
     /// Makes a call. The model reads a failure as its result.

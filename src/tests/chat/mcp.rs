@@ -474,6 +474,22 @@ fn a_session_that_the_server_forgot_is_begun_anew_once() {
         lost,
         "Error: `gh_a` gave no result: it does not know its own session."
     );
+    // A beginning that fails is made anew by the next call.
+    let away = || {
+        Err(CallFailure::Unreachable {
+            cause: String::new(),
+        })
+    };
+    for failing in [vec![away()], vec![hello(), away()]] {
+        let mut answers = vec![gone()];
+        answers.extend(failing);
+        assert_eq!(
+            alice.uses(answers),
+            "Error: `gh_a` gave no result: it could not be reached."
+        );
+        let heard = alice.uses(vec![gone(), hello(), note(), result(3, text("Back."))]);
+        assert_eq!(heard, "Back.");
+    }
     // Some servers say so with the status 400 and an error for no request.
     let unknown = json!({"jsonrpc": "2.0", "id": null, "error": {"code": -32000, "message": "No valid session ID provided"}});
     let unknown = Said {
@@ -660,6 +676,32 @@ fn a_call_is_made_only_with_the_definition_that_the_model_saw() {
             .body
             .contains("was changed or removed after you asked")
     );
+}
+
+#[test]
+fn a_call_of_another_tool_never_becomes_a_call_of_a_servers() {
+    for more in [off(), json!({})] {
+        let alice = Rc::new(Alice::with_model());
+        let own = json!({"name": "gh_a", "description": "", "url": "https://tools.example/t"});
+        alice.ok("defineTool", own);
+        let same = Rc::clone(&alice);
+        alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+        // While the model answers, a server's tool gets the name.
+        *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
+            let model = same.outbound.answers.borrow_mut().pop_front().unwrap();
+            same.ok("removeTool", json!({"name": "gh_a"}));
+            same.define_server(&json!([tool("a")]), &more).unwrap();
+            same.answers([model, said("Done.")]);
+        }));
+        alice.says("go");
+        let calls = alice.outbound.calls.borrow();
+        assert_eq!(calls.len(), 5, "the tool was not called");
+        assert!(
+            calls[4]
+                .body
+                .contains("was changed or removed after you asked")
+        );
+    }
 }
 
 #[test]
@@ -850,6 +892,13 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
         alice.uses(vec![result(1, text(&format!("Key: {SECRET}")))]),
         "Key: [secret]"
     );
+    // JSON has many ways to write one text.
+    let escaped = SECRET.replace('-', "\\u002d");
+    let told = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{{"key":"{escaped}"}}}}}}"#);
+    let within = text(&format!(r#"{{"key":"{escaped}"}}"#));
+    for answer in [Ok(Said::stream(&format!("data: {told}\n\n"))), result(1, within)] {
+        assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
+    }
     let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": format!("Bad key {SECRET}")}});
     assert!(
         alice
