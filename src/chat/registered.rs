@@ -168,7 +168,7 @@ fn read_answer(
     let Ok(text) = String::from_utf8(bytes) else {
         return CallState::failed(format!("`{name}` answered with bytes that are no text."));
     };
-    let text = sent.strip(text);
+    let text = sent.strip_json(text);
     if !(200..300).contains(&status) {
         let said = text.trim();
         let said = said

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
+
 use super::origin::origin_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
@@ -147,16 +149,38 @@ impl ToolHeaders {
 impl ResolvedHeaders {
     /// Takes the call's secrets out of what the tool answered.
     pub fn strip(&self, text: String) -> String {
-        let said = |secret: &&String| secret.len() >= MIN_STRIPPED_BYTES && text.contains(*secret);
-        if !self.secrets.iter().any(|secret| said(&secret)) {
+        strip_all(&self.secrets, &text).unwrap_or(text)
+    }
+
+    /// The same of JSON, in which a secret may be written with escapes.
+    pub fn strip_json(&self, text: String) -> String {
+        let text = self.strip(text);
+        if self.secrets.is_empty() {
             return text;
         }
-        let mut stripped = text.clone();
-        for secret in self.secrets.iter().filter(said) {
-            stripped = stripped.replace(secret, STRIPPED);
-        }
-        stripped
+        let Ok(value) = json::decode::<Value>(&text) else {
+            return text;
+        };
+        // Written anew, each character is escaped in one way.
+        let escaped: Vec<String> = self.secrets.iter().map(|secret| escape(secret)).collect();
+        strip_all(&escaped, &value.to_string()).unwrap_or(text)
     }
+}
+
+/// The text without these secrets. `None`: it holds none of them.
+fn strip_all(secrets: &[String], text: &str) -> Option<String> {
+    let said = |secret: &&String| secret.len() >= MIN_STRIPPED_BYTES && text.contains(*secret);
+    let mut found = secrets.iter().filter(said).peekable();
+    found.peek()?;
+    let strip = |text: String, secret: &String| text.replace(secret, STRIPPED);
+    Some(found.fold(text.to_owned(), strip))
+}
+
+/// A text as it stands within the quotes of JSON.
+fn escape(text: &str) -> String {
+    let quoted = Value::from(text).to_string();
+    let inner = quoted.get(1..quoted.len() - 1);
+    inner.unwrap_or_default().to_owned()
 }
 
 /// The scheme and the name of a secret in `secret:NAME` or `Bearer secret:NAME`.
@@ -411,5 +435,24 @@ mod tests {
         let said = "No such key: hunter2-hunter2. (hunter2-hunter2)".to_owned();
         assert_eq!(resolved.strip(said), "No such key: [secret]. ([secret])");
         assert_eq!(resolved.strip("hunter2".to_owned()), "hunter2");
+    }
+
+    #[test]
+    fn a_secret_is_found_in_json_however_it_is_escaped() {
+        let outside = outside();
+        let mut settings = outside.settings.borrow_mut();
+        settings.insert("KEY".to_owned(), r#"ab/cd"e\f"#.to_owned());
+        drop(settings);
+        let resolved = headers("x-key", "secret:KEY").unwrap();
+        let resolved = resolved.resolve(&outside, Some("https://a.example/"));
+        let resolved = resolved.unwrap();
+        for (said, expected) in [
+            (r#"{"b": "ab\/cd\"e\\f", "a": 1.0}"#, r#"{"a":1.0,"b":"[secret]"}"#),
+            (r#"["\u0061b/cd\"e\\f!"]"#, r#"["[secret]!"]"#),
+            (r#"{ "b": 1.00 }"#, r#"{ "b": 1.00 }"#),
+            (r#"no ab/cd"e\f"#, "no [secret]"),
+        ] {
+            assert_eq!(resolved.strip_json(said.to_owned()), expected);
+        }
     }
 }
