@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::base::error::{Code, Error};
 use crate::base::json::{self, FromJson, JsonObject, json, nullable};
+use crate::chat::mcp::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
@@ -13,9 +14,6 @@ pub const INVALID_PARAMS: i64 = -32_602;
 const INTERNAL_ERROR: i64 = -32_603;
 /// An error that the protocol does not know: `data.code` is the contract's.
 const REFUSED: i64 = -32_000;
-
-/// The longest id of a request, in bytes.
-const MAX_ID_BYTES: usize = 1_000;
 
 /// What a client sent.
 pub enum RpcMessage {
@@ -96,7 +94,7 @@ impl RpcMessage {
         let Some(id) = envelope.id else {
             return Ok(Self::Notification);
         };
-        let id = id.map(|id| id.get().to_owned()).filter(|id| is_id(id));
+        let id = id.map(|id| id.get().to_owned()).filter(|id| is_request_id(id));
         let id = id.ok_or_else(|| RpcError::request("`id` must be a string or a whole number."))?;
         let params = match envelope.params {
             None => Params::default(),
@@ -106,14 +104,6 @@ impl RpcMessage {
         };
         Ok(Self::Request(Box::new(Request { id, method, params })))
     }
-}
-
-fn is_id(text: &str) -> bool {
-    let is_number = || {
-        let digits = text.strip_prefix('-').unwrap_or(text);
-        !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
-    };
-    text.len() <= MAX_ID_BYTES && (text.starts_with('"') || is_number())
 }
 
 impl Request {
@@ -283,8 +273,8 @@ mod tests {
                 "i".repeat(bytes - 2)
             )
         };
-        assert_eq!(code(&id(MAX_ID_BYTES)), 0);
-        assert_eq!(code(&id(MAX_ID_BYTES + 1)), INVALID_REQUEST);
+        assert_eq!(code(&id(1_000)), 0);
+        assert_eq!(code(&id(1_001)), INVALID_REQUEST);
     }
 
     #[test]

@@ -121,8 +121,7 @@ async fn serve(
 }
 
 fn refuse(form: Form, id: Option<&str>, error: &RpcError, status: u16) -> McpAnswer {
-    let body = json!({"code": error.code, "message": error.message});
-    let mut body = body;
+    let mut body = json!({"code": error.code, "message": error.message});
     if let (Some(data), Some(fields)) = (&error.data, body.as_object_mut()) {
         fields.insert("data".to_owned(), data.clone());
     }

@@ -97,7 +97,7 @@ impl ListingRoom<'_> {
         let mut listing = ServerListing::default();
         let mut bytes = 0;
         for raw in listed {
-            let read = json::decode::<ListedDefinition>(&sent.strip(raw.get().to_owned()))
+            let read = json::decode::<ListedDefinition>(&sent.strip_json(raw.get().to_owned()))
                 .map_err(|_| (String::new(), "its definition can't be read"))
                 .and_then(|tool| self.define(tool));
             let outcome = read.and_then(|tool| {
@@ -235,18 +235,29 @@ pub fn clean(text: &str, max_bytes: usize) -> String {
 }
 
 /// Whether a person who reads a text does not see this character, but a model does:
-/// controls, marks of direction, invisible tags.
+/// controls, marks of direction, empty letters, invisible tags, and the variants of a sign
+/// that look as the sign alone. U+FE0F stays: it makes a sign an emoji.
 fn is_hidden(c: char) -> bool {
     let is_control = c.is_control() && !matches!(c, '\n' | '\t');
     is_control
         || matches!(
             c,
-            '\u{200B}'
+            '\u{AD}'
+                | '\u{34F}'
+                | '\u{61C}'
+                | '\u{115F}'..='\u{1160}'
+                | '\u{17B4}'..='\u{17B5}'
+                | '\u{180B}'..='\u{180F}'
+                | '\u{200B}'
                 | '\u{200E}'..='\u{200F}'
                 | '\u{2028}'..='\u{202E}'
                 | '\u{2060}'..='\u{206F}'
+                | '\u{3164}'
+                | '\u{FE00}'..='\u{FE0E}'
                 | '\u{FEFF}'
-                | '\u{E0000}'..='\u{E007F}'
+                | '\u{FFA0}'
+                | '\u{FFF0}'..='\u{FFFB}'
+                | '\u{E0000}'..='\u{E0FFF}'
         )
 }
 
@@ -289,6 +300,7 @@ mod tests {
             tool(&long),
             tool(""),
             tool("a\u{202E}b"),
+            tool("c\u{E0141}d"),
             tool(&"x".repeat(300)),
         ]);
         let listing = read(&listed, 10);
@@ -309,7 +321,8 @@ mod tests {
             [("z_ä_b", another), ("taken", another), ("a", another)]
         );
         assert_eq!(left[4], ("ab", "its name can't be used"));
-        assert_eq!(left.len(), 6);
+        assert_eq!(left[5], ("cd", "its name can't be used"));
+        assert_eq!(left.len(), 7);
     }
 
     #[test]
@@ -317,6 +330,7 @@ mod tests {
         let listed = json!([
             {"name": "a", "title": "T\u{7}", "inputSchema": {"properties": {"q": {"description": "\u{E0041}x\u{0}\ny"}}}},
             {"name": "b", "description": "ä".repeat(4_000)},
+            {"name": "b2", "description": "A\u{AD}\u{FE01}\u{E0152}\u{3164}\u{FFF9} \u{2764}\u{FE0F} e\u{301}\u{200D}"},
             {"name": "c", "inputSchema": {"type": "string"}},
             {"name": "d", "inputSchema": {"type": "object", "x": "y".repeat(70_000)}},
             {"name": "e", "inputSchema": [1]},
@@ -325,7 +339,11 @@ mod tests {
             7,
         ]);
         let listing = read(&listed, 10);
-        assert_eq!(shown(&listing), ["gh_a", "gh_b"]);
+        assert_eq!(shown(&listing), ["gh_a", "gh_b", "gh_b2"]);
+        assert_eq!(
+            listing.tools[2].description,
+            "A \u{2764}\u{FE0F} e\u{301}\u{200D}"
+        );
         assert_eq!(listing.tools[0].description, "T");
         assert_eq!(
             listing.tools[0].schema.get(),

@@ -5,9 +5,9 @@
 //! The list is asked for again by `defineTool`, and at the beginning of a turn once it is
 //! old ([`refresh`]).
 //!
-//! The rule this folder protects: a server is a stranger. Its texts are bounded and
-//! cleaned before a model reads them, its tools take no other tool's name, and what it
-//! answers becomes a result or a sentence, never a failure of the turn. A tool is called
+//! The rule this folder protects: a server is a stranger. What it says of its tools is
+//! bounded and cleaned before a model reads it, and its tools take no other tool's name.
+//! What it answers becomes a result or a sentence, never a failure of the turn. A tool is called
 //! only as the model saw it, and a definition that the operator has not seen needs the
 //! user's approval.
 
@@ -23,3 +23,4 @@ mod source;
 mod wire;
 
 pub use source::ServerSource;
+pub use wire::is_request_id;

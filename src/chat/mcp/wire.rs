@@ -6,7 +6,7 @@ use super::failure::{ServerFailure, ServerRefusal};
 use super::listing::clean;
 use crate::base::json::{self, FromJson, nullable};
 
-/// The longest id of a server's request that is answered, in bytes.
+/// The longest id of a request that is answered, in bytes.
 const MAX_ID_BYTES: usize = 1_000;
 
 /// The most bytes of a server's sentence that are shown.
@@ -50,7 +50,7 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
     let named = envelope.id.flatten().map(RawValue::get);
     if let Some(method) = envelope.method {
         return Ok(match named {
-            Some(id) if is_id(id) => ServerMessage::Request {
+            Some(id) if is_request_id(id) => ServerMessage::Request {
                 id: id.to_owned(),
                 method,
             },
@@ -73,7 +73,9 @@ pub fn read_message(text: &str, id: i64) -> Result<ServerMessage, ServerFailure>
     }
 }
 
-fn is_id(text: &str) -> bool {
+/// Whether this JSON may be the id of a request that others send: a string or a whole
+/// number.
+pub fn is_request_id(text: &str) -> bool {
     let is_number = || {
         let digits = text.strip_prefix('-').unwrap_or(text);
         !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
