@@ -11,7 +11,8 @@ use serde_json::{Map, Value};
 
 use crate::base::columns::load_values;
 use crate::base::database::{Database, Row, SqlValue};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::json;
 
 /// The tables with conversations, their media and context memory. Other tables of the SDK
 /// hold schedules, queues and the credentials of other servers, and are not shown.
@@ -45,21 +46,33 @@ const PAGE_BYTES: i64 = 1 << 20;
 const PIECE_BYTES: usize = 900_000;
 const PIECES: usize = 3;
 
-/// Where a page begins: a table by its number in [`TABLES`], and how many of the table's
-/// rows were read before. Nobody writes these tables, so their order stays.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// What orders the rows of a table whose key may be empty, or that has none.
+const ROW_ID: &str = "_rowid_";
+
+/// Where a page begins: a table by its number in [`TABLES`], and the key of the last row
+/// that was read of the table. A page begins at its key, so it costs the same anywhere in a
+/// table. Nobody writes these tables, so their order stays.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Place {
     table: usize,
-    rows: usize,
+    /// Empty: no row was read.
+    after: Vec<Value>,
 }
 
 impl Place {
+    /// A cursor: the table's number, a dot, and the key as a JSON array.
     pub fn parse(text: &str) -> Option<Self> {
-        let (table, rows) = text.split_once('.')?;
+        let (table, after) = text.split_once('.')?;
+        let after: Vec<Value> = json::decode(after).ok()?;
+        let is_key = |value: &Value| value.is_string() || value.is_number();
         Some(Self {
             table: table.parse().ok()?,
-            rows: rows.parse().ok()?,
+            after: after.iter().all(is_key).then_some(after)?,
         })
+    }
+
+    fn to_cursor(&self) -> String {
+        format!("{}.{}", self.table, Value::Array(self.after.clone()))
     }
 }
 
@@ -80,110 +93,148 @@ struct ForeignRow {
     row: Map<String, Value>,
 }
 
-/// Reads the page that begins at `place`.
-pub fn read_page(db: &dyn Database, mut place: Place) -> Result<ForeignPage> {
+/// Reads the page that begins at `place`. `None`: there is no such place.
+pub fn read_page(db: &dyn Database, mut place: Place) -> Result<Option<ForeignPage>> {
     let mut rows = Vec::new();
     let mut bytes = 0;
-    while let Some(&table) = TABLES.get(place.table) {
-        let columns = load_columns(db, table)?;
-        let sizes = match columns.as_slice() {
-            // The SDK made no such table here.
-            [] => Vec::new(),
-            columns => load_sizes(db, table, columns, place.rows)?,
-        };
-        let fits = |size: &&i64| {
-            bytes += **size;
-            bytes <= PAGE_BYTES
-        };
-        let count = sizes.iter().take_while(fits).count();
-        // A page holds at least one row.
-        let count = count.max(usize::from(rows.is_empty() && !sizes.is_empty()));
-        rows.extend(load_rows(db, table, &columns, place.rows, count)?);
-        place.rows += count;
-        if count < sizes.len() || sizes.len() == PAGE_ROWS {
-            let cursor = Some(format!("{}.{}", place.table, place.rows));
-            return Ok(ForeignPage { rows, cursor });
+    while let Some(&name) = TABLES.get(place.table) {
+        if let Some(table) = ForeignTable::find(db, name)? {
+            if !place.after.is_empty() && place.after.len() != table.key.len() {
+                return Ok(None);
+            }
+            let sizes = table.load_sizes(db, &place.after)?;
+            let fits = |size: &&i64| {
+                bytes += **size;
+                bytes <= PAGE_BYTES
+            };
+            let count = sizes.iter().take_while(fits).count();
+            // A page holds at least one row.
+            let count = count.max(usize::from(rows.is_empty() && !sizes.is_empty()));
+            if count > 0 {
+                place.after = table.load_rows(db, &place.after, count, &mut rows)?;
+            }
+            if count < sizes.len() || sizes.len() == PAGE_ROWS {
+                let cursor = Some(place.to_cursor());
+                return Ok(Some(ForeignPage { rows, cursor }));
+            }
         }
         place = Place {
             table: place.table + 1,
-            rows: 0,
+            after: Vec::new(),
         };
     }
-    Ok(ForeignPage { rows, cursor: None })
+    Ok(Some(ForeignPage { rows, cursor: None }))
 }
 
-fn load_columns(db: &dyn Database, table: &str) -> Result<Vec<String>> {
-    let sql = "SELECT name
-                 FROM pragma_table_info(?1)
-                ORDER BY cid";
-    load_values(db, sql, &[table.into()])
+/// A table of the SDK, as this version of the SDK made it.
+struct ForeignTable {
+    name: &'static str,
+    columns: Vec<String>,
+    /// The columns that order the rows, and tell each from the others, as names in SQL.
+    key: Vec<String>,
 }
 
-/// The bytes of the next rows.
-fn load_sizes(
-    db: &dyn Database,
-    table: &str,
-    columns: &[String],
-    after: usize,
-) -> Result<Vec<i64>> {
-    let sizes: Vec<String> = columns
-        .iter()
-        .map(|column| format!("coalesce(octet_length({}), 0)", quoted(column)))
-        .collect();
-    let sql = page_of(&sizes.join(" + "), table);
-    load_values(db, &sql, &[number(PAGE_ROWS), number(after)])
-}
-
-fn load_rows(
-    db: &dyn Database,
-    table: &'static str,
-    columns: &[String],
-    after: usize,
-    count: usize,
-) -> Result<Vec<ForeignRow>> {
-    if count == 0 {
-        return Ok(Vec::new());
-    }
-    let is_media = |column: &str| table == MEDIA && column == MEDIA_BYTES;
-    let values: Vec<String> = columns
-        .iter()
-        .map(|column| match is_media(column) {
-            true => hexadecimal(&quoted(column)),
-            false => text_or_number(&quoted(column)),
-        })
-        .collect();
-    let sql = page_of(&values.join(", "), table);
-    let read = |Row(values): Row| {
-        let mut values = values.into_iter();
-        let fields = columns.iter().map(|column| {
-            let value = match is_media(column) {
-                true => base64_of(values.by_ref().take(PIECES)),
-                false => values.next().map_or(Value::Null, json_of),
-            };
-            (column.clone(), value)
-        });
-        ForeignRow {
-            table,
-            row: fields.collect(),
+impl ForeignTable {
+    /// `None`: the SDK made no such table here.
+    fn find(db: &dyn Database, name: &'static str) -> Result<Option<Self>> {
+        let sql = "SELECT name
+                     FROM pragma_table_info(?1)
+                    ORDER BY cid";
+        let columns: Vec<String> = load_values(db, sql, &[name.into()])?;
+        if columns.is_empty() {
+            return Ok(None);
         }
-    };
-    let rows = db.rows(&sql, &[number(count), number(after)])?;
-    Ok(rows.into_iter().map(read).collect())
-}
+        // A table without row ids has a key, whose columns are never empty.
+        let sql = "SELECT name
+                     FROM pragma_table_info(?1)
+                    WHERE pk > 0
+                      AND NOT EXISTS (SELECT 1
+                                        FROM pragma_table_info(?1)
+                                       WHERE pk > 0
+                                         AND \"notnull\" = 0)
+                    ORDER BY pk";
+        let key: Vec<String> = load_values(db, sql, &[name.into()])?;
+        let key = match key.is_empty() {
+            true => vec![ROW_ID.to_owned()],
+            false => key.iter().map(|column| quoted(column)).collect(),
+        };
+        Ok(Some(Self { name, columns, key }))
+    }
 
-/// The rows of a table in the order in which SQLite keeps them: versions of the SDK have no
-/// column in common to order them by.
-fn page_of(values: &str, table: &str) -> String {
-    format!(
-        "SELECT {values}
-           FROM \"{table}\"
-          LIMIT ?1
-         OFFSET ?2"
-    )
-}
+    /// The bytes of the next rows.
+    fn load_sizes(&self, db: &dyn Database, after: &[Value]) -> Result<Vec<i64>> {
+        let sizes: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| format!("coalesce(octet_length({}), 0)", quoted(column)))
+            .collect();
+        let (sql, params) = self.page_of(&sizes.join(" + "), after, PAGE_ROWS);
+        load_values(db, &sql, &params)
+    }
 
-fn number(count: usize) -> SqlValue {
-    i64::try_from(count).unwrap_or(i64::MAX).into()
+    /// Adds the next rows, and gives the key of the last of them.
+    fn load_rows(
+        &self,
+        db: &dyn Database,
+        after: &[Value],
+        count: usize,
+        rows: &mut Vec<ForeignRow>,
+    ) -> Result<Vec<Value>> {
+        let is_media = |column: &str| self.name == MEDIA && column == MEDIA_BYTES;
+        let mut values: Vec<String> = self
+            .columns
+            .iter()
+            .map(|column| match is_media(column) {
+                true => hexadecimal(&quoted(column)),
+                false => text_or_number(&quoted(column)),
+            })
+            .collect();
+        values.extend(self.key.iter().map(|column| text_or_number(column)));
+        let (sql, params) = self.page_of(&values.join(", "), after, count);
+        let mut last = Vec::new();
+        for Row(values) in db.rows(&sql, &params)? {
+            let mut values = values.into_iter();
+            let fields = self.columns.iter().map(|column| {
+                let value = match is_media(column) {
+                    true => base64_of(values.by_ref().take(PIECES)),
+                    false => values.next().map_or(Value::Null, json_of),
+                };
+                (column.clone(), value)
+            });
+            rows.push(ForeignRow {
+                table: self.name,
+                row: fields.collect(),
+            });
+            last = values.map(json_of).collect();
+        }
+        // No version of the SDK has bytes in a key. Without its key, the next page would
+        // leave rows out.
+        if last.iter().any(Value::is_null) {
+            return Err(Error::corrupt_row(self.name, "key"));
+        }
+        Ok(last)
+    }
+
+    /// The statement that reads the next rows, and its values.
+    fn page_of(&self, values: &str, after: &[Value], count: usize) -> (String, Vec<SqlValue>) {
+        let mut params = vec![SqlValue::from(i64::try_from(count).unwrap_or(i64::MAX))];
+        params.extend(after.iter().map(sql_of));
+        let key = self.key.join(", ");
+        let marks: Vec<String> = (2..=params.len()).map(|at| format!("?{at}")).collect();
+        let beginning = match after.is_empty() {
+            true => String::new(),
+            false => format!("WHERE ({key}) > ({})", marks.join(", ")),
+        };
+        let sql = format!(
+            "SELECT {values}
+               FROM \"{}\"
+              {beginning}
+              ORDER BY {key}
+              LIMIT ?1",
+            self.name
+        );
+        (sql, params)
+    }
 }
 
 /// A column as a name in SQL.
@@ -227,5 +278,13 @@ fn json_of(value: SqlValue) -> Value {
         SqlValue::Integer(number) => number.into(),
         SqlValue::Real(number) => number.into(),
         SqlValue::Text(text) => text.into(),
+    }
+}
+
+fn sql_of(value: &Value) -> SqlValue {
+    match (value, value.as_i64()) {
+        (_, Some(number)) => number.into(),
+        (Value::String(text), None) => text.as_str().into(),
+        _ => value.as_f64().into(),
     }
 }

@@ -33,6 +33,8 @@ pub struct Sqlite {
     depth: Cell<usize>,
     /// How many bytes of text have been read from the database.
     text_bytes: Cell<usize>,
+    /// How many steps of SQLite's machine the statements took.
+    steps: Cell<i32>,
     /// The statements that SQLite prepared anew when they ran.
     prepared_anew: RefCell<BTreeSet<String>>,
     /// Set while this type begins or ends a transaction. No other code may do so.
@@ -95,6 +97,7 @@ impl Sqlite {
         Self {
             connection,
             depth: Cell::new(0),
+            steps: Cell::new(0),
             prepared_anew: RefCell::default(),
             text_bytes: Cell::new(0),
             in_control,
@@ -118,6 +121,12 @@ impl Sqlite {
     /// How many bytes of text have been read so far.
     pub fn text_bytes(&self) -> usize {
         self.text_bytes.get()
+    }
+
+    /// How many steps the statements have taken that returned rows, since this was asked
+    /// last.
+    pub fn take_steps(&self) -> i32 {
+        self.steps.take()
     }
 
     /// The statements that SQLite has prepared anew since this was asked last.
@@ -245,6 +254,8 @@ impl Database for Sqlite {
                 .map_err(failed)?));
         }
         drop(cursor);
+        let steps = statement.reset_status(StatementStatus::VmStep);
+        self.steps.set(self.steps.get().saturating_add(steps));
         if statement.reset_status(StatementStatus::RePrepare) > 0 {
             self.prepared_anew.borrow_mut().insert(sql.to_owned());
         }

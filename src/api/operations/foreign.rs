@@ -33,15 +33,16 @@ impl Operation for LoadForeignRows {
 
 impl RunAtOnce for LoadForeignRows {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let refused = || {
+            Error::invalid(
+                "cursor",
+                "`cursor` must be the `cursor` of an earlier page, as it was.",
+            )
+        };
         let place = match self.cursor {
             None => Place::default(),
-            Some(text) => Place::parse(&text).ok_or_else(|| {
-                Error::invalid(
-                    "cursor",
-                    "`cursor` must be the `cursor` of an earlier page, as it was.",
-                )
-            })?,
+            Some(text) => Place::parse(&text).ok_or_else(refused)?,
         };
-        Reply::json(&read_page(agent.db, place)?)
+        Reply::json(&read_page(agent.db, place)?.ok_or_else(refused)?)
     }
 }

@@ -109,17 +109,71 @@ fn a_page_is_bounded_in_rows_and_in_bytes_and_no_row_is_missed() {
 #[test]
 fn a_cursor_that_is_none_is_refused_and_one_beyond_the_end_is_empty() {
     let alice = Alice::with_session();
-    for cursor in ["", "x", "1", "1.x", "-1.0", "1.-1"] {
+    run(&alice, "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY)");
+    for cursor in [
+        "", "x", "1", "1.x", "-1.[]", "1.7", "1.{}", "1.[null]", "1.[[7]]", "6.[1, 2]",
+    ] {
         let refused = alice.refused("loadForeignRows", json!({"cursor": cursor}));
         assert_eq!(refused, "invalid_request", "{cursor}");
     }
     let end = json!({"rows": [], "cursor": null});
     for cursor in [
-        "99.0",
-        "0.1000",
-        "18446744073709551615.18446744073709551615",
+        "99.[]",
+        "0.[1000]",
+        "6.[1000]",
+        "18446744073709551615.[18446744073709551615]",
     ] {
         let page = alice.ok("loadForeignRows", json!({"cursor": cursor}));
         assert_eq!(page, end, "{cursor}");
     }
+}
+
+/// Fills the SDK's tables of messages, one with row ids and one without, and reads them.
+/// Returns the statements' steps from each page to the next.
+fn steps_of_pages(messages: usize) -> Vec<i32> {
+    let alice = Alice::with_session();
+    run(
+        &alice,
+        "CREATE TABLE cf_agents_session_messages (session_id TEXT NOT NULL, id TEXT NOT NULL, content TEXT, PRIMARY KEY (session_id, id)) WITHOUT ROWID",
+    );
+    run(
+        &alice,
+        "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY, content TEXT)",
+    );
+    for table in [
+        "cf_agents_session_messages SELECT 's' || i % 3, ",
+        "assistant_messages SELECT ",
+    ] {
+        let sql = format!(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {messages})
+             INSERT INTO {table} 'm' || i, 'said' FROM n"
+        );
+        run(&alice, &sql);
+    }
+    let mut cursor = Value::Null;
+    let mut steps = Vec::new();
+    let mut seen = std::collections::BTreeSet::new();
+    loop {
+        alice.db.take_steps();
+        let page = alice.ok("loadForeignRows", json!({"cursor": cursor}));
+        steps.push(alice.db.take_steps());
+        seen.extend(page["rows"].as_array().unwrap().iter().map(Value::to_string));
+        cursor = page["cursor"].clone();
+        if cursor.is_null() {
+            assert_eq!(seen.len(), 2 * messages, "each row comes once");
+            return steps;
+        }
+    }
+}
+
+#[test]
+fn a_page_costs_the_same_wherever_it_begins() {
+    let steps = steps_of_pages(3_000);
+    assert!(steps.len() >= 60, "{steps:?}");
+    let full = &steps[1..29];
+    let (least, most) = (full.iter().min().unwrap(), full.iter().max().unwrap());
+    assert!(most * 10 < least * 12, "{steps:?}");
+    let full = &steps[32..59];
+    let (least, most) = (full.iter().min().unwrap(), full.iter().max().unwrap());
+    assert!(most * 10 < least * 12, "{steps:?}");
 }
