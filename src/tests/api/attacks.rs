@@ -24,7 +24,7 @@ use crate::base::host::Host as _;
 use crate::base::ids::Id;
 use crate::chat::request::parse_chat_request;
 use crate::store::limits::HolderLimits;
-use crate::testing::wait_for;
+use crate::testing::{Said, wait_for};
 use crate::tests::api::access::forgeries;
 use crate::tests::api::examples::{Example, examples, furnished};
 use crate::tests::{Alice, conversation};
@@ -465,6 +465,48 @@ fn verdict_of_named(kind: Kind, rule: AccessRule, named: &str) -> Option<Code> {
         return Some(Code::Forbidden);
     }
     verdict(kind, rule, Some("s"), false)
+}
+
+#[test]
+fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
+    const SERVER: &str = "https://tools.example/mcp";
+    let result = |id: i64, result: &Value| {
+        Said::json(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
+    };
+    let listed = json!({"tools": [{"name": "a", "inputSchema": {"type": "object"}}]});
+    let defined = json!({"name": "gh", "mcp": SERVER, "needsApproval": false});
+    for kind in KINDS {
+        let mut alice = furnished();
+        let begun = json!({"protocolVersion": "2025-11-25"});
+        for answer in [result(1, &begun), Ok(Said::text(202, "")), result(2, &listed)] {
+            alice.outbound.answer(answer);
+        }
+        alice.ok("defineTool", defined.clone());
+        let asked = alice.outbound.calls.borrow().len();
+        let before = alice.db.dump();
+        let tries = [
+            ("defineTool", defined.clone()),
+            ("removeTool", json!({"name": "gh"})),
+        ];
+        for (operation, body) in tries {
+            let token = bearer(kind, &alice, operation);
+            if kind == Kind::Secret || enter(&mut alice, token.as_deref()).is_err() {
+                continue;
+            }
+            for door in [Door::Http, Door::Socket] {
+                let outcome = knock(door, &alice, operation, &body);
+                assert_eq!(outcome, Err(Code::Forbidden), "{operation} by {kind:?}");
+            }
+        }
+        let token = bearer(kind, &alice, "callTool");
+        let is_in = enter(&mut alice, token.as_deref()).is_ok();
+        alice.outbound.answer(result(1, &json!({"content": []})));
+        let call = json!({"name": "gh_a", "arguments": {}});
+        let told = is_in.then(|| speak(&alice, "s", "tools/call", &call));
+        let is_asked = alice.outbound.calls.borrow().len() > asked;
+        assert_eq!(is_asked, kind == Kind::Secret, "{kind:?} {:?}", told.is_some());
+        assert_eq!(alice.db.dump(), before, "{kind:?}");
+    }
 }
 
 #[test]
