@@ -4,6 +4,8 @@
 // for reasoning and files, so an answer with one of them is one message, with the parts that
 // `toUIMessageStream` would have ended with.
 
+import { base64Of } from "./bytes.js";
+
 /** A turn's name has 32 hexadecimal digits, enough for any session. */
 const NAME_DIGITS = 32;
 
@@ -184,15 +186,11 @@ function fileOf({ type, data, mediaType, filename, providerOptions }) {
 function urlOf(data, mediaType) {
   if (data instanceof URL) return data.href;
   if (typeof data === "string") return /^(?:data|https?):/.test(data) ? data : `data:${mediaType};base64,${data}`;
-  if (data instanceof ArrayBuffer || ArrayBuffer.isView(data)) return urlOf(base64Of(data), mediaType);
+  if (data instanceof ArrayBuffer) return urlOf(new Uint8Array(data), mediaType);
+  if (ArrayBuffer.isView(data)) return urlOf(base64Of(new Uint8Array(data.buffer, data.byteOffset, data.byteLength)), mediaType);
   const inner = data?.type === "url" ? data.url : data?.type === "data" ? data.data : undefined;
   if (inner === undefined) throw new TypeError("`persist` writes a file by its content or its URL, and this file has neither.");
   return urlOf(inner, mediaType);
-}
-
-function base64Of(data) {
-  const bytes = ArrayBuffer.isView(data) ? new Uint8Array(data.buffer, data.byteOffset, data.byteLength) : new Uint8Array(data);
-  return btoa(Array.from(bytes, (byte) => String.fromCharCode(byte)).join(""));
 }
 
 // Into the session.

@@ -7,6 +7,7 @@
 // their own, because an append moves the leaf.
 
 import { BaseCheckpointSaver, compareWritesSortKeys, maxChannelVersion, TASKS, WRITES_IDX_MAP } from "@langchain/langgraph-checkpoint";
+import { base64Of, bytesOf } from "./bytes.js";
 import { AlreadyExistsError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
 
 /** Ids longer than this are hashed. The API takes 200 characters. */
@@ -266,11 +267,3 @@ async function orNothing(read) {
 }
 
 const textOf = (message) => message?.parts[0]?.text;
-
-function base64Of(bytes) {
-  let binary = "";
-  for (const byte of bytes) binary += String.fromCharCode(byte);
-  return btoa(binary);
-}
-
-const bytesOf = (base64) => Uint8Array.from(atob(base64), (character) => character.charCodeAt(0));
