@@ -26,11 +26,11 @@ pub fn write(
                 let (db, host) = (memory.db, memory.host);
                 let Some(open) = find_row(db, turn)? else {
                     // The session is gone. The agent spent the tokens all the same.
-                    let spent = DayUsage::of_turn(&turn.spent(), host.now_ms());
+                    let spent = DayUsage::of_turn(&report.spent, host.now_ms());
                     count_for_agent(db, &[spent])?;
                     return Ok(false);
                 };
-                end_open_turn(db, host, &turn.session_id, &open, turn.spent())?;
+                end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
                 callbacks::keep(memory, turn, report)
             })?;
             // Whoever cancelled the turn knows why it ended.

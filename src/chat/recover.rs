@@ -70,7 +70,13 @@ fn close_unreadable(context: TurnContext<'_>, session_id: &Id) -> Result<()> {
         };
         append(db, host, session_id, &[said], &Parent::Leaf, None)?;
         match find_open_turn(db, session_id)? {
-            Some(open) => end_open_turn(db, host, session_id, &open, TurnSpending::default()),
+            Some(open) => {
+                let spent = TurnSpending {
+                    has_failed: true,
+                    ..TurnSpending::default()
+                };
+                end_open_turn(db, host, session_id, &open, spent)
+            }
             None => Ok(()),
         }
     })

@@ -97,7 +97,10 @@ pub struct TurnReport {
 impl TurnReport {
     fn new(turn: &Turn, finish_reason: TurnFinish) -> Self {
         Self {
-            spent: turn.spent(),
+            spent: TurnSpending {
+                has_failed: finish_reason == TurnFinish::Error,
+                ..turn.spent()
+            },
             finish_reason,
             steps: turn.asked(),
             failure: None,

@@ -214,6 +214,7 @@ impl Turn {
             cost: self.cost,
             model: self.asked_model.clone(),
             estimated: self.estimated,
+            has_failed: false,
         }
     }
 

@@ -78,6 +78,9 @@ const MAX_OVER: usize = 32;
 /// The most rows that are settled at once.
 const MAX_SETTLED: usize = 64;
 
+/// The most sessions that one look for what their turns left finds.
+pub const MAX_FOUND: usize = 4;
+
 /// The last turn of a session.
 pub struct LastTurn {
     pub turn_id: Option<String>,
@@ -217,6 +220,24 @@ pub fn find_last_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastT
 /// Finds the session's turn if it runs or was cut off.
 pub fn find_open_turn(db: &dyn Database, session_id: &Id) -> Result<Option<LastTurn>> {
     Ok(find_last_turn(db, session_id)?.filter(LastTurn::is_open))
+}
+
+/// Sessions with rows in this table and without an open turn, at most [`MAX_FOUND`].
+pub fn load_without_turn(db: &dyn Database, table: &'static str) -> Result<Vec<Id>> {
+    let sql = format!(
+        "SELECT DISTINCT row.session_id
+           FROM {table} AS row
+          WHERE NOT EXISTS (SELECT 1
+                              FROM cf_agents_last_turns AS t
+                             WHERE t.session_id = row.session_id
+                               AND {IS_OPEN})
+          ORDER BY row.session_id
+          LIMIT ?1"
+    );
+    let ids: Vec<String> = load_values(db, &sql, &[(MAX_FOUND as i64).into()])?;
+    ids.into_iter()
+        .map(|id| Id::parse(id).map_err(Error::storage))
+        .collect()
 }
 
 /// A turn that begins.

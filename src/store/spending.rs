@@ -22,6 +22,8 @@ pub struct TurnSpending {
     /// What `input_tokens` were estimated to be.
     #[serde(default)]
     pub estimated: i64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub has_failed: bool,
 }
 
 /// What a turn spent, as callers see it.

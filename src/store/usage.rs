@@ -37,6 +37,7 @@ pub fn count_usage(
         day: now_ms.div_euclid(DAY_MS),
         model: more.model.clone(),
         turns: 0,
+        failed: 0,
         input_tokens: more.input_tokens,
         output_tokens: more.output_tokens,
         cached_input_tokens: more.cached_input_tokens,

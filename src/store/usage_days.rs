@@ -35,6 +35,9 @@ pub struct DayUsage {
     pub model: Option<String>,
     #[serde(default, skip_serializing_if = "is_zero")]
     pub turns: i64,
+    /// How many of the turns failed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed: i64,
     pub input_tokens: i64,
     pub output_tokens: i64,
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -45,7 +48,7 @@ pub struct DayUsage {
 
 impl DayUsage {
     const COLUMNS: &str =
-        "day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost";
+        "day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost, failed";
 
     /// A turn that ended at `at`.
     pub fn of_turn(spent: &TurnSpending, at: i64) -> Self {
@@ -53,6 +56,7 @@ impl DayUsage {
             day: at.div_euclid(DAY_MS),
             model: spent.model.clone(),
             turns: 1,
+            failed: i64::from(spent.has_failed),
             input_tokens: spent.input_tokens,
             output_tokens: spent.output_tokens,
             cached_input_tokens: spent.cached_input_tokens,
@@ -68,6 +72,7 @@ impl DayUsage {
     pub fn take(&mut self, more: &Self) {
         let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
         self.turns = sum(self.turns, more.turns);
+        self.failed = sum(self.failed, more.failed);
         self.input_tokens = sum(self.input_tokens, more.input_tokens);
         self.output_tokens = sum(self.output_tokens, more.output_tokens);
         self.cached_input_tokens = sum(self.cached_input_tokens, more.cached_input_tokens);
@@ -88,6 +93,7 @@ impl FromRow<'_> for DayUsage {
             output_tokens: row.integer(4)?,
             cached_input_tokens: row.integer(5)?,
             cost: row.number(6)?,
+            failed: row.integer(7)?,
         })
     }
 }
@@ -167,14 +173,16 @@ pub fn count_for_agent(db: &dyn Database, days: &[DayUsage]) -> Result<()> {
     };
     db.run(
         "INSERT INTO cf_agents_usage_days
-                (day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost)
+                (day, model, turns, input_tokens, output_tokens, cached_input_tokens, cost, failed)
          SELECT value ->> 'day', coalesce(value ->> 'model', ''), coalesce(value ->> 'turns', 0),
                 value ->> 'inputTokens', value ->> 'outputTokens',
-                coalesce(value ->> 'cachedInputTokens', 0), coalesce(value ->> 'cost', 0.0)
+                coalesce(value ->> 'cachedInputTokens', 0), coalesce(value ->> 'cost', 0.0),
+                coalesce(value ->> 'failed', 0)
            FROM json_each(?1)
           WHERE true
              ON CONFLICT (day, model) DO UPDATE
             SET turns = min(turns + excluded.turns, ?2),
+                failed = min(failed + excluded.failed, ?2),
                 input_tokens = min(input_tokens + excluded.input_tokens, ?2),
                 output_tokens = min(output_tokens + excluded.output_tokens, ?2),
                 cached_input_tokens = min(cached_input_tokens + excluded.cached_input_tokens, ?2),

@@ -81,6 +81,13 @@ struct UsageEntry {
     /// How many turns ended, by day and by model.
     #[serde(skip_serializing_if = "Option::is_none")]
     turns: Option<i64>,
+    /// How many of these turns failed, by day and by model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failed_turns: Option<i64>,
+    /// Whether the turn failed, by turn. A turn that failed before it said anything has no
+    /// entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    has_failed: Option<bool>,
     input_tokens: i64,
     output_tokens: i64,
     /// The part of `inputTokens` that providers read from their caches.
@@ -93,6 +100,7 @@ impl UsageEntry {
     fn new(sum: &DayUsage) -> Self {
         Self {
             turns: Some(sum.turns),
+            failed_turns: Some(sum.failed),
             input_tokens: sum.input_tokens,
             output_tokens: sum.output_tokens,
             cached_input_tokens: sum.cached_input_tokens,
@@ -156,6 +164,7 @@ impl GetUsage {
             output_tokens: turn.spent.output_tokens,
             cached_input_tokens: turn.spent.cached_input_tokens,
             cost: turn.spent.cost,
+            has_failed: Some(turn.spent.has_failed),
             model: Some(turn.spent.model),
             ..UsageEntry::default()
         });

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::turns::user;
+use super::turns::{calls, user};
 use crate::base::database::Database as _;
 use crate::base::host::Host as _;
 use crate::store::usage_days::DAY_MS;
@@ -124,7 +124,7 @@ fn usage_comes_by_turn_by_day_and_by_model() {
     let days = alice.usage_by("day", json!({}));
     assert_eq!(
         days[0],
-        json!({"day": today, "turns": 1, "inputTokens": 2_400, "outputTokens": 8, "cachedInputTokens": 0, "cost": 0.000808})
+        json!({"day": today, "turns": 1, "failedTurns": 0, "inputTokens": 2_400, "outputTokens": 8, "cachedInputTokens": 0, "cost": 0.000808})
     );
     assert_eq!(days[1]["day"], today - DAY_MS);
     assert_eq!(alice.inputs("day", json!({})), [2_400, 700]);
@@ -290,7 +290,7 @@ fn summaries_are_asked_of_their_own_model_and_counted() {
     assert_eq!(
         alice.usage_by("model", json!({})),
         [
-            json!({"model": "openai:small", "turns": 0, "inputTokens": 500, "outputTokens": 40,
+            json!({"model": "openai:small", "turns": 0, "failedTurns": 0, "inputTokens": 500, "outputTokens": 40,
             "cachedInputTokens": 0, "cost": 0.00054})
         ]
     );
@@ -377,4 +377,47 @@ fn settings_reach_the_model() {
         let error = alice.call("configureAgent", body.clone()).unwrap_err();
         assert_eq!(error.details["field"], field, "{body}");
     }
+}
+
+#[test]
+fn failed_turns_are_counted_whether_they_said_anything_or_not() {
+    let alice = Alice::with_model();
+    alice.spends("s", "fine", (1, 0, 1));
+    // The model fails at once; breaks off while it speaks; calls tools without end.
+    alice.outbound.answer(Ok(Said::text(400, "No.")));
+    alice.chat(json!({"id": "s", "message": user("at once")}));
+    let half = Said::stream("data: {\"choices\":[{\"delta\":{\"content\":\"Hal\"}}]}\n\n");
+    alice.outbound.answer(Ok(half));
+    alice.chat(json!({"id": "s", "message": user("half")}));
+    alice.ok("configureAgent", json!({"maxSteps": 1}));
+    alice
+        .outbound
+        .answer(calls(&[("c1", "nothing", json!({}))]));
+    alice.chat(json!({"id": "s", "message": user("steps")}));
+    let counts = |by: &str, more: Value| -> Vec<(i64, i64)> {
+        let usage = alice.usage_by(by, more);
+        let number = |one: &Value, name: &str| one[name].as_i64().unwrap();
+        usage
+            .iter()
+            .map(|one| (number(one, "turns"), number(one, "failedTurns")))
+            .collect()
+    };
+    assert_eq!(counts("day", json!({"sessionId": "s"})), [(4, 3)]);
+    assert_eq!(counts("day", json!({})), [(4, 3)]);
+    let sums = counts("model", json!({}));
+    let sum = sums
+        .iter()
+        .fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1));
+    assert_eq!(sum, (4, 3));
+    let failed: Vec<bool> = alice
+        .usage_by("turn", json!({}))
+        .iter()
+        .map(|one| one["hasFailed"].as_bool().unwrap())
+        .collect();
+    assert_eq!(failed, [true, true, false], "newest first");
+    // The count outlives the session.
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    assert_eq!(counts("day", json!({})), [(4, 3)]);
+    alice.spends("t", "fine", (1, 0, 1));
+    assert_eq!(counts("day", json!({})), [(5, 3)]);
 }

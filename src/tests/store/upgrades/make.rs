@@ -373,6 +373,8 @@ fn talk(alice: &Alice) {
     alice.host.advance(DAY_MS);
     alice.outbound.answer(Said::json(&heard));
     alice.chat(json!({"id": "gone", "message": user("gone")}));
+    alice.outbound.answer(Ok(Said::text(400, "No.")));
+    alice.chat(json!({"id": "gone", "message": user("and failed")}));
     alice.ok("deleteSession", json!({"sessionId": "gone"}));
     let usage = json!({"sessionId": "talked", "inputTokens": 5, "model": "other:m"});
     alice.ok("addUsage", usage);
