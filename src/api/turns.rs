@@ -12,11 +12,11 @@ use super::turn_parts::{
     turn_context,
 };
 use crate::access::{Caller, permit};
-use crate::base::database::atomically;
+use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::chat::driver;
-use crate::chat::early::{EarlyAnswer, find_oldest, forget, load_sessions_left};
+use crate::chat::early::{self, EarlyAnswer, find_oldest, forget};
 use crate::chat::recount::recount;
 use crate::chat::recover;
 use crate::chat::request::{ChatRequest, parse_chat_request};
@@ -27,7 +27,7 @@ use crate::chat::waiting;
 use crate::messages::read::find_message;
 use crate::models::ToolDefinition;
 use crate::models::choice::ModelName;
-use crate::store::last_turns::settle_surplus;
+use crate::store::last_turns::{MAX_FOUND, settle_surplus};
 
 pub struct BegunTurn {
     pub listener: TurnListener,
@@ -191,6 +191,24 @@ pub struct RecoveryRound {
 }
 
 impl RecoveryRound {
+    /// Takes what a few sessions' turns left.
+    fn take_left(
+        &mut self,
+        agent: &Agent<'_>,
+        load: fn(&dyn Database) -> Result<Vec<Id>>,
+        take: fn(&Agent<'_>, &Id) -> Result<Option<TurnWork>>,
+    ) {
+        match load(agent.db) {
+            Ok(sessions) => {
+                self.is_more_left |= sessions.len() == MAX_FOUND;
+                for session_id in sessions {
+                    self.take(take(agent, &session_id));
+                }
+            }
+            Err(error) => self.take(Err(error)),
+        }
+    }
+
     fn take(&mut self, outcome: Result<Option<TurnWork>>) {
         match outcome {
             Ok(work) => self.works.extend(work),
@@ -221,23 +239,8 @@ pub fn take_up_some(agent: &Agent<'_>) -> RecoveryRound {
     if let Err(error) = settle_surplus(agent.db) {
         look.take(Err(error));
     }
-    match load_sessions_left(agent.db) {
-        Ok(sessions) => {
-            for session_id in sessions {
-                look.take(take_early_answers(agent, &session_id));
-            }
-        }
-        Err(error) => look.take(Err(error)),
-    }
-    match waiting::load_sessions_left(agent.db) {
-        Ok(sessions) => {
-            look.is_more_left |= sessions.len() == waiting::MAX_FOUND;
-            for session_id in sessions {
-                look.take(take_waiting(agent, &session_id));
-            }
-        }
-        Err(error) => look.take(Err(error)),
-    }
+    look.take_left(agent, early::load_sessions_left, take_early_answers);
+    look.take_left(agent, waiting::load_sessions_left, take_waiting);
     look
 }
 

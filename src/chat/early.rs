@@ -4,19 +4,16 @@
 //! between loses no answer and takes none twice.
 
 use crate::base::budget::MAX_ANSWER_BYTES;
-use crate::base::columns::{load, load_values};
+use crate::base::columns::load;
 use crate::base::database::{Database, atomically, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::log::slices::cut;
-use crate::store::last_turns::IS_OPEN;
+use crate::store::last_turns::load_without_turn;
 
 use super::running_turns::ClientReply;
 use super::turn::MAX_CALLS;
-
-/// The most sessions with left-over answers that one query finds.
-const MAX_FOUND: i64 = 4;
 
 /// An answer that waits to be taken.
 pub struct EarlyAnswer {
@@ -107,21 +104,7 @@ pub fn forget(db: &dyn Database, session_id: &Id, number: i64) -> Result<()> {
     db.run(sql, &[session_id.as_str().into(), number.into()])
 }
 
-/// The sessions whose answers were left over because the object died after their turn
-/// ended, at most `MAX_FOUND`.
+/// Sessions whose answers were left over because the object died after their turn ended.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
-    let sql = format!(
-        "SELECT DISTINCT early.session_id
-           FROM cf_agents_early_answers AS early
-          WHERE NOT EXISTS (SELECT 1
-                              FROM cf_agents_last_turns AS t
-                             WHERE t.session_id = early.session_id
-                               AND {IS_OPEN})
-          ORDER BY early.session_id
-          LIMIT ?1"
-    );
-    let ids: Vec<String> = load_values(db, &sql, &[MAX_FOUND.into()])?;
-    ids.into_iter()
-        .map(|id| Id::parse(id).map_err(Error::storage))
-        .collect()
+    load_without_turn(db, "cf_agents_early_answers")
 }

@@ -447,7 +447,10 @@ mod tests {
         let resolved = resolved.resolve(&outside, Some("https://a.example/"));
         let resolved = resolved.unwrap();
         for (said, expected) in [
-            (r#"{"b": "ab\/cd\"e\\f", "a": 1.0}"#, r#"{"a":1.0,"b":"[secret]"}"#),
+            (
+                r#"{"b": "ab\/cd\"e\\f", "a": 1.0}"#,
+                r#"{"a":1.0,"b":"[secret]"}"#,
+            ),
             (r#"["\u0061b/cd\"e\\f!"]"#, r#"["[secret]!"]"#),
             (r#"{ "b": 1.00 }"#, r#"{ "b": 1.00 }"#),
             (r#"no ab/cd"e\f"#, "no [secret]"),

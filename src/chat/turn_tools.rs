@@ -133,7 +133,9 @@ impl<'a> TurnTools<'a> {
             (None, tool) => tool.is_none_or(|tool| tool.of_server.is_none()),
         };
         let needs_nobody = tool.is_none_or(|tool| !tool.needs_approval);
-        (is_same && needs_nobody).then_some(tool).ok_or(CHANGED_SINCE)
+        (is_same && needs_nobody)
+            .then_some(tool)
+            .ok_or(CHANGED_SINCE)
     }
 
     /// Makes a call. The model reads a failure as its result.

@@ -15,7 +15,7 @@ use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, JsonObject};
 use crate::log::slices::cut;
 use crate::models::ToolDefinition;
-use crate::store::last_turns::IS_OPEN;
+use crate::store::last_turns::load_without_turn;
 use crate::store::limits::HolderLimits;
 
 /// The most requests of one session that wait.
@@ -23,9 +23,6 @@ pub const MAX_WAITING: usize = 16;
 
 /// The most bytes of one session's waiting requests: what one answer may hold.
 const MAX_WAITING_BYTES: usize = MAX_ANSWER_BYTES;
-
-/// The most sessions with waiting messages that one look finds.
-pub const MAX_FOUND: usize = 4;
 
 /// A request that waits, as it is stored.
 #[derive(Debug, Serialize, FromJson)]
@@ -250,21 +247,8 @@ pub fn forget(db: &dyn Database, session_id: &Id, place: &WaitingPlace) -> Resul
     db.run(sql, &[session_id.as_str().into(), place.number.into()])
 }
 
-/// The sessions whose messages wait though no turn is open, at most `MAX_FOUND`: the
-/// object died between two turns, or there was no memory for the next turn.
+/// Sessions whose messages wait though no turn is open: the object died between two turns,
+/// or there was no memory for the next turn.
 pub fn load_sessions_left(db: &dyn Database) -> Result<Vec<Id>> {
-    let sql = format!(
-        "SELECT DISTINCT w.session_id
-           FROM cf_agents_waiting AS w
-          WHERE NOT EXISTS (SELECT 1
-                              FROM cf_agents_last_turns AS t
-                             WHERE t.session_id = w.session_id
-                               AND {IS_OPEN})
-          ORDER BY w.session_id
-          LIMIT ?1"
-    );
-    let ids: Vec<String> = load_values(db, &sql, &[(MAX_FOUND as i64).into()])?;
-    ids.into_iter()
-        .map(|id| Id::parse(id).map_err(Error::storage))
-        .collect()
+    load_without_turn(db, "cf_agents_waiting")
 }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::base::error::{Code, Error};
 use crate::base::json::{self, FromJson, JsonObject, json, nullable};
-use crate::chat::mcp::is_request_id;
+use crate::chat::mcp::wire::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;
 const INVALID_REQUEST: i64 = -32_600;
@@ -94,7 +94,9 @@ impl RpcMessage {
         let Some(id) = envelope.id else {
             return Ok(Self::Notification);
         };
-        let id = id.map(|id| id.get().to_owned()).filter(|id| is_request_id(id));
+        let id = id
+            .map(|id| id.get().to_owned())
+            .filter(|id| is_request_id(id));
         let id = id.ok_or_else(|| RpcError::request("`id` must be a string or a whole number."))?;
         let params = match envelope.params {
             None => Params::default(),

@@ -20,7 +20,6 @@ mod result;
 pub mod revision;
 pub mod server;
 mod source;
-mod wire;
+pub mod wire;
 
 pub use source::ServerSource;
-pub use wire::is_request_id;

@@ -478,7 +478,11 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
     for kind in KINDS {
         let mut alice = furnished();
         let begun = json!({"protocolVersion": "2025-11-25"});
-        for answer in [result(1, &begun), Ok(Said::text(202, "")), result(2, &listed)] {
+        for answer in [
+            result(1, &begun),
+            Ok(Said::text(202, "")),
+            result(2, &listed),
+        ] {
             alice.outbound.answer(answer);
         }
         alice.ok("defineTool", defined.clone());
@@ -504,7 +508,12 @@ fn only_the_secret_brings_a_server_in_and_calls_its_tools_unasked() {
         let call = json!({"name": "gh_a", "arguments": {}});
         let told = is_in.then(|| speak(&alice, "s", "tools/call", &call));
         let is_asked = alice.outbound.calls.borrow().len() > asked;
-        assert_eq!(is_asked, kind == Kind::Secret, "{kind:?} {:?}", told.is_some());
+        assert_eq!(
+            is_asked,
+            kind == Kind::Secret,
+            "{kind:?} {:?}",
+            told.is_some()
+        );
         assert_eq!(alice.db.dump(), before, "{kind:?}");
     }
 }

@@ -199,3 +199,23 @@ fn clearing_and_deleting_a_session_lets_its_early_answers_go() {
         assert_eq!(alice.early_rows(), 0, "{operation}");
     }
 }
+
+#[test]
+fn a_look_that_leaves_answers_says_so() {
+    let alice = Alice::with_model();
+    for session in 0..5 {
+        alice.ok("createSession", json!({"id": format!("s{session}")}));
+        let sql =
+            "INSERT INTO cf_agents_early_answers (session_id, number, part, tool_call_id, text)
+                   VALUES (?1, 1, 1, 'c', '{')";
+        let id = format!("s{session}");
+        alice.db.run(sql, &[id.as_str().into()]).unwrap();
+    }
+    for (left, is_more_left) in [(1, true), (0, false)] {
+        let look = take_up_some(&alice.agent(&alice.db));
+        assert_eq!(
+            (alice.early_rows(), look.is_more_left),
+            (left, is_more_left)
+        );
+    }
+}

@@ -894,9 +894,14 @@ fn a_server_that_repeats_a_secret_does_not_spread_it() {
     );
     // JSON has many ways to write one text.
     let escaped = SECRET.replace('-', "\\u002d");
-    let told = format!(r#"{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{{"key":"{escaped}"}}}}}}"#);
+    let told = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"result":{{"structuredContent":{{"key":"{escaped}"}}}}}}"#
+    );
     let within = text(&format!(r#"{{"key":"{escaped}"}}"#));
-    for answer in [Ok(Said::stream(&format!("data: {told}\n\n"))), result(1, within)] {
+    for answer in [
+        Ok(Said::stream(&format!("data: {told}\n\n"))),
+        result(1, within),
+    ] {
         assert_eq!(alice.uses(vec![answer]), r#"{"key":"[secret]"}"#);
     }
     let refusal = json!({"jsonrpc": "2.0", "id": 1, "error": {"code": 1, "message": format!("Bad key {SECRET}")}});

@@ -109,7 +109,10 @@ fn a_page_is_bounded_in_rows_and_in_bytes_and_no_row_is_missed() {
 #[test]
 fn a_cursor_that_is_none_is_refused_and_one_beyond_the_end_is_empty() {
     let alice = Alice::with_session();
-    run(&alice, "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY)");
+    run(
+        &alice,
+        "CREATE TABLE assistant_messages (id TEXT PRIMARY KEY)",
+    );
     for cursor in [
         "", "x", "1", "1.x", "-1.[]", "1.7", "1.{}", "1.[null]", "1.[[7]]", "6.[1, 2]",
     ] {
@@ -157,7 +160,13 @@ fn steps_of_pages(messages: usize) -> Vec<i32> {
         alice.db.take_steps();
         let page = alice.ok("loadForeignRows", json!({"cursor": cursor}));
         steps.push(alice.db.take_steps());
-        seen.extend(page["rows"].as_array().unwrap().iter().map(Value::to_string));
+        seen.extend(
+            page["rows"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(Value::to_string),
+        );
         cursor = page["cursor"].clone();
         if cursor.is_null() {
             assert_eq!(seen.len(), 2 * messages, "each row comes once");
