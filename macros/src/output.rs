@@ -56,10 +56,10 @@ pub fn implementation(of: &Struct) -> String {
                     fn visit_map<__A: ::serde::de::MapAccess<'de>>(self, mut map: __A) -> ::core::result::Result<Self::Value, __A::Error> {{
                         let mut __fields = {OBJECT}::ObjectFields::of(&NAMES);
                         {begin}
-                        while let Some(index) = __fields.next(&mut map)? {{
-                            match index {{
+                        loop {{
+                            match __fields.next(&mut map)? {{
                                 {takes}
-                                _ => {{}}
+                                _ => break,
                             }}
                         }}
                         {end}
@@ -134,7 +134,7 @@ fn take(of: &Struct, field: &Field) -> String {
     if of.has_default {
         format!("__value.{name} = {value}")
     } else if is_required(of, field) {
-        format!("__{plain} = ::core::option::Option::Some({value})")
+        format!("{OBJECT}::put(&mut __{plain}, {value})")
     } else {
         format!("__{plain} = {value}")
     }

@@ -76,7 +76,7 @@ impl Secret {
     }
 
     pub fn mint(&self, claims: &Claims) -> String {
-        let claims = serde_json::to_string(claims).unwrap_or_default();
+        let claims = json::encode(claims).unwrap_or_default();
         let sealed = format!("{PREFIX}.{}", URL_SAFE_NO_PAD.encode(claims));
         let seal = mac(&self.signing_key, &sealed).finalize().into_bytes();
         format!("{sealed}.{}", URL_SAFE_NO_PAD.encode(seal))

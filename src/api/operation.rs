@@ -8,7 +8,7 @@ use super::limits::DEFAULT_BODY_BYTES;
 use crate::access::{self, AccessRule, Caller, Effect, Needs, Policy};
 use crate::base::budget::Reservation;
 use crate::base::database::{Database, SqlText};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
@@ -90,9 +90,7 @@ impl Reply {
     }
 
     pub fn json(output: &impl Serialize) -> Result<Self> {
-        serde_json::to_string(output)
-            .map(Self::text)
-            .map_err(|error| Error::storage(error.to_string()))
+        json::encode(output).map(Self::text)
     }
 }
 

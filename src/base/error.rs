@@ -7,7 +7,7 @@
 
 use std::ops::{Deref, DerefMut};
 
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -233,16 +233,6 @@ impl Error {
             "The object's storage failed. Nothing of this request was written; it is safe to send it again."
         };
         Self::new(Code::StorageFailed, message).with_cause(Some(cause))
-    }
-
-    /// The JSON envelope of §4.
-    pub fn body(&self) -> String {
-        json!({"error": {
-            "code": self.code.name(),
-            "message": self.message,
-            "details": self.details,
-        }})
-        .to_string()
     }
 }
 

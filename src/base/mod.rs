@@ -12,6 +12,7 @@ pub mod data_url;
 pub mod database;
 pub mod days;
 pub mod deployed;
+pub mod envelope;
 pub mod error;
 pub mod host;
 pub mod ids;

@@ -6,6 +6,7 @@ use serde::{Deserialize, Deserializer};
 
 use crate::base::database::{Row, SqlValue};
 use crate::base::error::{Error, Result};
+use crate::base::json::push_quoted;
 
 /// Reads an array of rows.
 #[cfg(any(target_arch = "wasm32", test))]
@@ -30,26 +31,6 @@ pub fn list_of(values: &[SqlValue]) -> String {
     }
     list.push(']');
     list
-}
-
-/// Adds a text as a JSON string.
-fn push_quoted(json: &mut String, text: &str) {
-    let is_special = |mark: char| mark < ' ' || mark == '"' || mark == '\\';
-    json.push('"');
-    for piece in text.split_inclusive(is_special) {
-        match piece.chars().next_back().filter(|last| is_special(*last)) {
-            None => json.push_str(piece),
-            Some(special) => {
-                json.push_str(piece.strip_suffix(special).unwrap_or_default());
-                match special {
-                    '"' | '\\' => json.extend(['\\', special]),
-                    '\n' => json.push_str("\\n"),
-                    _ => json.push_str(&format!("\\u{:04x}", u32::from(special))),
-                }
-            }
-        }
-    }
-    json.push('"');
 }
 
 /// Reads one row.

@@ -178,8 +178,7 @@ pub fn keep(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<boo
     if config.on_turn_end.is_none() {
         return Ok(false);
     }
-    let report =
-        serde_json::to_string(report).map_err(|error| Error::storage(error.to_string()))?;
+    let report = json::encode(report)?;
     db.run(
         "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, due_at)
          VALUES (?1, ?2, ?3, ?4, ?5)",
@@ -241,7 +240,7 @@ impl CallbackSender<'_> {
               LIMIT ?3",
             Callback::COLUMNS
         );
-        let under_way = serde_json::json!(under_way).to_string();
+        let under_way = json::encode(&under_way)?;
         let params = [self.host.now_ms().into(), under_way.into(), free.into()];
         load(self.db, &sql, &params)
     }
@@ -280,18 +279,17 @@ impl CallbackSender<'_> {
         }
         let config = load_config(self.db, &self.outbound.deployed())?;
         let place = place_of(self.outbound, config.on_turn_end.as_ref())?;
-        let failed = |error: serde_json::Error| Error::storage(error.to_string());
-        let message = self.find_message(call)?.map(RawValue::from_string);
+        let message = self.find_message(call)?.map(json::raw);
         let body = Body {
             delivery_id: &call.id,
             agent: self.agent_name,
             session_id: call.session_id.as_str(),
-            message: message.transpose().map_err(failed)?,
+            message: message.transpose()?,
             usage: call.report.spent.usage(),
             finish_reason: call.report.finish_reason,
             steps: call.report.steps,
         };
-        let body = serde_json::to_string(&body).map_err(failed)?;
+        let body = json::encode(&body)?;
         let now_s = (self.host.now_ms() / 1000).to_string();
         let mut headers = vec![
             (ID_HEADER.to_owned(), call.id.clone()),

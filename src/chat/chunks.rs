@@ -5,6 +5,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use crate::base::json;
 use crate::models::FinishReason;
 
 /// The headers of a stream, as the stock client and proxies expect them.
@@ -112,7 +113,7 @@ impl Chunk {
     /// The chunk as one line of JSON. Input and output are kept as they were sent and
     /// may have line breaks, which would split an event.
     pub fn json(&self) -> String {
-        let json = serde_json::to_string(self).unwrap_or_else(|_| UNSAYABLE.to_owned());
+        let json = json::encode(self).unwrap_or_else(|_| UNSAYABLE.to_owned());
         if json.contains(['\n', '\r']) {
             // Inside strings line breaks are escaped, so these stand between tokens.
             return json.replace(['\n', '\r'], " ");

@@ -25,7 +25,7 @@ pub struct EarlyAnswer {
 /// Stores an answer until the turn ends. Only the first answer to a call counts, since
 /// a client that lost its socket sends it again.
 pub fn keep(db: &dyn Database, session_id: &Id, reply: &ClientReply) -> Result<()> {
-    let text = serde_json::to_string(reply).map_err(|error| Error::storage(error.to_string()))?;
+    let text = json::encode(reply)?;
     let call_id = reply.answer.tool_call_id();
     atomically(db, || {
         let row = find_row(

@@ -5,6 +5,7 @@ use super::report::TurnReport;
 use super::turn::Turn;
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
+use crate::base::json;
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
 use crate::store::last_turns::{LastTurn, end_open_turn, find_open_turn};
@@ -53,10 +54,10 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     let mut events = turn.events()?;
     if let Some(first) = events.first_mut() {
         let json = match turn.is_run {
-            true => serde_json::to_string(report),
-            false => serde_json::to_string(spent),
+            true => json::encode(report),
+            false => json::encode(spent),
         };
-        first.ends_turn = Some(json.map_err(|error| Error::storage(error.to_string()))?);
+        first.ends_turn = Some(json?);
         let parent = match &turn.parent_id {
             Some(id) => Parent::After(id.clone()),
             None => Parent::Root,

@@ -11,6 +11,7 @@ use crate::base::action::Action;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::order::sort;
 use crate::log::find::find_seqs;
 use crate::log::tip::get_tip;
 use crate::messages::run::{RunEvent, load_run_around};
@@ -65,7 +66,7 @@ pub fn load_known(
             break;
         }
     }
-    seqs.sort_unstable();
+    sort(&mut seqs);
     seqs.dedup();
     let tip = get_tip(db, session_id)?;
     seqs.extend(tip.leaf.map(|leaf| leaf.seq));

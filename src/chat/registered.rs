@@ -131,7 +131,7 @@ impl RegisteredTool {
             agent: memory.agent,
             session_id: session_id.map(Id::as_str),
         };
-        let Ok(body) = serde_json::to_string(&asked) else {
+        let Ok(body) = json::encode(&asked) else {
             return CallState::failed(format!("The call of `{name}` could not be written."));
         };
         headers.extend(resolved.headers.iter().cloned());

@@ -4,14 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 
 use super::turn::{Turn, TurnEnding};
 use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, json};
 use crate::models::FinishReason;
 use crate::store::config::Config;
 use crate::store::spending::TurnSpending;
@@ -20,7 +20,7 @@ use crate::store::spending::TurnSpending;
 pub fn usage_metadata(config: Result<Config>, report: &TurnReport) -> Option<Box<RawValue>> {
     config.ok()?.prices?;
     let usage = report.spent.usage();
-    to_raw_value(&serde_json::json!({ "usage": usage })).ok()
+    json::raw(json::text(&json!({ "usage": usage }))).ok()
 }
 
 /// Why a turn ended.

@@ -5,6 +5,7 @@
 use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
 use super::turn::{CallState, Turn, TurnCall, TurnStep};
+use crate::base::json;
 use crate::models::AnswerPart;
 
 /// All chunks of the turn so far, with its beginning, and the writer that continues
@@ -80,9 +81,9 @@ pub fn tell_outcome(writer: &mut ChunkWriter, call: &TurnCall) -> Vec<Chunk> {
             let json = if *is_json {
                 output.clone()
             } else {
-                serde_json::Value::from(output.as_str()).to_string()
+                json::quoted(output.as_str())
             };
-            match serde_json::value::RawValue::from_string(json) {
+            match json::raw(json) {
                 Ok(output) => writer.output(call_id, output),
                 Err(_) => writer.output_error(call_id, "The output is no JSON."),
             }

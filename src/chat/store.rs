@@ -46,11 +46,11 @@ pub fn save_turn(db: &dyn Database, turn: &Turn) -> Result<()> {
 
 /// Bytes that a turn takes when it is stored.
 pub fn state_bytes(turn: &Turn) -> usize {
-    serde_json::to_string(turn).map_or(0, |json| json.len())
+    json::encode(turn).map_or(0, |json| json.len())
 }
 
 fn render(turn: &Turn) -> Result<String> {
-    let json = serde_json::to_string(turn).map_err(|error| Error::storage(error.to_string()))?;
+    let json = json::encode(turn)?;
     if json.len() > MAX_STATE_BYTES {
         let what = "What a turn has to keep while it runs";
         return Err(Error::payload_too_large(what, MAX_STATE_BYTES, json.len()));
@@ -97,7 +97,7 @@ pub fn load_sessions_cut_off(
     running: &[String],
     limit: usize,
 ) -> Result<Vec<Id>> {
-    let running = serde_json::json!(running).to_string();
+    let running = json::encode(&running)?;
     let sql = format!(
         "SELECT t.session_id
            FROM cf_agents_last_turns AS t

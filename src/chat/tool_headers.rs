@@ -118,7 +118,7 @@ impl ToolHeaders {
     /// What is stored. `None`: there are no headers.
     pub fn to_json(&self) -> Option<String> {
         let is_there = !self.0.is_empty();
-        is_there.then(|| serde_json::to_string(&self.0).unwrap_or_default())
+        is_there.then(|| json::encode(&self.0).unwrap_or_default())
     }
 
     /// What `listTools` shows: the names of secrets, never a secret.

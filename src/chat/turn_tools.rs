@@ -10,7 +10,7 @@ use super::registered::RegisteredTool;
 use super::tool_rows::{AgentTools, load_agent_tools};
 use super::turn::{CallState, ToolRunner, Turn, TurnCall};
 use crate::base::error::Result;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::context::tools::{self, Toolbox, is_ours};
 use crate::models::ToolDefinition;
 
@@ -178,7 +178,7 @@ impl<'a> TurnTools<'a> {
 fn key_of(agent: &str, turn: &Turn, call: &TurnCall) -> String {
     // A JSON array keeps the parts apart.
     let parts = json!([agent, turn.session_id, turn.id, turn.asked(), call.id]);
-    format!("{:x}", Sha256::digest(parts.to_string()))
+    format!("{:x}", Sha256::digest(json::text(&parts)))
 }
 
 /// Adds a tool if its name is free, and says whether it was.

@@ -126,14 +126,13 @@ pub fn keep(
     request: &WaitingRequest,
     goes_first: bool,
 ) -> Result<()> {
-    let failed = |error: serde_json::Error| Error::storage(error.to_string());
-    let text = serde_json::to_string(request).map_err(failed)?;
+    let text = json::encode(request)?;
     let sent = parse_messages(request.messages.clone())?;
     let ids: Vec<&Id> = sent
         .iter()
         .filter_map(|message| message.id.as_ref())
         .collect();
-    let ids = serde_json::to_string(&ids).map_err(failed)?;
+    let ids = json::encode(&ids)?;
     atomically(db, || {
         let row = find_row(
             db,

@@ -92,7 +92,7 @@ fn rewrite(
                 .ok()
                 .and_then(|part| change_part(part, message.role, is_short, names_files, documents));
             has_changed |= changed.is_some();
-            changed.map_or_else(|| raw.get().to_owned(), |part| part.to_string())
+            changed.map_or_else(|| raw.get().to_owned(), |part| json::text(&part))
         })
         .collect();
     if !has_changed {
@@ -156,7 +156,7 @@ fn change_output(
 ) -> Option<Value> {
     let mut text = match output {
         Value::String(text) => text.clone(),
-        output => output.to_string(),
+        output => json::text(output),
     };
     let (name, arguments) = call;
     if let Some(note) = find_replacement(name, arguments, &text, documents) {

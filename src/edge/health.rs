@@ -2,7 +2,7 @@
 //! nobody needs a token for it.
 
 use super::http::{self, ResponseResult};
-use crate::base::json::json;
+use crate::base::json::{self, json};
 
 pub fn answer() -> ResponseResult {
     let health = json!({
@@ -11,5 +11,5 @@ pub fn answer() -> ResponseResult {
         "version": env!("CARGO_PKG_VERSION"),
         "revision": env!("SESSION_AGENT_REVISION"),
     });
-    http::respond(200, &health.to_string().into(), None, &[])
+    http::respond(200, &json::text(&health).into(), None, &[])
 }

@@ -1,9 +1,9 @@
 //! Reads the bodies of the runtime's requests, and builds its responses.
 
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
+use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{console_error, web_sys};
@@ -15,7 +15,7 @@ use crate::api::limits::check_length;
 use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::database::SqlText;
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::base::outbound::in_time;
 
 #[wasm_bindgen]
@@ -137,7 +137,7 @@ pub fn respond(
         SqlText::Js(text) => text.clone(),
         SqlText::Long(text) => JsString::from(text.as_str()),
     };
-    let more = (!extra.is_empty()).then(|| json!(BTreeMap::from_iter(extra.to_vec())).to_string());
+    let more = (!extra.is_empty()).then(|| json::text(&object_of(extra)));
     Ok(respond_with(status, &body, cost, more.as_deref()).unchecked_into())
 }
 
@@ -173,15 +173,25 @@ fn stream_with(
 /// calls into JavaScript.
 fn init(status: u16, cost: Option<&Statements>, extra: &[(&str, &str)]) -> Result<Object, JsValue> {
     let rows = |rows: fn(&Statements) -> f64| cost.map_or(0.0, rows).to_string();
-    let mut headers = BTreeMap::from([
-        ("content-type", "application/json".to_owned()),
-        ("cache-control", "no-store".to_owned()),
-        ("x-rows-read", rows(Statements::rows_read)),
-        ("x-rows-written", rows(Statements::rows_written)),
-    ]);
-    headers.extend(extra.iter().map(|(key, value)| (*key, (*value).to_owned())));
+    let (read, written) = (rows(Statements::rows_read), rows(Statements::rows_written));
+    let usual = [
+        ("content-type", "application/json"),
+        ("cache-control", "no-store"),
+        ("x-rows-read", read.as_str()),
+        ("x-rows-written", written.as_str()),
+    ];
+    let headers = object_of(&[&usual, extra].concat());
     let init = json!({"status": status, "headers": headers});
-    JSON::parse(&init.to_string()).map(JsCast::unchecked_into)
+    JSON::parse(&json::text(&init)).map(JsCast::unchecked_into)
+}
+
+/// Headers as a JSON object. Of two with the same name, the later one counts.
+fn object_of(headers: &[(&str, &str)]) -> Value {
+    let mut object = Map::new();
+    for (name, value) in headers {
+        object.insert((*name).to_owned(), (*value).into());
+    }
+    Value::Object(object)
 }
 
 /// A request's header, if it is there.

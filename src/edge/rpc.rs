@@ -15,7 +15,7 @@ use crate::api::route::{Route, check_agent_name};
 use crate::base::budget::{FORWARDS, Reservation, SMALL_BYTES};
 use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
-use crate::base::json::json;
+use crate::base::json::{self, json};
 
 #[wasm_bindgen]
 extern "C" {
@@ -195,7 +195,7 @@ pub fn to_thrown(error: &Error) -> JsValue {
         "status": error.code.status(),
     });
     // The text is JSON, so parsing it never fails.
-    if let Ok(fields) = JSON::parse(&fields.to_string()) {
+    if let Ok(fields) = JSON::parse(&json::text(&fields)) {
         Object::assign(&thrown, fields.unchecked_ref());
     }
     thrown.into()

@@ -148,7 +148,7 @@ pub fn find_state(socket: &Socket) -> Option<SocketState> {
 }
 
 pub fn keep(socket: &Socket, state: &SocketState) -> Result<(), JsValue> {
-    let state = serde_json::to_string(state).map_err(|error| JsValue::from(error.to_string()))?;
+    let state = json::encode(state).map_err(|error| JsValue::from(error.into_message()))?;
     socket.serialize_attachment(state.into())
 }
 

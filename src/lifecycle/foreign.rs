@@ -194,17 +194,16 @@ impl ForeignTable {
         let mut last = Vec::new();
         for Row(values) in db.rows(&sql, &params)? {
             let mut values = values.into_iter();
-            let fields = self.columns.iter().map(|column| {
+            let mut row = Map::new();
+            for column in &self.columns {
                 let value = match is_media(column) {
                     true => base64_of(values.by_ref().take(PIECES)),
                     false => values.next().map_or(Value::Null, json_of),
                 };
-                (column.clone(), value)
-            });
-            rows.push(ForeignRow {
-                table: self.name,
-                row: fields.collect(),
-            });
+                row.insert(column.clone(), value);
+            }
+            let table = self.name;
+            rows.push(ForeignRow { table, row });
             last = values.map(json_of).collect();
         }
         // No version of the SDK has bytes in a key. Without its key, the next page would

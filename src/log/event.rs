@@ -159,7 +159,7 @@ impl NewEvent {
         if !matches!(self.action, Action::ToolCallRequest | Action::ToolResult) {
             return None;
         }
-        serde_json::to_string(&ToolFields {
+        json::encode(&ToolFields {
             tool_calls: self.tool_calls.as_deref(),
             tool_call_id: self.tool_call_id.as_ref(),
             tool_name: self.tool_name.as_ref(),
@@ -294,7 +294,7 @@ impl StoredEvent<'_> {
                 .map_err(damaged)?,
             created_at: self.created_at,
         };
-        serde_json::to_string(&shown).map_err(|error| Error::storage(error.to_string()))
+        json::encode(&shown)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json;
 
 /// The action of the event with this id; `None`: there is no such event.
 pub fn find_action(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<StoredAction>> {
@@ -82,8 +83,7 @@ fn lookup(
     session_id: &Id,
     wanted: &impl serde::Serialize,
 ) -> Result<Vec<(String, i64)>> {
-    let wanted = serde_json::to_string(wanted)
-        .map_err(|error| crate::base::error::Error::storage(error.to_string()))?;
+    let wanted = json::encode(wanted)?;
     load(
         db,
         sql,

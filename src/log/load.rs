@@ -9,7 +9,8 @@ use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json::{self, json};
+use crate::base::order::sort;
 
 /// Bytes that an event `e` shows, at most. The slices of a message count its text
 /// twice: as `content` and within the message. Only `content` is shown.
@@ -58,7 +59,7 @@ impl EventQuery<'_> {
         if let Some(actions) = self.actions {
             filter(
                 "e.action IN (SELECT value FROM json_each(?))",
-                json!(actions).to_string().into(),
+                json::text(&json!(actions)).into(),
             );
         }
         if let Some(after_seq) = self.after_seq {
@@ -251,7 +252,7 @@ fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
         return Err(page_too_long(&sizes, total));
     }
     let mut seqs: Vec<i64> = sizes.into_iter().map(|(seq, _)| seq).collect();
-    seqs.sort_unstable();
+    sort(&mut seqs);
     Ok(seqs)
 }
 

@@ -88,7 +88,7 @@ pub fn cut(fields: &str) -> StrippedText<'_> {
     text.push_str(fields.get(copied..).unwrap_or_default());
     cut.bytes = fields.len() - text.len();
     cut.text = Cow::Owned(text);
-    cut.places = Some(json!(places).to_string());
+    cut.places = Some(json::text(&json!(places)));
     cut
 }
 
@@ -207,7 +207,7 @@ pub fn forget(
     }
     let params: [SqlValue; 2] = [
         session_id.as_str().into(),
-        SqlValue::Text(json!(gone).to_string()),
+        SqlValue::Text(json::encode(&gone)?),
     ];
     db.run(
         "DELETE FROM cf_agents_media_uses
@@ -280,7 +280,7 @@ pub fn restore(
           ORDER BY media.hash, media.part",
         &[
             session_id.as_str().into(),
-            SqlValue::Text(json!(hashes).to_string()),
+            SqlValue::Text(json::encode(&hashes)?),
         ],
     )?;
     let mut payloads: HashMap<&str, Vec<&str>> = HashMap::new();

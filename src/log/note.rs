@@ -81,7 +81,7 @@ impl Note {
         if *self == Self::default() {
             return None;
         }
-        serde_json::to_string(self).ok()
+        json::encode(self).ok()
     }
 }
 

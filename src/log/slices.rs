@@ -12,7 +12,7 @@ use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json;
 
 /// The largest event or message that is accepted, in bytes of its bodies together.
 /// Updating an event takes the runtime's process about 21 times its length above idle,
@@ -83,7 +83,7 @@ pub fn delete_slices(db: &dyn Database, session_id: &Id, seqs: &[i64]) -> Result
             AND seq IN (SELECT value FROM json_each(?2))",
         &[
             session_id.as_str().into(),
-            SqlValue::Text(json!(seqs).to_string()),
+            SqlValue::Text(json::encode(&seqs)?),
         ],
     )
 }

@@ -318,12 +318,7 @@ fn check_kind(db: &dyn Database, block: &Definition) -> Result<()> {
 
 /// Writes a definition's row unchanged. Part of a transaction.
 pub fn write(db: &dyn Database, block: &Definition) -> Result<()> {
-    let source = block
-        .source
-        .as_ref()
-        .map(serde_json::to_string)
-        .transpose()
-        .map_err(|error| Error::storage(error.to_string()))?;
+    let source = block.source.as_ref().map(json::encode).transpose()?;
     let when_changed = match block.when_changed {
         WhenChanged::Wait => "wait",
         WhenChanged::Remind => "remind",

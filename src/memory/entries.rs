@@ -4,7 +4,7 @@
 use crate::base::json::{FromJson, json};
 use crate::memory::entry::{Entry, find_by_key};
 use serde::Serialize;
-use serde_json::{Map, Value as Json};
+use serde_json::Map;
 
 use super::content::Version;
 use super::definition::Definition;
@@ -73,11 +73,10 @@ pub async fn set(
     match block.home() {
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };
-            let input: Map<String, Json> = text
-                .fields()
-                .into_iter()
-                .map(|(name, value)| (name.to_owned(), value))
-                .collect();
+            let mut input = Map::new();
+            for (name, value) in text.fields() {
+                input.insert(name.to_owned(), value);
+            }
             agent::call(memory, block, home, "setEntry", input.into()).await
         }
         BlockHome::Service { binding } => {

@@ -16,7 +16,7 @@ use super::validity::{FactState, Validity};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
-use crate::base::json::{FromJson, json};
+use crate::base::json::{self, FromJson, json};
 use crate::base::order::sort_by;
 use crate::memory::entry::Entry;
 use crate::search::document::EVERY_DOCUMENT;
@@ -456,7 +456,7 @@ fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Resul
         db,
         &sql,
         &[
-            Json::from(numbers).to_string().into(),
+            json::encode(&numbers)?.into(),
             block.scope.as_str().into(),
             block.content_key().into(),
         ],

@@ -14,9 +14,10 @@ use super::view::{load_view, read_blocks, read_view};
 use super::{BlockScope, Memory};
 use crate::base::columns::{self, FromRow};
 use crate::base::database::{Database, Row, atomically};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::json;
+use crate::base::order::map_of;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -128,8 +129,7 @@ pub fn write(
         prompt,
         frozen_at,
     };
-    let sections =
-        serde_json::to_string(sections).map_err(|error| Error::storage(error.to_string()))?;
+    let sections = json::encode(sections)?;
     db.run(
         "INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
          VALUES (?1, ?2, ?3, ?4, ?5)
@@ -155,11 +155,11 @@ fn hash(text: &str) -> String {
 
 /// A hash per block with [`WhenChanged::Remind`], by its label in lower case.
 fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
-    blocks
+    let shown = blocks
         .iter()
         .filter(|block| block.when_changed == WhenChanged::Remind)
-        .map(|block| (block.label.to_lowercase(), hash(&section_of(block))))
-        .collect()
+        .map(|block| (block.label.to_lowercase(), hash(&section_of(block))));
+    map_of(shown)
 }
 
 fn section_of(block: &Block) -> String {

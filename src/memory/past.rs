@@ -86,7 +86,7 @@ impl ItemNote {
     }
 
     fn to_json(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| Error::storage(error.to_string()))
+        json::encode(self)
     }
 }
 

@@ -13,7 +13,8 @@ use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json;
+use crate::base::order::sort;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};
@@ -33,7 +34,7 @@ pub fn delete_events(
         let tip = get_tip(db, session_id)?;
         let doomed = find_seqs(db, session_id, ids.iter())?;
         let mut seqs: Vec<i64> = doomed.into_values().collect();
-        seqs.sort_unstable();
+        sort(&mut seqs);
         let taken = delete_seqs(db, host, session_id, &tip, &seqs)?;
         tell_deleted(db, host, session_id, tip.last_seq(), &taken)?;
         Ok(taken.gone.len())
@@ -125,7 +126,7 @@ pub fn tell_begun_below(
             AND e.seq = child.value
           WHERE {IS_RUN_MEMBER}"
     );
-    let list = SqlValue::Text(json!(children).to_string());
+    let list = SqlValue::Text(json::encode(&children)?);
     let ids: Vec<String> = load_values(db, &sql, &[session_id.as_str().into(), list])?;
     let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
     tell_updated(db, host, session_id, tip.last_seq(), &ids)

@@ -12,6 +12,7 @@ use crate::base::columns::load;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::base::order::sort_by;
 use crate::log::row::EventLink;
@@ -39,8 +40,7 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
         change.cursor += life.base;
     }
     let cursor = changes.last().map_or(since, |change| change.cursor);
-    let changes =
-        serde_json::to_string(&changes).map_err(|error| Error::storage(error.to_string()))?;
+    let changes = json::encode(&changes)?;
     Ok(format!(r#"{{"changes":{changes},"cursor":{cursor}}}"#))
 }
 

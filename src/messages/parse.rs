@@ -246,7 +246,7 @@ fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
 }
 
 fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    json::quoted(text)
 }
 
 #[cfg(test)]

@@ -264,11 +264,11 @@ struct RenderedMessage<'a> {
 }
 
 fn render(message: &RenderedMessage<'_>) -> Result<String> {
-    serde_json::to_string(message).map_err(|error| Error::storage(error.to_string()))
+    json::encode(message)
 }
 
 pub fn quoted(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    json::quoted(text)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use super::answer::{AnswerBuilder, CallPiece};
 use super::{FinishReason, TokenUsage};
+use crate::base::json;
 
 /// A chunk of a stream, or the whole answer: they differ in one word.
 pub fn read(value: &Value, answer: &mut AnswerBuilder) {
@@ -67,7 +68,7 @@ pub fn read_calls(said: &Value, answer: &mut AnswerBuilder) {
         let arguments = match function.get("arguments") {
             None | Some(Value::Null) => String::new(),
             Some(Value::String(text)) => text.clone(),
-            Some(value) => value.to_string(),
+            Some(value) => json::text(value),
         };
         answer.add_call(&CallPiece {
             key: call.get("index").and_then(Value::as_i64),

@@ -58,7 +58,7 @@ pub fn find_problem(value: &Value) -> Option<ProviderError> {
         kind: shown,
         is_overload,
         is_exhausted,
-        too_long: LengthRefusal::find(&value.to_string()).filter(|_| !is_overload),
+        too_long: LengthRefusal::find(&json::text(value)).filter(|_| !is_overload),
     })
 }
 

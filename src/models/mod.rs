@@ -39,7 +39,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::action::Role;
-use crate::base::json::{FromJson, MAX_INTEGER, is_zero};
+use crate::base::json::{self, FromJson, MAX_INTEGER, is_zero};
 use crate::models::message::ContextMessage;
 use crate::store::model_settings::{Prices, ReasoningEffort};
 use choice::{ModelName, Provider};
@@ -195,5 +195,5 @@ pub fn answer_tokens(model: &ModelName) -> i64 {
 
 /// Only for our own types, which always serialise to JSON.
 fn to_json(value: &impl Serialize) -> String {
-    serde_json::to_string(value).unwrap_or_default()
+    json::encode(value).unwrap_or_default()
 }

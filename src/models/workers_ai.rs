@@ -9,6 +9,7 @@ use super::chat_answer::{self, finish_reason, read_calls, read_usage};
 use super::chat_messages::{ChatTool, CompletionDialect, CompletionMessage, messages, tools};
 use super::reasoning::three_words;
 use super::{ModelRequest, to_json};
+use crate::base::json;
 
 /// The most tokens of an answer if the request sets no limit: the platform's own default
 /// of 256 cuts most answers short.
@@ -69,7 +70,7 @@ pub fn read(value: &Value, answer: &mut AnswerBuilder) {
         None | Some(Value::Null) => {}
         Some(Value::String(text)) => answer.add_text(text),
         // An answer, or a piece of an answer, that happens to be JSON comes parsed.
-        Some(parsed) => answer.add_text(&parsed.to_string()),
+        Some(parsed) => answer.add_text(&json::text(parsed)),
     }
     read_calls(value, answer);
     read_usage(value, answer);

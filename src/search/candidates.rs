@@ -15,7 +15,7 @@ use super::terms::load_terms;
 use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, SearchRequest};
 
@@ -159,7 +159,7 @@ fn of_session(
           LIMIT ?5",
         seq = seq_sql("found.rowid"),
     );
-    let asked = json!(asked).to_string();
+    let asked = json::encode(&asked)?;
     let events = filtered(db, search, &found, vec![asked.into()], vec![last.into()])?;
     Ok(IndexMatches { events, terms })
 }

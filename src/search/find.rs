@@ -1,6 +1,6 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
-use crate::base::json::json;
+use crate::base::json;
 use crate::base::order::sort_by;
 use crate::search::request::{FILTERS, SearchRequest};
 use std::collections::{HashMap, HashSet};
@@ -262,7 +262,7 @@ fn load_places(
             AND (?5 IS NULL OR s.id = ?5)"
     );
     let mut params = search.filters();
-    params.insert(0, SqlValue::Text(json!(wanted).to_string()));
+    params.insert(0, SqlValue::Text(json::encode(&wanted)?));
     params.push(search.session_id.map(Id::as_str).into());
     db.rows(&sql, &params)
 }

@@ -10,7 +10,7 @@ use super::words::WordSplitter;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
 
 /// The most bytes of one column in one row of the index. Two columns are sent as one JSON
@@ -193,8 +193,7 @@ impl<'a> IndexWriter<'a> {
             return Ok(());
         }
         self.bytes = 0;
-        let rows =
-            SqlValue::Text(serde_json::Value::from(std::mem::take(&mut self.rows)).to_string());
+        let rows = SqlValue::Text(json::encode(&std::mem::take(&mut self.rows))?);
         self.db.run(
             "INSERT INTO cf_agents_search (rowid, stems, words, about)
              SELECT value ->> 0, value ->> 1, value ->> 2, value ->> 3
@@ -236,7 +235,7 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
     let rowids: Vec<i64> = numbered
         .map(|seq| numbers::place(place.number, *seq))
         .collect();
-    let rowids = [SqlValue::Text(json!(rowids).to_string())];
+    let rowids = [SqlValue::Text(json::encode(&rowids)?)];
     for (table, column) in [
         ("cf_agents_search", "rowid"),
         ("cf_agents_event_vectors", "place"),
@@ -247,7 +246,7 @@ pub fn remove(db: &dyn Database, place: &SessionIndex, seqs: &[i64]) -> Result<(
         );
         db.run(&sql, &rowids)?;
     }
-    let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json!(seqs).to_string())];
+    let params: [SqlValue; 2] = [place.number.into(), SqlValue::Text(json::encode(&seqs)?)];
     db.run(
         "DELETE FROM cf_agents_search
           WHERE rowid IN (SELECT rowid_

@@ -3,7 +3,7 @@
 use crate::base::action::Action;
 use crate::base::database::SqlValue;
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 
 /// What to look for, and where.
 pub struct SearchRequest<'a> {
@@ -33,7 +33,7 @@ impl SearchRequest<'_> {
                 .filter(|action| roles.contains(&action.role().name()))
                 .map(Action::name)
                 .collect();
-            json!(chosen).to_string()
+            json::text(&json!(chosen))
         });
         vec![self.since_ms.into(), self.until_ms.into(), actions.into()]
     }

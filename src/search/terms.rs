@@ -8,7 +8,7 @@ use super::rank::{QueryTerm, rarity};
 use crate::base::columns::load;
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
-use crate::base::json::json;
+use crate::base::json;
 
 /// A query's terms, each with its rarity in an index. `words_table` counts the index's
 /// words; its name is ours, never a caller's.
@@ -26,7 +26,7 @@ pub fn load_terms(
           CROSS JOIN {words_table} AS found
              ON found.term = wanted.value"
     );
-    let rows = load(db, &sql, &[SqlValue::Text(json!(wanted).to_string())])?;
+    let rows = load(db, &sql, &[SqlValue::Text(json::encode(&wanted)?)])?;
     let counts: HashMap<String, i64> = rows.into_iter().collect();
     let all = counts.get(EVERY_DOCUMENT).copied().unwrap_or(0);
     Ok(stems

@@ -11,6 +11,7 @@ use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::store::stored::INSERT_VALUE;
 
@@ -78,7 +79,7 @@ fn record_some(
             session_id.as_str().into(),
             start.into(),
             change.name().into(),
-            SqlValue::Text(serde_json::json!(ids).to_string()),
+            SqlValue::Text(json::encode(&ids)?),
             host.now_ms().into(),
             number.into(),
         ],
@@ -187,7 +188,7 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
         &sql,
         &[
             session_id.as_str().into(),
-            serde_json::Value::from(rows).to_string().into(),
+            json::encode(&rows)?.into(),
             number.into(),
         ],
     )

@@ -196,9 +196,8 @@ impl SessionTally {
     }
 
     fn calibration_json(&self) -> Result<Option<String>> {
-        let json = self.calibration.as_ref().map(serde_json::to_string);
+        let json = self.calibration.as_ref().map(json::encode);
         json.transpose()
-            .map_err(|error| Error::storage(error.to_string()))
     }
 }
 

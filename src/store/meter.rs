@@ -22,6 +22,7 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::json::{self, MAX_INTEGER};
+use crate::base::order::sort;
 use crate::base::settings::Setting;
 
 /// The agent itself, among the holders.
@@ -285,8 +286,7 @@ impl<'a> Meter<'a> {
     }
 
     fn keep(&self, bound: &Bound<'_>, counted: &HolderCount) -> Result<()> {
-        let starts = serde_json::to_string(&counted.starts)
-            .map_err(|error| Error::storage(error.to_string()))?;
+        let starts = json::encode(&counted.starts)?;
         self.db.run(
             "INSERT INTO cf_agents_metered (day, holder, tokens, cost, starts)
              VALUES (?1, ?2, ?3, ?4, ?5)
@@ -318,7 +318,7 @@ impl HolderCount {
     fn begin(&mut self, now_ms: i64) {
         self.starts.retain(|start| *start > now_ms - MINUTE_MS);
         self.starts.push(now_ms);
-        self.starts.sort_unstable();
+        sort(&mut self.starts);
     }
 
     fn add(&mut self, tokens: i64, cost: f64) {

@@ -4,7 +4,8 @@ use serde::Serialize;
 
 use crate::base::columns::find_value;
 use crate::base::database::Database;
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
+use crate::base::json;
 
 /// The start of the statement that writes a value.
 pub const INSERT_VALUE: &str = "INSERT INTO cf_agents_config (key, value)";
@@ -22,7 +23,7 @@ pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
 }
 
 pub fn write_stored(db: &dyn Database, key: &str, value: &impl Serialize) -> Result<()> {
-    let json = serde_json::to_string(value).map_err(|error| Error::storage(error.to_string()))?;
+    let json = json::encode(value)?;
     let sql = format!(
         "{INSERT_VALUE}
          VALUES (?1, ?2)

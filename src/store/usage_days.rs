@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::base::columns::{FromRow, find_value, load};
 use crate::base::database::{Database, Row};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, MAX_INTEGER, is_zero};
 use crate::base::order::sort_by;
@@ -120,9 +120,7 @@ pub fn encode(days: &[DayUsage]) -> Result<Option<String>> {
     if days.is_empty() {
         return Ok(None);
     }
-    let json = serde_json::to_string(days);
-    json.map(Some)
-        .map_err(|error| Error::storage(error.to_string()))
+    json::encode(days).map(Some)
 }
 
 /// The list of a session's row.

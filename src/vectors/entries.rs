@@ -1,8 +1,6 @@
 //! Searches entries of searchable blocks by words and by meaning. An entry is written
 //! first; its vector follows, or a later search makes it.
 
-use serde_json::Value as Json;
-
 use super::nearest::{
     PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
     embed_missing, find_nearest,
@@ -192,7 +190,7 @@ impl VectorStore for Entries<'_> {
               CROSS JOIN cf_agents_entries AS e
                  ON e.number = wanted.value"
         );
-        let texts = load(self.db, &sql, &[Json::from(numbers).to_string().into()])?;
+        let texts = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
         Ok(texts
             .into_iter()
             .map(|(number, stored)| PendingText {

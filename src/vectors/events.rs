@@ -1,8 +1,6 @@
 //! Searches events by words and by meaning, for an agent that switched vectors on. An
 //! append makes no vectors: a search makes and stores those that the newest events lack.
 
-use serde_json::Value as Json;
-
 use super::nearest::{
     PendingText, TEXT_CHARS, VectorBatch, VectorCursor, VectorFilter, VectorReport, VectorStore,
     find_nearest,
@@ -11,6 +9,7 @@ use crate::base::action::SAID_ACTIONS;
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::Result;
+use crate::base::json;
 use crate::base::numbers::{self, MAX_SEQ, MAX_SESSION_NUMBER, split_place};
 use crate::base::outbound::Outbound;
 use crate::models::embedding::EmbeddingModel;
@@ -173,7 +172,7 @@ impl VectorStore for Events<'_> {
             number = numbers::session_number_sql("wanted.value"),
             seq = numbers::seq_sql("wanted.value")
         );
-        let said: Vec<SaidRow> = load(self.db, &sql, &[Json::from(numbers).to_string().into()])?;
+        let said: Vec<SaidRow> = load(self.db, &sql, &[json::encode(&numbers)?.into()])?;
         Ok(said.into_iter().map(|SaidRow(text)| text).collect())
     }
 

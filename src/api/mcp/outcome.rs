@@ -5,6 +5,7 @@ use serde::Serialize;
 use super::message::RpcError;
 use crate::base::database::SqlText;
 use crate::base::error::Error;
+use crate::base::json;
 
 /// The answer to a request.
 pub struct McpAnswer {
@@ -28,14 +29,11 @@ pub struct Outcome {
 
 impl Outcome {
     pub fn new(result: &impl Serialize) -> Result<Self, RpcError> {
-        match serde_json::to_string(result) {
-            Ok(json) => Ok(Self {
-                json,
-                is_list: false,
-                indexing_goes_on: false,
-            }),
-            Err(error) => Err(Error::storage(error.to_string()).into()),
-        }
+        Ok(Self {
+            json: json::encode(result)?,
+            is_list: false,
+            indexing_goes_on: false,
+        })
     }
 
     pub fn list(result: &impl Serialize) -> Result<Self, RpcError> {

@@ -9,7 +9,7 @@ use crate::api::route::parse_session_id;
 use crate::api::table::find_entry;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 
 /// The operations behind the tools.
 pub const TOOLS: &[&str] = &["getTools", "callTool", "search"];
@@ -98,7 +98,7 @@ impl<'a> Scope<'a> {
         if let (Some(id), Some(fields)) = (&self.session_id, fields.as_object_mut()) {
             fields.insert("sessionId".to_owned(), id.as_str().into());
         }
-        fields.to_string().into_bytes()
+        json::text(&fields).into_bytes()
     }
 }
 

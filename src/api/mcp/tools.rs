@@ -107,7 +107,7 @@ fn search_tool() -> Result<Tool, Error> {
     Ok(Tool {
         name: SEARCH.to_owned(),
         description: "Search what was said in conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
-        input_schema: to_raw(schema.to_string())?,
+        input_schema: to_raw(json::text(&schema))?,
     })
 }
 
@@ -137,7 +137,7 @@ fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
 }
 
 fn to_raw(json: String) -> Result<Box<RawValue>, Error> {
-    RawValue::from_string(json).map_err(|error| Error::storage(error.to_string()))
+    json::raw(json)
 }
 
 pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
@@ -190,12 +190,11 @@ async fn call_memory_tool(
     name: &str,
     arguments: &JsonObject,
 ) -> Result<Outcome, RpcError> {
-    let input = serde_json::to_string(&MemoryToolCall {
+    let input = json::encode(&MemoryToolCall {
         session_id: scope.session_id().map(Id::as_str),
         name,
         arguments,
-    })
-    .map_err(|error| Error::storage(error.to_string()))?;
+    })?;
     let reply = dispatch(scope.agent, "callTool", input).await?;
     let said: MemoryToolAnswer = json::decode(&reply.body.into_string())
         .map_err(|_| Error::storage("callTool's answer has no output"))?;

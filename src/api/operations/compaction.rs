@@ -8,7 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::database::SqlText;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, nullable};
+use crate::base::json::{self, Count, FromJson, nullable};
 use crate::chat::tool_rows;
 use crate::context::compaction::act::{
     CompactionOutcome, CompactionReason, CompactionTask, Compactor, CoveredIds,
@@ -20,7 +20,7 @@ use crate::context::compaction::configure::{change_settings, load_settings, sett
 use crate::context::compaction::estimate::Estimate;
 use crate::context::compaction::estimate::{PromptOverhead, measure};
 use crate::context::compaction::fixed::{load_fixed, read_fixed};
-use crate::context::compaction::journal::{CompactionDecision, load_journal};
+use crate::context::compaction::journal::load_journal;
 #[cfg(test)]
 use crate::context::compaction::settings::CompactionSettings;
 use crate::context::compaction::settings::OwnSettings;
@@ -230,9 +230,7 @@ impl RunWaiting for Compact {
 }
 
 fn render(outcome: CompactionOutcome) -> Result<CompactOutput> {
-    let raw = |text: SqlText| {
-        RawValue::from_string(text.into_string()).map_err(|error| Error::storage(error.to_string()))
-    };
+    let raw = |text: SqlText| json::raw(text.into_string());
     Ok(CompactOutput {
         compaction: outcome.compaction.map(raw).transpose()?,
         reason: outcome.reason,
@@ -299,7 +297,7 @@ pub struct GetCompactions {
 pub struct CompactionList {
     compactions: Vec<Compaction>,
     /// The newest last.
-    decisions: Vec<CompactionDecision>,
+    decisions: Vec<crate::context::compaction::journal::CompactionDecision>,
 }
 
 impl Operation for GetCompactions {
@@ -318,8 +316,7 @@ impl RunAtOnce for GetCompactions {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let journal = load_journal(agent.db, &self.session_id)?;
         let compactions = overlays::load_json(agent.db, &self.session_id)?;
-        let decisions = serde_json::to_string::<Vec<CompactionDecision>>(&journal.decisions)
-            .map_err(|error| Error::storage(error.to_string()))?;
+        let decisions = json::encode(&journal.decisions)?;
         Ok(Reply::text(format!(
             r#"{{"compactions":{compactions},"decisions":{decisions}}}"#
         )))

@@ -12,7 +12,7 @@ use crate::api::turns::{Started, start_permitted, take_up};
 use crate::base::action::Role;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject, optional_list};
+use crate::base::json::{self, FromJson, JsonObject, optional_list};
 use crate::chat::client_tools::{MAX_CLIENT_TOOLS, parse_client_tools};
 use crate::chat::report::{TurnFinish, TurnReport, find_report};
 use crate::chat::request::{ChatRequest, Trigger, parse_message};
@@ -133,8 +133,7 @@ impl RunTurn {
         check_instructions(&system_instructions)?;
         let client_tools = match self.tools {
             Some(tools) => {
-                let failed = |error: serde_json::Error| Error::storage(error.to_string());
-                let tools = serde_json::value::to_raw_value(&tools).map_err(failed)?;
+                let tools = json::raw(json::encode(&tools)?)?;
                 parse_client_tools("tools", &tools)?
             }
             None => Vec::new(),
@@ -241,11 +240,9 @@ fn answer(
             None => error,
         });
     }
-    let message = message.map(|message| RawValue::from_string(message.json));
+    let message = message.map(|message| json::raw(message.json));
     Reply::json(&RanTurn {
-        message: message
-            .transpose()
-            .map_err(|error| Error::storage(error.to_string()))?,
+        message: message.transpose()?,
         usage: report.spent.usage(),
         finish_reason: report.finish_reason,
         steps: report.steps,

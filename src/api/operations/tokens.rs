@@ -7,6 +7,7 @@ use crate::api::operation::{Agent, Operation, OperationEntry, Reply, RunAtOnce, 
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{FromJson, Limit, optional_list};
+use crate::base::order::sort;
 use crate::base::settings::Setting;
 use crate::models::choice::ModelName;
 use crate::store::config::load_config;
@@ -195,7 +196,7 @@ fn named(
         .unwrap_or_default();
     let mut names = operations.unwrap_or_default();
     names.extend(held.into_iter().map(str::to_owned));
-    names.sort_unstable();
+    sort(&mut names);
     names.dedup();
     Some(names)
 }

@@ -37,6 +37,18 @@ impl<'de> Cursor<'de> {
         self.at += 1;
     }
 
+    pub fn place(&self) -> usize {
+        self.at
+    }
+
+    /// The same text from another place on.
+    pub fn at(&self, place: usize) -> Self {
+        Self {
+            text: self.text,
+            at: place,
+        }
+    }
+
     pub fn syntax(&self) -> ReadError {
         ReadError::syntax(self.at)
     }

@@ -13,10 +13,11 @@ mod problem;
 mod reader;
 mod scan;
 pub mod tree;
+mod writer;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable};
+pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable, raw};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
@@ -28,6 +29,7 @@ use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
 pub use session_agent_macros::FromJson;
 pub use tree::json;
+pub use writer::{encode, encode_within, push_quoted, quoted, text};
 
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.

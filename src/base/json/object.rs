@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::mem::ManuallyDrop;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
 
@@ -19,6 +20,9 @@ pub struct FieldNames {
     pub denies_others: bool,
 }
 
+/// No field has this index.
+pub const NO_FIELD: usize = usize::MAX;
+
 /// The fields of one object while they are read.
 pub struct ObjectFields {
     of: &'static FieldNames,
@@ -31,10 +35,10 @@ impl ObjectFields {
         Self { of: names, read: 0 }
     }
 
-    /// The index of the next field, whose value has to be read then. `None`: there is no
-    /// other, and none that is required is missing.
+    /// The index of the next field, whose value has to be read then. [`NO_FIELD`]: there is
+    /// no other, and none that is required is missing.
     #[inline(never)]
-    pub fn next<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<Option<usize>, A::Error> {
+    pub fn next<'de, A: MapAccess<'de>>(&mut self, map: &mut A) -> Result<usize, A::Error> {
         while let Some(found) = map.next_key_seed(FieldName(self.of))? {
             let Some((index, name)) = found else {
                 map.next_value::<IgnoredAny>()?;
@@ -44,14 +48,20 @@ impl ObjectFields {
                 return Err(A::Error::duplicate_field(name));
             }
             self.read |= 1 << index;
-            return Ok(Some(index));
+            return Ok(index);
         }
         let missing = (self.of.required & !self.read).trailing_zeros() as usize;
         match self.of.names.get(missing) {
             Some(name) => Err(A::Error::missing_field(name)),
-            None => Ok(None),
+            None => Ok(NO_FIELD),
         }
     }
+}
+
+/// Puts a value where none is: a field that is repeated is refused. The compiler does not
+/// know this, and would free what stood there.
+pub fn put<T>(slot: &mut Option<T>, value: T) {
+    let _none = ManuallyDrop::new(slot.replace(value));
 }
 
 /// The error that no one sees: [`ObjectFields::next`] has refused an object without a field

@@ -64,9 +64,8 @@ impl ReadError {
 
     /// The same error, seen from the object that has the field.
     #[inline(never)]
-    pub fn at_field(mut self, name: &str) -> Self {
+    pub fn put_field(&mut self, name: &str) {
         self.0.path = join(name, &self.0.path);
-        self
     }
 
     /// The same error, seen from the array that has the item.

@@ -25,7 +25,7 @@ const RAW_VALUE: &str = "$serde_json::private::RawValue";
 pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     let mut reader = Reader::new(text);
     let value = T::deserialize(&mut reader)?;
-    reader.cursor.end()?;
+    reader.end()?;
     Ok(value)
 }
 
@@ -40,12 +40,14 @@ pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResul
 /// As [`decode`], of a tree of values. The tree is read as its text: for a reader of trees
 /// the compiler would write each type's visitor once more.
 pub fn from_value<T: de::DeserializeOwned>(value: &serde_json::Value) -> ReadResult<T> {
-    decode(&value.to_string())
+    decode(&super::writer::text(value))
 }
 
 pub struct Reader<'de> {
     cursor: Cursor<'de>,
     depth: u8,
+    /// Whether an object held more than its reader asked for.
+    is_broken: bool,
 }
 
 impl<'de> Reader<'de> {
@@ -53,6 +55,16 @@ impl<'de> Reader<'de> {
         Self {
             cursor: Cursor::new(text),
             depth: 0,
+            is_broken: false,
+        }
+    }
+
+    /// Refuses anything but whitespace after the value.
+    #[inline(never)]
+    fn end(&mut self) -> ReadResult<()> {
+        match self.is_broken {
+            true => Err(self.cursor.syntax()),
+            false => self.cursor.end(),
         }
     }
 
@@ -91,13 +103,15 @@ impl<'de> Reader<'de> {
     }
 
     #[inline(never)]
-    fn next_key(&mut self, is_first: bool) -> ReadResult<Option<Cow<'de, str>>> {
+    fn next_key(&mut self, is_first: bool) -> ReadResult<Option<(usize, Cow<'de, str>)>> {
         if !self.next_item(is_first, b'}')? {
             return Ok(None);
         }
+        self.cursor.next_byte();
+        let place = self.cursor.place();
         let key = self.cursor.string()?;
         self.cursor.take(b':')?;
-        Ok(Some(key))
+        Ok(Some((place, key)))
     }
 
     #[inline(never)]
@@ -223,13 +237,9 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
             key: None,
             is_at_value: false,
         };
-        match visitor.visit_map(&mut fields) {
-            Ok(value) => {
-                self.leave(b'}')?;
-                Ok(value)
-            }
-            Err(error) => Err(fields.told(error)),
-        }
+        let mut read = visitor.visit_map(&mut fields);
+        fields.end(read.as_mut().err());
+        read
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -316,20 +326,27 @@ impl<'de> SeqAccess<'de> for Items<'_, 'de> {
 /// The fields of an object.
 struct Fields<'a, 'de> {
     reader: &'a mut Reader<'de>,
-    /// The name of the field that was read last.
-    key: Option<Cow<'de, str>>,
+    /// Where the name stands of the field that was read last.
+    key: Option<usize>,
     /// Whether that field's value is being read, or was refused.
     is_at_value: bool,
 }
 
 impl Fields<'_, '_> {
-    /// The error, with the field that it is about. Types' code reads each field in a place
-    /// of its own: the field's name is added once, here, and not in each place.
+    /// Leaves the object, or adds to the error the field that it is about. Types' code reads
+    /// each field in a place of its own: the field's name is added once, here, and not in
+    /// each place. An object that can't be left is told of at the text's end: here, each
+    /// type's code would have to free what it has read.
     #[inline(never)]
-    fn told(&self, error: ReadError) -> ReadError {
-        match &self.key {
-            Some(key) if self.is_at_value => error.at_field(key),
-            _ => error,
+    fn end(&mut self, error: Option<&mut ReadError>) {
+        match (error, self.key) {
+            (None, _) => self.reader.is_broken |= self.reader.leave(b'}').is_err(),
+            (Some(error), Some(place)) if self.is_at_value => {
+                if let Ok(key) = self.reader.cursor.at(place).string() {
+                    error.put_field(&key);
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -338,18 +355,20 @@ impl<'de> MapAccess<'de> for Fields<'_, 'de> {
     type Error = ReadError;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> ReadResult<Option<K::Value>> {
-        self.key = self.reader.next_key(self.key.is_none())?;
-        match &self.key {
-            Some(key) => seed.deserialize(Key(key)).map(Some),
-            None => Ok(None),
-        }
+        let Some((place, key)) = self.reader.next_key(self.key.is_none())? else {
+            return Ok(None);
+        };
+        self.key = Some(place);
+        seed.deserialize(Key(&key)).map(Some)
     }
 
+    /// Once for each type of values, and not for each field.
+    #[inline(never)]
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> ReadResult<V::Value> {
         self.is_at_value = true;
-        let value = seed.deserialize(&mut *self.reader)?;
-        self.is_at_value = false;
-        Ok(value)
+        let value = seed.deserialize(&mut *self.reader);
+        self.is_at_value = value.is_err();
+        value
     }
 }
 
@@ -400,7 +419,7 @@ impl<'de> EnumAccess<'de> for Variant<'_, 'de> {
     type Variant = Self;
 
     fn variant_seed<V: DeserializeSeed<'de>>(self, seed: V) -> ReadResult<(V::Value, Self)> {
-        let Some(name) = self.reader.next_key(true)? else {
+        let Some((_, name)) = self.reader.next_key(true)? else {
             return Err(self.reader.cursor.syntax());
         };
         Ok((seed.deserialize(Key(&name))?, self))

@@ -5,14 +5,14 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::base::error::Error;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 
 /// The name by which `agents/client` knows this kind of agent.
 const AGENT: &str = "session-agent";
 
 /// The first frame of a socket.
 pub fn render_identity(agent_name: &str) -> String {
-    json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT}).to_string()
+    json::text(&json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT}))
 }
 
 /// How a turn ended.
@@ -146,7 +146,7 @@ pub fn render_message_updated(message_json: &str) -> String {
 }
 
 pub fn render_clear() -> String {
-    json!({"type": "cf_agent_chat_clear"}).to_string()
+    json::text(&json!({"type": "cf_agent_chat_clear"}))
 }
 
 /// A turn runs; a client that acknowledges is sent its chunks. `probe_id`: of the
@@ -170,7 +170,7 @@ fn probed(mut frame: Value, probe_id: Option<&str>) -> String {
     if let (Some(probe_id), Some(fields)) = (probe_id, frame.as_object_mut()) {
         fields.insert("probeId".to_owned(), probe_id.into());
     }
-    frame.to_string()
+    json::text(&frame)
 }
 
 /// An operation's result; `result_json` is what the body of a response would be.
@@ -182,23 +182,22 @@ pub fn render_rpc_result(id: &str, result_json: &str) -> String {
 /// The client makes an error of the sentence; the code and the details are fields
 /// beside it.
 pub fn render_rpc_error(id: &str, error: &Error) -> String {
-    json!({
+    json::text(&json!({
         "type": "rpc",
         "id": id,
         "success": false,
         "error": error.message,
         "code": error.code.name(),
         "details": error.details,
-    })
-    .to_string()
+    }))
 }
 
 pub fn render_state_error(message: &str) -> String {
-    json!({"type": "cf_agent_state_error", "error": message}).to_string()
+    json::text(&json!({"type": "cf_agent_state_error", "error": message}))
 }
 
 fn render(response: &Response<'_>) -> String {
-    serde_json::to_string(response).unwrap_or_default()
+    json::encode(response).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -175,7 +175,7 @@ impl ServerClient<'_> {
             "capabilities": {},
             "clientInfo": client_info(),
         });
-        let params = params.to_string();
+        let params = json::text(&params);
         let answered = self.ask(ServerRequest::new("initialize", &params)).await?;
         let begun = json::decode::<Begun>(answered.result.get())
             .map_err(|_| ServerFailure::Nonsense("named no revision of the protocol"))?;
@@ -238,7 +238,7 @@ impl ServerClient<'_> {
             if cursor.len() > MAX_CURSOR_BYTES {
                 break;
             }
-            params = json!({"cursor": cursor}).to_string();
+            params = json::text(&json!({"cursor": cursor}));
         }
         Err(ServerFailure::Nonsense(
             "lists more tools than there is room for",

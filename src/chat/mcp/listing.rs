@@ -140,7 +140,13 @@ impl ListingRoom<'_> {
             input_schema,
             annotations,
         } = tool;
-        let said = json!([name, title, description, input_schema, annotations]).to_string();
+        let said = json::text(&json!([
+            name,
+            title,
+            description,
+            input_schema,
+            annotations
+        ]));
         let refuse = |reason| Err((name.clone(), reason));
         if name.is_empty() || name.len() > MAX_OWN_NAME_BYTES || name.chars().any(is_hidden) {
             return refuse("its name can't be used");
@@ -152,11 +158,11 @@ impl ListingRoom<'_> {
             return refuse("its `inputSchema` is not of an object");
         };
         // Written anew, so that the same schema has the same bytes in every request.
-        let schema = schema.to_string();
+        let schema = json::text(&schema);
         if schema.len() > MAX_SCHEMA_BYTES {
             return refuse("its `inputSchema` is too long");
         }
-        let Ok(schema) = RawValue::from_string(schema) else {
+        let Ok(schema) = json::raw(schema) else {
             return refuse("its `inputSchema` can't be read");
         };
         let description = description.or(title).unwrap_or_default();

@@ -60,7 +60,7 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
     // The texts beside a structured result are the same JSON, for readers that take texts
     // alone, or words that belong to it.
     let is_same = json::decode::<Value>(&said).is_ok_and(|said| said == structured);
-    let structured = sent.strip_json(structured.to_string());
+    let structured = sent.strip_json(json::text(&structured));
     match is_same || said.trim().is_empty() {
         true => done(structured, true),
         false => done(format!("{said}\n{structured}"), false),

@@ -91,7 +91,7 @@ impl ToolServer {
 
 impl ServerState {
     fn to_json(&self) -> Result<String> {
-        serde_json::to_string(self).map_err(|error| Error::storage(error.to_string()))
+        json::encode(self)
     }
 
     pub fn from_json(text: &str) -> Option<Self> {

@@ -65,7 +65,7 @@ pub fn render_settings(settings: OwnSettings) -> Result<String> {
         settings,
         ..Journal::default()
     };
-    serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))
+    json::encode(&journal)
 }
 
 /// Loads, changes and stores the journal. Part of a transaction. Leaves the session's
@@ -83,8 +83,7 @@ pub fn change_journal(
     }
     let surplus = journal.decisions.len().saturating_sub(MAX_DECISIONS);
     journal.decisions.drain(..surplus);
-    let json =
-        serde_json::to_string(&journal).map_err(|error| Error::storage(error.to_string()))?;
+    let json = json::encode(&journal)?;
     db.run(
         "UPDATE cf_agents_sessions SET compaction = ?2 WHERE id = ?1",
         &[session_id.as_str().into(), json.into()],

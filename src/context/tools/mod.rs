@@ -14,12 +14,11 @@ mod unload_context;
 
 use serde::Serialize;
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use self::arguments::Arguments;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json::{self, json};
 use crate::base::outbound::LocalBoxFuture;
 use crate::memory::definition::Definition;
 use crate::memory::homes::find_unavailable;
@@ -171,8 +170,7 @@ struct MemoryTool {
 
 impl MemoryTool {
     fn into_definition(self) -> Result<ToolDefinition> {
-        let parameters = RawValue::from_string(self.parameters.to_string())
-            .map_err(|error| Error::storage(error.to_string()))?;
+        let parameters = json::raw(json::text(&self.parameters))?;
         Ok(ToolDefinition {
             name: self.name.to_owned(),
             description: self.description,

@@ -155,5 +155,5 @@ impl Unfolding {
 fn as_text(value: &Value) -> String {
     value
         .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned)
+        .map_or_else(|| json::text(value), str::to_owned)
 }

@@ -19,6 +19,7 @@ use crate::base::columns::FromRow;
 use crate::base::database::{Database, Row, SqlText};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::part::{field, kind};
 use crate::log::row::ROW_BYTES;
 
@@ -173,9 +174,8 @@ impl PlainContext {
         leaf_id: &str,
         tokens_estimate: i64,
     ) -> Result<SqlText> {
-        let failed = |error: serde_json::Error| Error::storage(error.to_string());
-        let instructions = serde_json::to_string(instructions).map_err(failed)?;
-        let leaf_id = serde_json::to_string(leaf_id).map_err(failed)?;
+        let instructions = json::encode(instructions)?;
+        let leaf_id = json::quoted(leaf_id);
         let head = format!(r#"{{"systemInstructions":{instructions},"messages":["#);
         let tail = format!(r#"],"leafId":{leaf_id},"tokensEstimate":{tokens_estimate}}}"#);
         Ok(SqlText::concat(vec![

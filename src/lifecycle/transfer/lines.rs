@@ -18,7 +18,7 @@ use serde_json::value::RawValue;
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{Count, FromJson, JsonObject, MAX_INTEGER, nullable};
+use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
@@ -332,8 +332,7 @@ pub fn render(line: &impl Serialize) -> Result<String> {
 /// Renders a line of about this many bytes. Reserves the memory first: a text that grows
 /// by doubling takes up to three times its size while it grows.
 pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
-    let mut json = Vec::with_capacity(bytes);
-    serde_json::to_writer(&mut json, line).map_err(|error| Error::storage(error.to_string()))?;
+    let mut json = json::encode_within(line, bytes)?.into_bytes();
     for byte in &mut json {
         if matches!(byte, b'\n' | b'\r') {
             *byte = b' ';

@@ -101,7 +101,7 @@ async fn send(
     body.insert("label".to_owned(), label.as_str().into());
     let mut headers = vec![(
         VIA_HEADER.to_owned(),
-        URL_SAFE_NO_PAD.encode(Value::from(via).to_string()),
+        URL_SAFE_NO_PAD.encode(json::encode(&via)?),
     )];
     if let Some(secret) = memory.outbound.find_setting(Setting::SessionAgentToken) {
         headers.push(("authorization".to_owned(), format!("Bearer {secret}")));
@@ -110,7 +110,7 @@ async fn send(
         name: home.name.to_owned(),
         operation: operation.to_owned(),
     };
-    let heard = ask(memory, &who, place, headers, Value::from(body).to_string()).await?;
+    let heard = ask(memory, &who, place, headers, json::text(&Value::from(body))).await?;
     let answer: Value =
         json::decode(&heard.body).map_err(|_| unavailable(&who, "its answer is not JSON"))?;
     if heard.status == 200 {

@@ -91,7 +91,7 @@ pub async fn begin_set<'a>(
     binding: &str,
     content: &str,
 ) -> Result<WriteLock<'a>> {
-    let place = json!([binding, block.scope, block.label.key()]).to_string();
+    let place = json::text(&json!([binding, block.scope, block.label.key()]));
     begin_write(memory, &name_of(binding), &place, content.len()).await
 }
 
@@ -176,7 +176,7 @@ async fn post(
         &name_of(binding),
         place,
         Vec::new(),
-        Value::from(body).to_string(),
+        json::text(&Value::from(body)),
     )
     .await
 }

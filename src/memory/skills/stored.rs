@@ -289,7 +289,7 @@ pub fn write_listing(
     skills: &[Skill],
     listed_at: i64,
 ) -> Result<()> {
-    let json = serde_json::to_string(skills).map_err(|error| Error::storage(error.to_string()))?;
+    let json = json::encode(skills)?;
     if json.len() > MAX_VALUE_BYTES {
         return Ok(());
     }

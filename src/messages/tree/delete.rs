@@ -1,7 +1,7 @@
 //! Deleting events without breaking the tree. A deleted event's children join its
 //! nearest surviving ancestor. The deleted event's `seq` is never given again.
 
-use crate::base::json::json;
+use crate::base::json;
 use crate::messages::tree::path::surviving;
 use std::collections::HashMap;
 
@@ -83,7 +83,7 @@ pub fn delete_seqs(
         return Ok(DeletionOutcome::default());
     }
     last_turns::settle(db, session_id)?;
-    let list = SqlValue::Text(json!(seqs).to_string());
+    let list = SqlValue::Text(json::encode(&seqs)?);
     let here = SqlValue::from(session_id.as_str());
 
     let mut taken = DeletionOutcome {
@@ -129,7 +129,7 @@ pub fn delete_seqs(
         &[
             here,
             tip.newest_seq.into(),
-            SqlValue::Text(json!(survivors(&parents)).to_string()),
+            SqlValue::Text(json::encode(&survivors(&parents))?),
             host.now_ms().into(),
         ],
     )?;

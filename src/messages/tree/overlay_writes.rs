@@ -11,7 +11,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json;
 use crate::log::find::find_seqs;
 
 const INSERT: &str = "
@@ -283,7 +283,7 @@ pub fn splice(
     let doomed: Vec<i64> = parents.keys().copied().collect();
     let params = [
         SqlValue::from(session_id.as_str()),
-        SqlValue::Text(json!(doomed).to_string()),
+        SqlValue::Text(json::encode(&doomed)?),
     ];
     let mut changed = Vec::new();
     for overlay in load::<Overlay>(db, &sql, &params)? {

@@ -152,10 +152,9 @@ fn remember(request: &ModelRequest<'_>, content: &str) -> DemoAction {
     };
     DemoAction::Call {
         name: tool.name.clone(),
-        arguments: json!({
+        arguments: json::text(&json!({
             "label": choose_label(tool, "memory"), "content": content, "action": "append"
-        })
-        .to_string(),
+        })),
     }
 }
 
@@ -166,7 +165,7 @@ fn search(request: &ModelRequest<'_>, query: &str) -> DemoAction {
     if let Some(tool) = find_tool(request, "session_search") {
         return DemoAction::Call {
             name: tool.name.clone(),
-            arguments: json!({"query": query}).to_string(),
+            arguments: json::text(&json!({"query": query})),
         };
     }
     let Some(tool) = find_tool(request, "search_context") else {
@@ -174,7 +173,7 @@ fn search(request: &ModelRequest<'_>, query: &str) -> DemoAction {
     };
     DemoAction::Call {
         name: tool.name.clone(),
-        arguments: json!({"label": choose_label(tool, "knowledge"), "query": query}).to_string(),
+        arguments: json::text(&json!({"label": choose_label(tool, "knowledge"), "query": query})),
     }
 }
 
@@ -194,7 +193,7 @@ fn load(request: &ModelRequest<'_>, name: &str, words: &str) -> DemoAction {
     };
     DemoAction::Call {
         name: tool.name.clone(),
-        arguments: json!({"label": label, "key": key}).to_string(),
+        arguments: json::text(&json!({"label": label, "key": key})),
     }
 }
 
