@@ -30,7 +30,7 @@ describe("activity", { skip }, async () => {
     const page = await site.open(t, "#/used/activity");
     const number = async (name) => await page.locator(".numbers div").filter({ has: page.getByText(name, { exact: true }) }).locator("dd").innerText();
     await page.getByText("Tokens in", { exact: true }).waitFor();
-    assert.deepEqual([await number("Turns"), await number("Tokens in"), await number("Tokens out"), await number("Cost")], ["0", "1,234", "20", "0.75"]);
+    assert.deepEqual([await number("Turns"), await number("of them failed"), await number("Tokens in"), await number("Tokens out"), await number("Cost")], ["0", "0", "1,234", "20", "0.75"]);
     await page.locator(".plot").first().getByText("As a table").click();
     assert.equal(await page.locator(".plot").first().getByRole("row").last().innerText().then((text) => text.split("\t").at(-1)), "1,254");
     const { tables } = await ask("used", "getStats");

@@ -141,11 +141,11 @@ test("usage_has_a_bar_for_each_day_also_for_those_without", () => {
   const now = Date.UTC(2026, 5, 15, 12);
   const today = Date.UTC(2026, 5, 15);
   const day = (at, inputTokens, cost) => ({ day: at, turns: 1, inputTokens, outputTokens: 1, cachedInputTokens: 0, cost });
-  const days = [day(today, 10, 1), day(today - 2 * 86_400_000, 5, 2)];
+  const days = [day(today, 10, 1), { ...day(today - 2 * 86_400_000, 5, 2), failedTurns: 1 }];
   const bars = barsByDay(days, tokensOf, now);
   assert.deepEqual([bars.length, firstDay(now)], [30, today - 29 * 86_400_000]);
   assert.deepEqual(bars.slice(-3), [{ name: "Jun 13", value: 6 }, { name: "Jun 14", value: 0 }, { name: "Jun 15", value: 11 }]);
-  assert.deepEqual(totalOf(days), { turns: 2, inputTokens: 15, outputTokens: 2, cachedInputTokens: 0, cost: 3 });
+  assert.deepEqual(totalOf(days), { turns: 2, failedTurns: 1, inputTokens: 15, outputTokens: 2, cachedInputTokens: 0, cost: 3 });
 });
 
 const tokenOf = (claims) => `sa2.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.seal`;

@@ -29,6 +29,7 @@ export function tokensOf({ inputTokens, outputTokens }: UsageEntry): number {
 
 export interface Total {
   turns: number;
+  failedTurns: number;
   inputTokens: number;
   outputTokens: number;
   cachedInputTokens: number;
@@ -36,9 +37,10 @@ export interface Total {
 }
 
 export function totalOf(entries: readonly UsageEntry[]): Total {
-  const total = { turns: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cost: 0 };
-  for (const { turns, inputTokens, outputTokens, cachedInputTokens, cost } of entries) {
+  const total = { turns: 0, failedTurns: 0, inputTokens: 0, outputTokens: 0, cachedInputTokens: 0, cost: 0 };
+  for (const { turns, failedTurns, inputTokens, outputTokens, cachedInputTokens, cost } of entries) {
     total.turns += turns ?? 0;
+    total.failedTurns += failedTurns ?? 0;
     total.inputTokens += inputTokens;
     total.outputTokens += outputTokens;
     total.cachedInputTokens += cachedInputTokens;

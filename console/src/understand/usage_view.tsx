@@ -42,10 +42,11 @@ export function Usage({ agent }: { agent: string }) {
 }
 
 function Total({ models }: { models: readonly UsageEntry[] }) {
-  const { turns, inputTokens, cachedInputTokens, outputTokens, cost: amount } = totalOf(models);
+  const { turns, failedTurns, inputTokens, cachedInputTokens, outputTokens, cost: amount } = totalOf(models);
   return (
     <dl class="numbers">
       <div><dt>Turns</dt><dd>{count(turns)}</dd></div>
+      <div><dt>of them failed</dt><dd>{count(failedTurns)}</dd></div>
       <div><dt>Tokens in</dt><dd>{count(inputTokens)}</dd></div>
       <div><dt>of them cached</dt><dd>{count(cachedInputTokens)}</dd></div>
       <div><dt>Tokens out</dt><dd>{count(outputTokens)}</dd></div>
