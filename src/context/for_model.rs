@@ -18,6 +18,7 @@ use crate::base::json::{self, FromJson};
 use crate::base::part::{PartKind, field, kind};
 use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
 use crate::messages::history::{MessagePage, WalkStart, walk_page};
+use crate::messages::page::PageAsk;
 use crate::models::file::files_of_parts;
 
 /// Up to which events messages are shortened, and up to which their files are named.
@@ -32,15 +33,19 @@ pub fn load_page_for_model(
     db: &dyn Database,
     session_id: &Id,
     (leaf_seq, start): (i64, WalkStart),
-    (limit, max_bytes): (usize, usize),
+    ask: PageAsk,
     keep_media: usize,
 ) -> Result<MessagePage> {
     let documents = load_context_documents(db, session_id)?;
-    let needed = keep_media.max(KEPT_MESSAGES) + 1;
-    let newest = walk_page(db, session_id, WalkStart::At(leaf_seq), needed, usize::MAX)?;
+    let needed = PageAsk {
+        limit: keep_media.max(KEPT_MESSAGES) + 1,
+        max_bytes: usize::MAX,
+        ..ask
+    };
+    let newest = walk_page(db, session_id, WalkStart::At(leaf_seq), needed)?;
     let lines = ModelLines::new(&newest, keep_media);
     drop(newest);
-    let mut page = walk_page(db, session_id, start, limit, max_bytes)?;
+    let mut page = walk_page(db, session_id, start, ask)?;
     page.rewrite(&mut |json, first_seq| {
         if let Some(changed) = rewrite(json, first_seq, &lines, &documents) {
             *json = changed;

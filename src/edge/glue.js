@@ -9,6 +9,7 @@ export class Statements {
   rowsRead = 0;
   rowsWritten = 0;
   #sql;
+  #others;
 
   constructor(storage) {
     this.#sql = storage.sql;
@@ -29,6 +30,18 @@ export class Statements {
     }
   }
 
+  /** A statement's first row: its first value. `undefined`: there is no row. */
+  first(query, params) {
+    const [row] = this.rows(query, params);
+    this.#others = row?.slice(1);
+    return row?.[0];
+  }
+
+  /** The other values of that row, as JSON of a list with one row. */
+  others() {
+    return JSON.stringify([this.#others]);
+  }
+
   #exec(query, params) {
     return this.#sql.exec(query, ...(typeof params === "string" ? JSON.parse(params) : params));
   }
@@ -47,6 +60,14 @@ export function shortJson(rows) {
     if (units > SHORT_UNITS) return undefined;
   }
   return JSON.stringify(rows);
+}
+
+const ENCODER = new TextEncoder();
+
+/** Writes a text as UTF-8. Returns how many bytes the text takes; -1: more than there are. */
+export function encodeInto(text, bytes) {
+  const { read, written } = ENCODER.encodeInto(text, bytes);
+  return read === text.length ? written : -1;
 }
 
 /** Sends a JSON text. `cost`: the statements that it took. `more`: a list of more headers. */

@@ -69,6 +69,15 @@ extern "C" {
     #[wasm_bindgen(method, catch, js_name = rows)]
     fn rows_with(this: &Statements, query: &JsString, params: Array) -> Result<Array, JsValue>;
 
+    #[wasm_bindgen(method, catch)]
+    fn first(this: &Statements, query: &JsString, params: &str) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(method, catch, js_name = first)]
+    fn first_with(this: &Statements, query: &JsString, params: Array) -> Result<JsValue, JsValue>;
+
+    #[wasm_bindgen(method)]
+    fn others(this: &Statements) -> String;
+
     #[wasm_bindgen(method, getter, js_name = rowsRead)]
     pub fn rows_read(this: &Statements) -> f64;
 
@@ -77,6 +86,9 @@ extern "C" {
 
     #[wasm_bindgen(js_name = shortJson)]
     fn short_json(rows: &Array) -> Option<String>;
+
+    #[wasm_bindgen(js_name = encodeInto)]
+    fn encode_into(text: &JsString, bytes: &mut [u8]) -> i32;
 }
 
 /// The most statements whose texts are kept as strings of JavaScript.
@@ -191,18 +203,17 @@ impl Database for Sqlite<'_> {
     }
 
     fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
-        let first = self.exec(sql, params)?.get(0);
-        if first.is_undefined() {
+        let (statements, query) = (&self.statements, statement(sql));
+        let text = match find_list(params) {
+            Some(list) => statements.first(&query, &list),
+            None => statements.first_with(&query, params.iter().map(to_js).collect()),
+        }
+        .map_err(failed)?;
+        if text.is_undefined() {
             return Ok(None);
         }
-        let columns = first.unchecked_into::<Array>();
-        let text = columns.shift().dyn_into::<JsString>().ok();
-        let rest = match short_json(&Array::of1(&columns)) {
-            Some(json) => parse_rows(&json)?.pop(),
-            None => None,
-        };
-        let rest = rest.unwrap_or_else(|| Row(columns.iter().map(from_js).collect()));
-        Ok(Some((text.map(SqlText::Js), rest)))
+        let row = parse_rows(&statements.others())?.pop().unwrap_or_default();
+        Ok(Some((text.dyn_into().ok().map(SqlText::Js), row)))
     }
 
     fn copy_text(&self, text: &SqlText) -> String {
@@ -265,9 +276,15 @@ fn find_json(rows: &Array) -> Option<String> {
     copy(&json)
 }
 
-/// Encoding and one copy of bytes are faster than a copy unit by unit.
+/// Encoding is faster than a copy unit by unit. Most texts have little that is not ASCII
+/// and are encoded straight into this memory.
 fn copy(text: &JsString) -> Option<String> {
-    let bytes = ENCODER.with(|encoder| encoder.encode(text)).to_vec();
+    let units = text.length() as usize;
+    let mut bytes = vec![0; units + units / 8];
+    match usize::try_from(encode_into(text, &mut bytes)) {
+        Ok(length) => bytes.truncate(length),
+        Err(_) => bytes = ENCODER.with(|encoder| encoder.encode(text)).to_vec(),
+    }
     String::from_utf8(bytes).ok()
 }
 

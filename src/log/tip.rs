@@ -44,6 +44,10 @@ const END_OF_LOG: &str = "
       AND chosen.seq = s.leaf_seq
     WHERE s.id = +?1";
 
+/// SQL: whether the event `newest`, the newest of the session `s`, is the session's leaf.
+pub const IS_NEWEST_LEAF: &str =
+    "(coalesce(s.leaf_chosen_at, 0) < newest.seq OR s.leaf_seq = newest.seq)";
+
 /// The end of the log. Its leaf is the newest event, unless a branch was chosen later.
 pub fn get_tip(db: &dyn Database, session_id: &Id) -> Result<LogTip> {
     let sql = format!("SELECT {} {END_OF_LOG}", LogTip::COLUMNS);

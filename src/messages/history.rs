@@ -2,16 +2,16 @@
 //! the cursor of the page above. A page is bounded in messages and in bytes, whatever
 //! the path's length.
 
-use super::piece::{Piece, PieceEvent};
+use super::page::{HistoryCursor, PageAsk, PageForm};
+use super::piece::{NewestPiece, Piece, PieceEvent};
 use super::read::read_path_row;
-use super::run::find_run_event;
 use super::view::{Message, MessageGatherer};
-use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlText, SqlValue};
-use crate::base::error::{Error, Result};
+use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
+use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
 
@@ -22,9 +22,12 @@ pub struct MessagePage {
     messages: PageMessages,
     /// Where the page above begins; `None`: this page begins with the root.
     cursor: Option<HistoryCursor>,
+    form: PageForm,
 }
 
 enum PageMessages {
+    /// Made by SQLite, with what stands around the messages.
+    Whole(SqlText),
     /// Made by SQLite, newest first: plain pieces.
     Pieces(Vec<SqlText>),
     /// Read one by one, oldest first.
@@ -48,74 +51,18 @@ impl From<Message> for PageMessage {
     }
 }
 
-/// The oldest event of a page, and that event's parent. If either is deleted before
-/// the next request, the other still leads to the next page.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct HistoryCursor {
-    first_seq: i64,
-    parent_seq: i64,
-}
-
-impl HistoryCursor {
-    pub fn parse(text: &str) -> Option<Self> {
-        let (first_seq, parent_seq) = text.split_once('-')?;
-        let cursor = Self {
-            first_seq: first_seq.parse().ok()?,
-            parent_seq: parent_seq.parse().ok()?,
-        };
-        (0 < cursor.parent_seq && cursor.parent_seq < cursor.first_seq).then_some(cursor)
-    }
-
-    fn render(self) -> String {
-        format!("{}-{}", self.first_seq, self.parent_seq)
-    }
-
-    fn above(first_seq: i64, parent_seq: i64) -> Option<Self> {
-        (parent_seq != 0).then_some(Self {
-            first_seq,
-            parent_seq,
-        })
-    }
-
-    /// The last event of the page above; 0: there is no page above.
-    pub fn resolve(self, db: &dyn Database, session_id: &Id) -> Result<i64> {
-        if find_run_event(db, session_id, self.parent_seq)?.is_some() {
-            return Ok(self.parent_seq);
-        }
-        match find_run_event(db, session_id, self.first_seq)? {
-            Some(row) => Ok(row.parent_seq),
-            None => Err(Error::invalid(
-                "before",
-                "The messages around `before` were deleted. Read the history again from its end.",
-            )),
-        }
-    }
-}
-
 impl MessagePage {
-    /// The page with what leads to the page above.
+    /// The page's text.
     pub fn into_json(self) -> SqlText {
-        let cursor = self.cursor.map_or_else(
-            || "null".to_owned(),
-            |cursor| format!("\"{}\"", cursor.render()),
-        );
-        let is_cut = self.cursor.is_some();
-        let tail = format!(r#"],"truncated":{is_cut},"cursor":{cursor}}}"#);
-        self.messages.into_json(r#"{"messages":["#, &tail)
+        let tail = self.form.tail(self.cursor);
+        self.messages.into_json(self.form.head(), &tail)
     }
 
-    /// The messages as an array.
-    pub fn into_list(self) -> SqlText {
-        self.messages.into_json("[", "]")
-    }
-}
-
-impl MessagePage {
     /// The first events of the page's messages, newest first. Only of a page from
     /// [`walk_page`].
     pub fn first_seqs(&self) -> Vec<i64> {
         match &self.messages {
-            PageMessages::Pieces(_) => Vec::new(),
+            PageMessages::Whole(_) | PageMessages::Pieces(_) => Vec::new(),
             PageMessages::Read(messages) => {
                 let seqs = messages.iter().rev().map(|message| message.first_seq);
                 seqs.collect()
@@ -142,6 +89,7 @@ impl MessagePage {
 impl PageMessages {
     fn into_json(self, head: &str, tail: &str) -> SqlText {
         match self {
+            PageMessages::Whole(page) => page,
             PageMessages::Pieces(pieces) => {
                 let mut texts = vec![head.into()];
                 for (index, piece) in pieces.into_iter().rev().enumerate() {
@@ -243,34 +191,75 @@ pub fn walk_items(
     )
 }
 
-/// The page whose newest message ends at `start`. `max_bytes` can't make the page
-/// longer than an answer may be. SQLite makes the page if its events are plain.
+/// A session's newest page. `None`: the session is empty. One statement finds the leaf and
+/// makes the page, if it can.
+pub fn load_newest(
+    db: &dyn Database,
+    session_id: &Id,
+    ask: PageAsk,
+) -> Result<Option<MessagePage>> {
+    let ask = ask.within_answer();
+    let newest = Piece::find_newest(db, session_id, ask)?;
+    if let NewestPiece::Piece(piece) = newest {
+        return load_pieces(db, session_id, piece, ask).map(Some);
+    }
+    let LogTip {
+        leaf, newest_seq, ..
+    } = get_tip(db, session_id)?;
+    let Some(leaf) = leaf else {
+        return Ok(None);
+    };
+    let start = WalkStart::At(leaf.seq);
+    let is_scattered = matches!(newest, NewestPiece::Scattered) && leaf.seq == newest_seq;
+    match is_scattered {
+        true => walk_page(db, session_id, start, ask),
+        false => load_page(db, session_id, start, ask),
+    }
+    .map(Some)
+}
+
+/// The page whose newest message ends at `start`. It is no longer than an answer may be.
+/// SQLite makes the page if its events are plain.
 pub fn load_page(
     db: &dyn Database,
     session_id: &Id,
     start: WalkStart,
-    limit: usize,
-    max_bytes: usize,
+    ask: PageAsk,
 ) -> Result<MessagePage> {
-    let WalkStart::At(mut from_seq) = start else {
-        return walk_page(db, session_id, start, limit, max_bytes);
-    };
-    let mut page = PageReader::new(limit, max_bytes);
+    let ask = ask.within_answer();
+    if let WalkStart::At(from_seq) = start
+        && let Some(first) = Piece::find(db, session_id, from_seq, ask, &[])?
+    {
+        return load_pieces(db, session_id, first, ask);
+    }
+    walk_page(db, session_id, start, ask)
+}
+
+/// The page whose newest piece is `first`.
+fn load_pieces(
+    db: &dyn Database,
+    session_id: &Id,
+    first: Piece,
+    ask: PageAsk,
+) -> Result<MessagePage> {
     let mut pieces: Vec<Piece> = Vec::new();
-    let (mut count, mut bytes) = (0, 0);
-    while let Some(piece) = Piece::find(db, session_id, from_seq, limit - count, pieces.last())? {
+    let mut next = Some(first);
+    let (mut count, mut bytes, mut from_seq) = (0, 0, 0);
+    while let Some(piece) = next.take() {
         count += piece.length();
         bytes += piece.bytes();
         from_seq = piece.above_seq;
-        let is_whole = piece.is_plain && bytes <= page.max_bytes;
+        let is_whole = piece.is_plain() && bytes <= ask.max_bytes;
         pieces.push(piece);
         if !is_whole {
             break;
         }
-        if count >= limit || from_seq == 0 {
-            return Ok(MessagePage::of(pieces));
+        if count >= ask.limit || from_seq == 0 {
+            return Ok(MessagePage::of(pieces, ask.form));
         }
+        next = Piece::find(db, session_id, from_seq, ask, &pieces)?;
     }
+    let mut page = PageReader::new(ask);
     for piece in pieces {
         piece.walk(db, session_id, &mut |seq, parent_seq, event| {
             page.take(match event {
@@ -294,24 +283,25 @@ pub fn walk_page(
     db: &dyn Database,
     session_id: &Id,
     start: WalkStart,
-    limit: usize,
-    max_bytes: usize,
+    ask: PageAsk,
 ) -> Result<MessagePage> {
-    let mut page = PageReader::new(limit, max_bytes);
+    let mut page = PageReader::new(ask.within_answer());
     page.walk(db, session_id, start)?;
     page.finish()
 }
 
 impl MessagePage {
     /// `pieces`: plain ones, newest first.
-    fn of(pieces: Vec<Piece>) -> Self {
-        let first = pieces.last();
-        let cursor =
-            first.and_then(|piece| HistoryCursor::above(piece.first_seq(), piece.above_seq));
-        let texts = pieces.into_iter().map(|piece| piece.text);
+    fn of(mut pieces: Vec<Piece>, form: PageForm) -> Self {
+        let cursor = pieces.last().and_then(Piece::cursor);
+        let messages = match pieces.pop_if(|piece| piece.is_page) {
+            Some(page) => PageMessages::Whole(page.text),
+            None => PageMessages::Pieces(pieces.into_iter().map(|piece| piece.text).collect()),
+        };
         Self {
-            messages: PageMessages::Pieces(texts.collect()),
+            messages,
             cursor,
+            form,
         }
     }
 }
@@ -328,20 +318,18 @@ struct PageReader {
     gatherer: MessageGatherer,
     messages: Vec<PageMessage>,
     bytes: usize,
-    limit: usize,
-    max_bytes: usize,
+    ask: PageAsk,
     /// A message came that has no room.
     is_full: bool,
 }
 
 impl PageReader {
-    fn new(limit: usize, max_bytes: usize) -> Self {
+    fn new(ask: PageAsk) -> Self {
         Self {
             gatherer: MessageGatherer::default(),
             messages: Vec::new(),
             bytes: 0,
-            limit,
-            max_bytes: max_bytes.min(MAX_ANSWER_BYTES),
+            ask,
             is_full: false,
         }
     }
@@ -351,7 +339,7 @@ impl PageReader {
         if self.is_done() {
             return Ok(());
         }
-        let expected = self.limit.saturating_sub(self.messages.len()).max(1);
+        let expected = self.ask.limit.saturating_sub(self.messages.len()).max(1);
         walk_items(db, session_id, start, expected as i64, &mut |item| {
             self.take(match item {
                 PathItem::Event(row) => PageItem::Event(row),
@@ -381,12 +369,12 @@ impl PageReader {
     }
 
     fn is_done(&self) -> bool {
-        self.is_full || (self.messages.len() >= self.limit && !self.gatherer.is_within_run())
+        self.is_full || (self.messages.len() >= self.ask.limit && !self.gatherer.is_within_run())
     }
 
     fn add(&mut self, message: PageMessage) {
-        let fits =
-            self.messages.len() < self.limit && self.bytes + message.json.len() <= self.max_bytes;
+        let fits = self.messages.len() < self.ask.limit
+            && self.bytes + message.json.len() <= self.ask.max_bytes;
         if self.is_full || !(fits || self.messages.is_empty()) {
             self.is_full = true;
             return;
@@ -407,6 +395,7 @@ impl PageReader {
         Ok(MessagePage {
             messages: PageMessages::Read(messages),
             cursor,
+            form: self.ask.form,
         })
     }
 }

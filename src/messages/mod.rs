@@ -7,6 +7,7 @@ pub mod change;
 pub mod delete;
 pub mod feed;
 pub mod history;
+pub mod page;
 pub mod parse;
 mod piece;
 pub mod read;

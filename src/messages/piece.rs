@@ -3,7 +3,7 @@
 //!
 //! An event is plain if its row alone says its message: the event is in no run, short,
 //! and has neither slices nor media. If all events of a piece are plain, its messages are
-//! one text that Rust never copies. Otherwise the text has the rows of the other events
+//! one text that Rust only checks. Otherwise the text has the rows of the other events
 //! between the messages, so that no row is read twice.
 //!
 //! A piece ends above an event that an overlay covers. A session with branches has none.
@@ -18,8 +18,11 @@ use crate::base::columns::FromRow;
 use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlText};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::rows::parse_row;
 use crate::log::row::{EventRow, INLINE_BYTES, ShortRow};
+use crate::log::tip::IS_NEWEST_LEAF;
+use crate::messages::page::{HistoryCursor, PageAsk, tail_sql};
 use crate::messages::read::read_path_row;
 use crate::messages::tree::path::WalkStep;
 
@@ -31,6 +34,14 @@ const PIECE_BYTES: usize = 1 << 20;
 
 /// Events of at most this many bytes may be plain, however many events a piece has.
 const SHORT_BYTES: usize = 8 << 10;
+
+/// How most messages begin and go on, with a string between each two of these words.
+const USUAL: [&str; 4] = [
+    r#"{"id":"#,
+    r#","role":"#,
+    r#","parts":[{"type":"text","text":"#,
+    "}]",
+];
 
 /// The message of an event `e` if the event is plain, as `messages::view` makes it.
 /// Otherwise an array: the columns of [`ShortRow`]. ?4: bytes of a plain event, at most.
@@ -63,45 +74,85 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The statement of a piece. ?2: the newest event. ?3: how many numbers of events the
-/// piece spans; all are events, unless some were deleted.
+/// The statement of a piece. `range`: which numbers its events have. ?3: how many numbers
+/// the piece spans, at most; all are events, unless some were deleted. ?6: bytes of the
+/// messages of a whole page, at most. ?7: a page's head. ?8: how many messages a page has.
 ///
-/// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
-static SQL: LazyLock<String> = LazyLock::new(|| {
+/// If the messages are a whole page, the text is that page, and nobody has to put its parts
+/// together. `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
+fn sql_of(range: &str) -> String {
     format!(
-        r#"
-    SELECT text, events, first_seq, jumps, octet_length(text), others = 0,
-           json_valid(concat('[', text, ']')) AND json_array_length(concat('[', text, ']')) = events
-      FROM (SELECT group_concat(shown, ',') AS text,
-                   count(*) AS events,
-                   min(seq) AS first_seq,
-                   sum(shown < '{{') AS others,
-                   group_concat(iif(seq - parent_seq = 1, NULL, concat(seq, ' ', parent_seq))) AS jumps
-              FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
-                      FROM cf_agents_events AS e
-                     WHERE e.session_id = +?1
-                       AND e.seq <= +?2
-                       AND e.seq > iif(EXISTS (SELECT 1
-                                                 FROM cf_agents_events
-                                                WHERE session_id = +?1
-                                                  AND is_branch = 1),
-                                       ?2,
-                                       max(?2 - ?3,
-                                           coalesce((SELECT max(to_seq)
-                                                       FROM cf_agents_compactions
-                                                      WHERE session_id = +?1
-                                                        AND to_seq <= +?2), 0)))
-                     ORDER BY e.seq))"#,
-        *SHOWN
+        "
+    SELECT iif(sum(shown < '{{') = 0
+               AND octet_length(group_concat(shown, ',')) + 1 - count(*) <= ?6
+               AND (count(*) >= ?8 OR min(parent_seq) = 0),
+               concat(?7, group_concat(shown, ','), {tail}),
+               group_concat(shown, ',')),
+           count(*),
+           max(seq),
+           min(seq),
+           min(parent_seq),
+           group_concat(iif(seq - parent_seq = 1, NULL, concat(seq, ' ', parent_seq))),
+           octet_length(group_concat(shown, ',')),
+           sum(shown < '{{') = 0
+      FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {shown} AS shown
+              FROM cf_agents_events AS e
+             WHERE e.session_id = +?1
+               AND {range}
+             ORDER BY e.seq)",
+        tail = tail_sql("?7"),
+        shown = *SHOWN
     )
+}
+
+/// The piece up from the event ?2.
+static SQL: LazyLock<String> = LazyLock::new(|| {
+    sql_of(
+        "e.seq <= +?2
+               AND e.seq > iif(EXISTS (SELECT 1
+                                         FROM cf_agents_events
+                                        WHERE session_id = +?1
+                                          AND is_branch = 1),
+                               ?2,
+                               max(?2 - ?3,
+                                   coalesce((SELECT max(to_seq)
+                                               FROM cf_agents_compactions
+                                              WHERE session_id = +?1
+                                                AND to_seq <= +?2), 0)))",
+    )
+});
+
+/// The piece up from a session's newest event, if that is the leaf. The piece spans as many
+/// events as would have ?5 bytes if all were as long as the newest. If others are much
+/// longer, the text may be too long for SQLite, and smaller pieces are read.
+static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
+    sql_of(&format!(
+        "e.seq > (SELECT max(newest.seq - min(?3, max({FIRST_EVENTS}, ?5 / max(1, coalesce(octet_length(newest.message), octet_length(newest.content), 1)))),
+                             coalesce((SELECT max(to_seq)
+                                         FROM cf_agents_compactions
+                                        WHERE session_id = +?1), 0))
+                     FROM cf_agents_sessions AS s
+                    CROSS JOIN cf_agents_events AS newest
+                       ON newest.session_id = s.id
+                      AND newest.seq = (SELECT max(seq) FROM cf_agents_events WHERE session_id = +?1)
+                    WHERE s.id = +?1
+                      AND {IS_NEWEST_LEAF}
+                      AND NOT EXISTS (SELECT 1
+                                        FROM cf_agents_events
+                                       WHERE session_id = +?1
+                                         AND is_branch = 1))"
+    ))
 });
 
 /// Neighbouring events of a path.
 pub struct Piece {
-    /// The events' messages, or their rows, oldest first, with commas between them.
+    /// The events' messages, oldest first, with commas between them. The text of a whole
+    /// page has what stands around the messages, too.
     pub text: SqlText,
-    /// Whether all events are plain, so that `text` is their messages.
-    pub is_plain: bool,
+    /// Whether `text` is a whole page.
+    pub is_page: bool,
+    /// What `text` holds, if an event is not plain: its row stands in its message's place.
+    mixed: Option<String>,
     text_bytes: usize,
     /// The events' numbers, newest first.
     seqs: Vec<i64>,
@@ -109,25 +160,36 @@ pub struct Piece {
     pub above_seq: i64,
 }
 
+/// What a session's newest events are.
+pub enum NewestPiece {
+    Piece(Piece),
+    /// Too long for one text.
+    TooLong,
+    /// No piece: the path has to be walked.
+    Scattered,
+}
+
 /// What the piece's statement says beside the text.
 struct PieceRow {
     events: i64,
+    last_seq: i64,
     first_seq: i64,
+    above_seq: i64,
     jumps: Option<String>,
     text_bytes: i64,
     is_plain: bool,
-    is_valid: bool,
 }
 
 impl FromRow<'_> for PieceRow {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             events: row.integer(0)?,
-            first_seq: row.integer(1)?,
-            jumps: row.find_text(2).map(str::to_owned),
-            text_bytes: row.integer(3)?,
-            is_plain: row.integer(4)? == 1,
-            is_valid: row.integer(5)? == 1,
+            last_seq: row.integer(1)?,
+            first_seq: row.integer(2)?,
+            above_seq: row.integer(3)?,
+            jumps: row.find_text(4).map(str::to_owned),
+            text_bytes: row.integer(5)?,
+            is_plain: row.integer(6)? == 1,
         })
     }
 }
@@ -140,52 +202,120 @@ pub enum PieceEvent {
 }
 
 impl Piece {
-    /// The piece up from the event at `from_seq`, of at most `limit` events. `below`: the
-    /// piece below. `None`: from here on the path has to be walked.
+    /// The piece up from a session's newest event, of at most `ask.limit` events.
+    pub fn find_newest(db: &dyn Database, session_id: &Id, ask: PageAsk) -> Result<NewestPiece> {
+        let plain_bytes = plain_bytes(ask.limit.min(FIRST_EVENTS));
+        Self::read(
+            db,
+            session_id,
+            &NEWEST_SQL,
+            (0, ask.limit, plain_bytes),
+            ask,
+        )
+    }
+
+    /// The piece up from the event at `from_seq`. `below`: the pieces below, newest first.
+    /// `None`: from here on the path has to be walked.
     pub fn find(
         db: &dyn Database,
         session_id: &Id,
         from_seq: i64,
-        limit: usize,
-        below: Option<&Piece>,
+        ask: PageAsk,
+        below: &[Piece],
     ) -> Result<Option<Self>> {
-        let events = below.map_or(FIRST_EVENTS, Piece::length_of_next);
-        let events = events.min(limit).max(1);
-        let max_bytes = (MAX_VALUE_BYTES / events).clamp(SHORT_BYTES, INLINE_BYTES);
-        let params = [
-            session_id.as_str().into(),
-            from_seq.into(),
-            (events as i64).into(),
-            (max_bytes as i64).into(),
-        ];
-        let found = match db.find_text_and_row(&SQL, &params) {
-            Ok(found) => found,
-            // The text is longer than SQLite makes one, or a row is damaged.
-            Err(error) if error.code == Code::StorageFailed => return Ok(None),
-            Err(error) => return Err(error),
+        let events = below.last().map_or(FIRST_EVENTS, Piece::length_of_next);
+        let left = ask.limit - below.iter().map(Piece::length).sum::<usize>();
+        let ask = PageAsk {
+            // Only a first piece can be a page.
+            max_bytes: if below.is_empty() { ask.max_bytes } else { 0 },
+            ..ask
         };
-        match found {
-            Some((Some(text), row)) => Ok(Self::of(text, &row.read()?, from_seq)),
+        let events = events.min(left);
+        match Self::read(
+            db,
+            session_id,
+            &SQL,
+            (from_seq, events, plain_bytes(events)),
+            ask,
+        )? {
+            NewestPiece::Piece(piece) if piece.last_seq() == from_seq => Ok(Some(piece)),
             _ => Ok(None),
         }
     }
 
+    fn read(
+        db: &dyn Database,
+        session_id: &Id,
+        sql: &str,
+        (from_seq, events, plain_bytes): (i64, usize, usize),
+        ask: PageAsk,
+    ) -> Result<NewestPiece> {
+        let params = [
+            session_id.as_str().into(),
+            from_seq.into(),
+            (events.max(1) as i64).into(),
+            (plain_bytes as i64).into(),
+            (PIECE_BYTES.min(ask.max_bytes) as i64).into(),
+            (ask.max_bytes as i64).into(),
+            ask.form.head().into(),
+            (ask.limit as i64).into(),
+        ];
+        let piece = match db.find_text_and_row(sql, &params) {
+            Ok(Some((Some(text), row))) => Self::of(db, text, &row.read()?, ask),
+            Ok(_) => None,
+            // The text is longer than SQLite makes one.
+            Err(error) if error.code == Code::StorageFailed => return Ok(NewestPiece::TooLong),
+            Err(error) => return Err(error),
+        };
+        Ok(piece.map_or(NewestPiece::Scattered, NewestPiece::Piece))
+    }
+
     /// `None`: a row is damaged or missing, which a walk reports.
-    fn of(text: SqlText, row: &PieceRow, from_seq: i64) -> Option<Self> {
+    fn of(db: &dyn Database, text: SqlText, row: &PieceRow, ask: PageAsk) -> Option<Self> {
         let jumps = row.jumps.as_deref().map(parse_jumps).unwrap_or_default();
         let mut seqs = Vec::new();
-        let mut above_seq = from_seq;
+        let mut above_seq = row.last_seq;
         for _ in 0..row.events {
             seqs.push(above_seq);
             above_seq = jumps.get(&above_seq).copied().unwrap_or(above_seq - 1);
         }
-        (row.is_valid && seqs.last() == Some(&row.first_seq)).then_some(Self {
+        if seqs.last() != Some(&row.first_seq) || above_seq != row.above_seq {
+            return None;
+        }
+        let mut piece = Self {
             text,
-            is_plain: row.is_plain,
+            is_page: false,
+            mixed: None,
             text_bytes: usize::try_from(row.text_bytes).unwrap_or(usize::MAX),
             seqs,
             above_seq,
-        })
+        };
+        piece.is_page = row.is_plain
+            && piece.bytes() <= ask.max_bytes
+            && (piece.length() >= ask.limit || above_seq == 0);
+        // The text is JSON only if no row is damaged.
+        let json = db.copy_text(&piece.text);
+        let messages = match piece.is_page {
+            true => json
+                .strip_prefix(ask.form.head())?
+                .strip_suffix(&*ask.form.tail(piece.cursor()))?,
+            false => &json,
+        };
+        if json::count_values(messages, &USUAL) != Some(piece.length()) {
+            return None;
+        }
+        piece.mixed = (!row.is_plain).then_some(json);
+        Some(piece)
+    }
+
+    /// Whether all events are plain, so that `text` is their messages.
+    pub fn is_plain(&self) -> bool {
+        self.mixed.is_none()
+    }
+
+    /// What leads to the page above.
+    pub fn cursor(&self) -> Option<HistoryCursor> {
+        HistoryCursor::above(self.first_seq(), self.above_seq)
     }
 
     fn length_of_next(&self) -> usize {
@@ -198,8 +328,11 @@ impl Piece {
         self.seqs.len()
     }
 
-    /// The oldest event.
-    pub fn first_seq(&self) -> i64 {
+    fn last_seq(&self) -> i64 {
+        self.seqs.first().copied().unwrap_or(0)
+    }
+
+    fn first_seq(&self) -> i64 {
         self.seqs.last().copied().unwrap_or(0)
     }
 
@@ -215,7 +348,9 @@ impl Piece {
         session_id: &Id,
         visit: &mut dyn FnMut(i64, i64, PieceEvent) -> Result<WalkStep>,
     ) -> Result<()> {
-        let json = ["[", &self.text.into_string(), "]"].concat();
+        let messages = self.mixed.unwrap_or_else(|| db.copy_text(&self.text));
+        let json = ["[", &messages, "]"].concat();
+        drop(messages);
         let events: Vec<&RawValue> =
             serde_json::from_str(&json).map_err(|error| Error::storage(error.to_string()))?;
         let parents = self.seqs.iter().skip(1).chain([&self.above_seq]);
@@ -233,6 +368,11 @@ impl Piece {
         }
         Ok(())
     }
+}
+
+/// Bytes of a plain event, at most: its share of the longest text.
+fn plain_bytes(events: usize) -> usize {
+    (MAX_VALUE_BYTES / events.max(1)).clamp(SHORT_BYTES, INLINE_BYTES)
 }
 
 /// Reads `seq parent_seq,seq parent_seq`.

@@ -68,6 +68,27 @@ test("acknowledged_writes_survive_eviction_and_the_death_of_the_runtime", async 
   }
 });
 
+test("a_page_is_read_and_checked_wherever_a_text_has_its_marks", async () => {
+  const agent = "marks";
+  const alice = await agentWithSession(agent);
+  const texts = [];
+  for (const mark of ['"', "\\", "\n", "\u001f", " ", "é", "東", "😀"]) {
+    for (let at = 0; at < 36; at += 1) texts.push("x".repeat(at) + mark + "y".repeat(35 - (at % 7)));
+  }
+  const messages = texts.map((text, at) => ({ id: `m${at}`, role: "user", parts: [{ type: "text", text }] }));
+  for (const message of messages) await alice.ok("appendMessage", { message });
+  const page = await alice.ok("getHistory", { limit: 500 });
+  assert.deepEqual(page.messages.map(({ createdAt, ...message }) => message), messages);
+  const list = await server.fetch(`/agents/session-agent/${agent}/get-messages?sessionId=s`);
+  assert.deepEqual(await list.json(), page.messages);
+  for (const [at, bad] of ['"', "\u0001", "\\q"].flatMap((bad) => [0, 1, 7, 15, 16, 17, 31, 33].map((at) => [at, bad]))) {
+    const message = JSON.stringify({ role: "user", parts: [{ type: "text", text: "@" }] }).slice(1, -1).replace("@", "x".repeat(at) + bad + "y".repeat(20));
+    await server.sql(agent, "UPDATE cf_agents_events SET message = ? WHERE id = 'm9'", message);
+    const failed = await alice.call("getHistory", { limit: 500 });
+    assert.deepEqual([failed.body.error.code, failed.body.error.details.id], ["corrupt_row", "m9"], `${at} ${JSON.stringify(bad)}`);
+  }
+});
+
 test("a_transaction_that_throws_half_way_leaves_nothing", async () => {
   const agent = "half-way";
   const alice = await agentWithSession(agent);

@@ -16,8 +16,9 @@ use crate::base::json::{FromJson, Limit};
 use crate::context::for_model::load_page_for_model;
 use crate::log::sessions::session_exists;
 use crate::messages::history::{
-    DEFAULT_MAX_BYTES, HistoryCursor, WalkStart, count_messages, load_page,
+    DEFAULT_MAX_BYTES, WalkStart, count_messages, load_newest, load_page,
 };
+use crate::messages::page::{HistoryCursor, PageAsk, PageForm};
 use crate::messages::read::{find_message, load_branches, message_at_leaf};
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::messages::tree::path::load_segments;
@@ -154,6 +155,17 @@ impl Operation for GetHistory {
 
 impl RunAtOnce for GetHistory {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
+        let ask = PageAsk {
+            limit: usize::try_from(self.limit.0).unwrap_or(0),
+            max_bytes: usize::try_from(self.max_bytes.0)
+                .unwrap_or(0)
+                .min(MAX_HISTORY_BYTES),
+            form: PageForm::History,
+        };
+        if self.before.is_none() && self.leaf_id.is_none() && !self.for_model {
+            let newest = load_newest(agent.db, &self.session_id, ask)?;
+            return Ok(newest.map_or_else(no_messages, |page| Reply::text(page.into_json())));
+        }
         let leaf = resolve_leaf(agent.db, &self.session_id, "leafId", self.leaf_id.as_ref())?;
         let start = match &self.before {
             None => WalkStart::At(leaf.unwrap_or(0)),
@@ -170,25 +182,26 @@ impl RunAtOnce for GetHistory {
             }
         };
         if matches!(start, WalkStart::At(0)) {
-            return Ok(Reply::text(
-                r#"{"messages":[],"truncated":false,"cursor":null}"#.to_owned(),
-            ));
+            return Ok(no_messages());
         }
-        let limit = usize::try_from(self.limit.0).unwrap_or(0);
-        let max_bytes = usize::try_from(self.max_bytes.0).unwrap_or(0);
-        let max_bytes = max_bytes.min(MAX_HISTORY_BYTES);
         let page = match self.for_model {
-            false => load_page(agent.db, &self.session_id, start, limit, max_bytes)?,
+            false => load_page(agent.db, &self.session_id, start, ask)?,
             true => load_page_for_model(
                 agent.db,
                 &self.session_id,
                 (leaf.unwrap_or(0), start),
-                (limit, max_bytes),
+                ask,
                 keep_media(agent, self.keep_media)?,
             )?,
         };
         Ok(Reply::text(page.into_json()))
     }
+}
+
+/// The page of a session without messages.
+fn no_messages() -> Reply {
+    let form = PageForm::History;
+    Reply::text([form.head(), &form.tail(None)].concat())
 }
 
 /// In how many messages files are sent to a model.

@@ -93,8 +93,17 @@ impl Operation for BuildWorkingContext {
 impl RunWaiting for BuildWorkingContext {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let session_id = &self.session_id;
+        let limit = usize::try_from(self.limit.0).unwrap_or(0);
+        let is_bare = self.format.is_none() && !self.memory;
+        let newest = match is_bare && self.leaf_id.is_none() {
+            true => PlainContext::find_newest(agent.db, session_id, limit)?,
+            false => None,
+        };
         // A wrong leaf is refused before blocks are read from their homes.
-        let mut leaf = self.find_leaf(agent.db)?;
+        let mut leaf = match newest {
+            Some(_) => None,
+            None => self.find_leaf(agent.db)?,
+        };
         check_instructions(&self.system_instructions)?;
         let config = load_config(agent.db, &agent.outbound.deployed())?;
         let mut system_instructions = Vec::new();
@@ -112,7 +121,6 @@ impl RunWaiting for BuildWorkingContext {
         let keep_media = self.keep_media.unwrap_or(config.keep_media);
         system_instructions.extend(config.system_instructions.0);
         system_instructions.extend(self.system_instructions);
-        let limit = usize::try_from(self.limit.0).unwrap_or(0);
         let calibration = load_calibration(agent.db, session_id)?;
         let others = tools_tokens(&tools) + reminder.as_deref().map_or(0, tokens::estimate);
         let budget = self.max_tokens.map(|tokens| Budget {
@@ -125,16 +133,23 @@ impl RunWaiting for BuildWorkingContext {
             field: "maxTokens",
             has_search: has_search(&tools),
         });
-        let is_bare = self.format.is_none() && !self.memory;
-        if let Some(leaf) = leaf.as_ref().filter(|_| is_bare)
-            && let Some(plain) = PlainContext::find(agent.db, session_id, leaf.seq, limit)?
-            && budget
+        let plain = match (newest, &leaf) {
+            (None, Some(leaf)) if is_bare && self.leaf_id.is_some() => {
+                PlainContext::find(agent.db, session_id, leaf, limit)?
+            }
+            (newest, _) => newest,
+        };
+        if let Some(plain) = plain {
+            if budget
                 .as_ref()
                 .is_none_or(|budget| plain.fits(&system_instructions, budget))
-        {
-            let tokens = calibration.correct(plain.tokens + estimates(&system_instructions));
-            let json = plain.into_json(&system_instructions, &leaf.id, tokens)?;
-            return Ok(Reply::text(json));
+            {
+                let tokens = calibration.correct(plain.tokens + estimates(&system_instructions));
+                return plain
+                    .into_json(&system_instructions, tokens)
+                    .map(Reply::text);
+            }
+            leaf = find_leaf(agent.db, session_id, "leafId", self.leaf_id.as_ref())?;
         }
         let window = ContextWindow {
             leaf_seq: leaf.map(|leaf| leaf.seq),

@@ -23,7 +23,7 @@ pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};
 pub use problem::ReadError;
-pub use reader::{Reader, decode, decode_bytes, from_value};
+pub use reader::{Reader, count_values, decode, decode_bytes, from_value};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
@@ -59,6 +59,47 @@ mod tests {
     use serde::Deserialize;
 
     use super::*;
+
+    #[test]
+    fn values_are_counted_where_all_of_the_text_is_values() {
+        for (text, count) in [
+            ("1", Some(1)),
+            (r#"{"a":[1,2]},{"b":"},{"}"#, Some(2)),
+            (r#" "\"" , null ,[] "#, Some(3)),
+            ("", None),
+            (",", None),
+            ("1,", None),
+            ("1 2", None),
+            (r#"{"a":1}}"#, None),
+            (r#"{"a":1},{"b":"#, None),
+            (r#"{"a":1},{b:2}"#, None),
+            ("\"\u{1}\"", None),
+            ("1]", None),
+        ] {
+            assert_eq!(count_values(text, &[]), count, "{text}");
+            assert_eq!(count_values(text, &[r#"{"a":"#, ","]), count, "{text}");
+        }
+        let usual = [r#"{"id":"#, r#","of":[{"x":"#, "}]"];
+        for (text, count) in [
+            (r#"{"id":"1","of":[{"x":"\n\""}]}"#, Some(1)),
+            (
+                r#"{"id":"1","of":[{"x":"2"}], "at" : [3] },{"id":"1"}"#,
+                Some(2),
+            ),
+            (
+                r#"{"id":"1","of":[{"x":"2"},3]},{"id":"1","of":[{"x":"2"}]}"#,
+                Some(2),
+            ),
+            (r#"{"id":"1","of":[{"x":"2"}]},"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],}"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}]"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}]]"#, None),
+            (r#"{"id":"1","of":[{"x":"\q"}]}"#, None),
+            (r#"{"id":"1","of":[{"x":"2}]}"#, None),
+        ] {
+            assert_eq!(count_values(text, &usual), count, "{text}");
+        }
+    }
 
     #[derive(Deserialize, Debug)]
     #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -29,6 +29,21 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
     Ok(value)
 }
 
+/// How many values a text holds with commas between them. `None`: the text is something
+/// else. `usual`: see [`Cursor::skip_usual`].
+pub fn count_values(text: &str, usual: &[&str]) -> Option<usize> {
+    let mut cursor = Cursor::new(text);
+    let mut count = 0;
+    loop {
+        cursor.skip_usual(usual).ok()?;
+        count += 1;
+        if cursor.is_at_end() {
+            return Some(count);
+        }
+        cursor.take(b',').ok()?;
+    }
+}
+
 /// As [`decode`], of bytes that should be UTF-8.
 pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResult<T> {
     match std::str::from_utf8(bytes) {

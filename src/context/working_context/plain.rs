@@ -22,6 +22,7 @@ use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::part::{field, kind};
 use crate::log::row::ROW_BYTES;
+use crate::log::tip::{IS_NEWEST_LEAF, Leaf};
 
 /// A plain event has at most this many bytes: no such text is ever shortened.
 const SHORT_BYTES: usize = 8 << 10;
@@ -68,45 +69,75 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
-/// The messages up to the event ?2, of at most ?3 events. NULL: they are not plain. If
-/// each event follows the one before it, their numbers less their parents' add up to the
-/// last number less the first parent.
+/// The messages of a range of at most ?3 events. NULL: they are not plain. If each event
+/// follows the one before it, their numbers less their parents' add up to the last number
+/// less the first parent.
 ///
 /// `+?1` and `+?2` are ?1 and ?2: see [`Database::rows`].
-static SQL: LazyLock<String> = LazyLock::new(|| {
+/// `leaf_id`: what selects the id of the last event.
+fn sql_of(range: &str, leaf_id: &str) -> String {
     format!(
-        r#"
+        "
     SELECT iif(count(shown) = count(*)
                AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
                AND (count(*) = ?3 OR min(parent_seq) = 0)
                AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
-               AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1)
-               AND NOT EXISTS (SELECT 1
-                                 FROM cf_agents_compactions
-                                WHERE session_id = +?1
-                                  AND to_seq BETWEEN ?2 - ?3 + 1 AND +?2),
+               AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
                group_concat(shown, ','),
                NULL),
-           min(parent_seq)
+           min(parent_seq),
+           {leaf_id}
       FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
               FROM cf_agents_events AS e
              WHERE e.session_id = +?1
-               AND e.seq <= +?2
-               AND e.seq > ?2 - ?3
-             ORDER BY e.seq)"#,
+               AND {range}
+             ORDER BY e.seq)",
         *SHOWN
     )
+}
+
+/// The messages up to the event ?2.
+static SQL: LazyLock<String> = LazyLock::new(|| {
+    sql_of(
+        "e.seq <= +?2
+               AND e.seq > (SELECT ?2 - ?3
+                             WHERE NOT EXISTS (SELECT 1
+                                                 FROM cf_agents_compactions
+                                                WHERE session_id = +?1
+                                                  AND to_seq BETWEEN ?2 - ?3 + 1 AND +?2))",
+        "NULL",
+    )
+});
+
+/// The messages up to a session's newest event, if that is the leaf.
+static NEWEST_SQL: LazyLock<String> = LazyLock::new(|| {
+    let range = format!(
+        "e.seq > (SELECT newest.seq - ?3
+                     FROM (SELECT max(seq) AS seq FROM cf_agents_events WHERE session_id = +?1) AS newest
+                    CROSS JOIN cf_agents_sessions AS s
+                       ON s.id = +?1
+                      AND {IS_NEWEST_LEAF}
+                    WHERE NOT EXISTS (SELECT 1
+                                        FROM cf_agents_compactions
+                                       WHERE session_id = +?1
+                                         AND to_seq > newest.seq - ?3))"
+    );
+    let leaf_id =
+        "(SELECT id FROM cf_agents_events WHERE session_id = +?1 ORDER BY seq DESC LIMIT 1)";
+    sql_of(&range, leaf_id)
 });
 
 /// What the statement says beside the messages.
 struct PlainRow {
     above_seq: i64,
+    leaf_id: Option<String>,
 }
 
 impl FromRow<'_> for PlainRow {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             above_seq: row.find_integer(0).unwrap_or(0),
+            leaf_id: row.find_text(1).map(str::to_owned),
         })
     }
 }
@@ -117,6 +148,7 @@ pub struct PlainContext {
     messages: SqlText,
     /// The estimated tokens of the messages.
     pub tokens: i64,
+    leaf_id: String,
     /// Whether the first message is the path's first.
     is_whole: bool,
 }
@@ -130,21 +162,37 @@ struct PlainMessage<'a> {
 }
 
 impl PlainContext {
-    /// The newest events up to the leaf, at most `limit`. `None`: they are not plain.
+    /// The newest events up to a leaf, at most `limit`. `None`: they are not plain.
     pub fn find(
         db: &dyn Database,
         session_id: &Id,
-        leaf_seq: i64,
+        leaf: &Leaf,
+        limit: usize,
+    ) -> Result<Option<Self>> {
+        Self::read(db, session_id, &SQL, Some(leaf), limit)
+    }
+
+    /// As [`Self::find`], up to the session's newest event. `None`, too, if that is not the
+    /// leaf. One statement finds the event and reads the messages.
+    pub fn find_newest(db: &dyn Database, session_id: &Id, limit: usize) -> Result<Option<Self>> {
+        Self::read(db, session_id, &NEWEST_SQL, None, limit)
+    }
+
+    fn read(
+        db: &dyn Database,
+        session_id: &Id,
+        sql: &str,
+        leaf: Option<&Leaf>,
         limit: usize,
     ) -> Result<Option<Self>> {
         let max_bytes = SHORT_BYTES.min(MAX_ANSWER_BYTES / limit.max(1));
         let params = [
             session_id.as_str().into(),
-            leaf_seq.into(),
+            leaf.map(|leaf| leaf.seq).into(),
             (limit as i64).into(),
             (max_bytes as i64).into(),
         ];
-        let found = match db.find_text_and_row(&SQL, &params) {
+        let found = match db.find_text_and_row(sql, &params) {
             Ok(found) => found,
             // The text is longer than SQLite makes one, or a row is damaged.
             Err(error) if error.code == Code::StorageFailed => return Ok(None),
@@ -153,10 +201,14 @@ impl PlainContext {
         let Some((Some(messages), row)) = found else {
             return Ok(None);
         };
-        let PlainRow { above_seq } = row.read()?;
+        let PlainRow { above_seq, leaf_id } = row.read()?;
+        let Some(leaf_id) = leaf.map(|leaf| leaf.id.clone()).or(leaf_id) else {
+            return Ok(None);
+        };
         Ok(Some(Self {
             tokens: count_tokens(&db.copy_text(&messages))?,
             messages,
+            leaf_id,
             is_whole: above_seq == 0,
         }))
     }
@@ -168,14 +220,9 @@ impl PlainContext {
     }
 
     /// The context as JSON, with the fields of [`super::build::WorkingContext`].
-    pub fn into_json(
-        self,
-        instructions: &[String],
-        leaf_id: &str,
-        tokens_estimate: i64,
-    ) -> Result<SqlText> {
+    pub fn into_json(self, instructions: &[String], tokens_estimate: i64) -> Result<SqlText> {
         let instructions = json::encode(instructions)?;
-        let leaf_id = json::quoted(leaf_id);
+        let leaf_id = json::quoted(&self.leaf_id);
         let head = format!(r#"{{"systemInstructions":{instructions},"messages":["#);
         let tail = format!(r#"],"leafId":{leaf_id},"tokensEstimate":{tokens_estimate}}}"#);
         Ok(SqlText::concat(vec![

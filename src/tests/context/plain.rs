@@ -32,7 +32,7 @@ fn answer(alice: &Alice, body: &Value) -> Result<String, String> {
 fn compare(alice: &Alice, limit: usize, max_tokens: Option<i64>, game: &str) -> bool {
     let session = Id::parse("s".to_owned()).unwrap();
     let leaf = find_leaf(&alice.db, &session, "leafId", None).unwrap();
-    let leaf_seq = leaf.map(|leaf| leaf.seq);
+    let leaf_seq = leaf.as_ref().map(|leaf| leaf.seq);
     let window = ContextWindow {
         leaf_seq,
         limit,
@@ -72,10 +72,14 @@ fn compare(alice: &Alice, limit: usize, max_tokens: Option<i64>, game: &str) -> 
         made == built,
         "{game}: {limit} {max_tokens:?}\n{made:?}\n{built:?}"
     );
-    leaf_seq.is_some_and(|leaf_seq| {
-        let plain = PlainContext::find(&alice.db, &session, leaf_seq, limit);
-        plain.unwrap().is_some()
-    })
+    let newest = PlainContext::find_newest(&alice.db, &session, limit).unwrap();
+    let plain =
+        leaf.and_then(|leaf| PlainContext::find(&alice.db, &session, &leaf, limit).unwrap());
+    let json = |plain: PlainContext| plain.into_json(&[], 1).unwrap().into_string();
+    assert_eq!(newest.is_some(), plain.is_some(), "{game}");
+    let is_plain = plain.is_some();
+    assert_eq!(newest.map(json), plain.map(json), "{game}");
+    is_plain
 }
 
 #[test]

@@ -6,8 +6,10 @@ use serde_json::{Value, json};
 use super::random_play::Dice;
 use crate::base::columns::load_values;
 use crate::base::database::Database;
+use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::messages::history::{HistoryCursor, WalkStart, load_page, walk_page};
+use crate::messages::history::{MessagePage, WalkStart, load_newest, load_page, walk_page};
+use crate::messages::page::{HistoryCursor, PageAsk, PageForm};
 use crate::messages::tree::leaf::resolve_leaf;
 use crate::tests::Alice;
 
@@ -129,24 +131,29 @@ fn compare(alice: &Alice, limit: usize, max_bytes: usize, game: &str) -> usize {
         if matches!(start(), WalkStart::At(0)) {
             return pages;
         }
-        let made = load_page(&alice.db, &id, start(), limit, max_bytes).unwrap();
-        let walked = walk_page(&alice.db, &id, start(), limit, max_bytes).unwrap();
-        let (made, walked) = (
-            made.into_json().into_string(),
-            walked.into_json().into_string(),
-        );
-        assert!(
-            made == walked,
-            "{game}: {limit} {max_bytes} {before:?}\n{made:.2000}\n{walked:.2000}"
-        );
-        let list = |start| {
-            load_page(&alice.db, &id, start, limit, max_bytes)
-                .unwrap()
-                .into_list()
+        let text = |page: Result<MessagePage>| page.unwrap().into_json().into_string();
+        let pages_in = |form| {
+            let ask = PageAsk {
+                limit,
+                max_bytes,
+                form,
+            };
+            let walked = text(walk_page(&alice.db, &id, start(), ask));
+            let mut made = vec![text(load_page(&alice.db, &id, start(), ask))];
+            if before.is_none() {
+                let newest = load_newest(&alice.db, &id, ask).unwrap().unwrap();
+                made.push(newest.into_json().into_string());
+            }
+            for made in made {
+                assert!(
+                    made == walked,
+                    "{game}: {limit} {max_bytes} {before:?}\n{made:.2000}\n{walked:.2000}"
+                );
+            }
+            serde_json::from_str::<Value>(&walked).unwrap()
         };
-        let page: Value = serde_json::from_str(&made).unwrap();
-        let listed: Value = serde_json::from_str(&list(start()).into_string()).unwrap();
-        assert_eq!(listed, page["messages"], "{game}");
+        let page = pages_in(PageForm::History);
+        assert_eq!(pages_in(PageForm::List), page["messages"], "{game}");
         pages += 1;
         match page["cursor"].as_str() {
             Some(cursor) => before = Some(cursor.to_owned()),
@@ -232,6 +239,57 @@ fn a_damaged_message_is_named_and_spares_the_others() {
         let newest = alice.ok("getHistory", json!({"sessionId": "s", "limit": 1}));
         assert_eq!(newest["messages"][0]["id"], "m3");
     }
+}
+
+#[test]
+fn a_damaged_page_says_what_a_walk_says() {
+    let mut refused = 0;
+    let id = Id::parse("s".to_owned()).unwrap();
+    for seed in 1..=GAMES * 4 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let alice = Alice::with_session();
+        let kinds = [5, 9, 14, 15][dice.roll(4)];
+        for number in 1..=1 + dice.roll(40) {
+            append(&alice, &mut dice, number, kinds);
+        }
+        let ids = ids(&alice);
+        if ids.is_empty() {
+            continue;
+        }
+        let damage = [
+            "",
+            r#""role":"user","parts":["#,
+            r#""a":1}, {"b":2"#,
+            r#""role":"user","parts":[{"type":"text","text":"a"b"}]"#,
+            "\"role\":\"user\",\"parts\":[{\"type\":\"text\",\"text\":\"a\nb\"}]",
+        ][dice.roll(5)];
+        let sql = "UPDATE cf_agents_events SET message = ?1 WHERE id = ?2";
+        let doomed = ids[dice.roll(ids.len())].as_str();
+        alice.db.run(sql, &[damage.into(), doomed.into()]).unwrap();
+        for limit in [1, 1 + dice.roll(40), 1000] {
+            let ask = PageAsk {
+                limit,
+                max_bytes: [1, 1_000, 4 << 20][dice.roll(3)],
+                form: PageForm::History,
+            };
+            let text = |page: Result<MessagePage>| {
+                page.map(|page| page.into_json().into_string())
+                    .map_err(|error| error.body())
+            };
+            let leaf = resolve_leaf(&alice.db, &id, "leafId", None).unwrap();
+            let start = || WalkStart::At(leaf.unwrap());
+            let walked = text(walk_page(&alice.db, &id, start(), ask));
+            assert_eq!(
+                text(load_page(&alice.db, &id, start(), ask)),
+                walked,
+                "{seed}"
+            );
+            let newest = load_newest(&alice.db, &id, ask).map(Option::unwrap);
+            assert_eq!(text(newest), walked, "{seed}");
+            refused += i32::from(walked.is_err());
+        }
+    }
+    assert!(refused > 50, "{refused}");
 }
 
 #[test]
