@@ -17,9 +17,6 @@ const RUN_BYTES = 6;
 /** A run that more functions have than these says little of any two of them. */
 const MAX_SHARED_BY = 100;
 
-/** One in this many runs is looked at. */
-const SAMPLE = 2;
-
 const [CUSTOM, IMPORT, CODE] = [0, 2, 10];
 const IMPORTED = { function: 0, tag: 4 };
 const FUNCTION_NAMES = 1;
@@ -46,7 +43,7 @@ export const withoutPlaces = (symbolMap) => symbolMap.replace(new RegExp(`^(\\d+
 export function placesOf(bodies) {
   const runs = sharedRuns(bodies);
   const inWindow = new Uint32Array(runs.count);
-  const shared = new Int32Array(bodies.length);
+  const shared = new Float64Array(bodies.length);
   const places = new Array(bodies.length).fill(-1);
   const window = [];
   let windowBytes = 0;
@@ -55,7 +52,7 @@ export function placesOf(bodies) {
     for (const run of runs.of[index]) {
       const before = inWindow[run];
       inWindow[run] += by;
-      if ((before === 0) !== (inWindow[run] === 0)) for (const other of runs.in[run]) shared[other] += by;
+      if ((before === 0) !== (inWindow[run] === 0)) for (const other of runs.in[run]) shared[other] += by * runs.weight[run];
     }
     windowBytes += by * bodies[index].length;
   };
@@ -86,7 +83,6 @@ function sharedRuns(bodies) {
   bodies.forEach((body, index) => {
     for (let at = 0; at + RUN_BYTES <= body.length; at += 1) {
       const hash = hashOf(body, at);
-      if (hash % SAMPLE !== 0) continue;
       const known = users.get(hash);
       if (known === undefined) users.set(hash, [index]);
       else if (known.at(-1) !== index) known.push(index);
@@ -95,7 +91,9 @@ function sharedRuns(bodies) {
   const of = bodies.map(() => []);
   const shared = [...users.values()].filter(({ length }) => length > 1 && length <= MAX_SHARED_BY);
   shared.forEach((indices, run) => indices.forEach((index) => of[index].push(run)));
-  return { count: shared.length, of, in: shared };
+  // What few functions have says more of them.
+  const weight = shared.map(({ length }) => 1 / Math.log2(length + 1));
+  return { count: shared.length, of, in: shared, weight };
 }
 
 /** FNV-1a of a run. */

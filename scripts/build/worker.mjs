@@ -76,7 +76,8 @@ async function optimise() {
   const features = FEATURES.map((name) => `--enable-${name}`);
   const optimiser = join(BIN, "wasm-opt");
   // Rust keeps nothing in the first KiB of the memory: the stack's last bytes stand there.
-  const options = ["-O", "--low-memory-unused", ...features, "--debuginfo"];
+  // A function that one other calls stays a function, so that order.mjs can place it.
+  const options = ["-O", "--low-memory-unused", "--one-caller-inline-max-function-size", "0", ...features, "--debuginfo"];
   await step(optimiser, [join(STAGE, "index_bg.wasm"), "-o", named, ...options]);
   writeFileSync(placed, withPlaces(readFileSync(named)));
   await step(optimiser, [placed, "-o", ordered, "--reorder-functions-by-name", ...features, "--debuginfo"]);

@@ -18,6 +18,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::json;
 use crate::base::order::map_of;
+use crate::base::upper::to_upper;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -183,7 +184,7 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
             continue;
         }
         changed.push(match section.as_str() {
-            "" => format!("{} is empty now.", block.label.to_uppercase()),
+            "" => format!("{} is empty now.", to_upper(&block.label)),
             section => section.to_owned(),
         });
     }

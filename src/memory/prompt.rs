@@ -4,6 +4,7 @@
 //! or end its own.
 
 use super::block::Block;
+use crate::base::upper::to_upper;
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
@@ -70,7 +71,7 @@ pub fn render_section(block: &Block, format: PromptFormat) -> Option<String> {
 }
 
 fn header(block: &Block) -> String {
-    let mut header = block.label.to_uppercase();
+    let mut header = to_upper(&block.label);
     if let Some(description) = &block.description {
         header.push_str(&format!(" ({description})"));
     }

@@ -148,6 +148,14 @@ test("a_home_that_answers_nonsense_costs_its_own_block_alone", async () => {
   }
 });
 
+// Natively the standard library does it, and in the wasm JavaScript.
+test("a_label_of_any_script_is_in_upper_case_in_the_prompt", async () => {
+  const labels = { notes: "NOTES", "straße 7": "STRASSE 7", "заметки": "ЗАМЕТКИ", "ŉame": "ʼNAME", "ﬁles": "FILES", "メモ": "メモ" };
+  for (const label of Object.keys(labels)) await ok("hana", "defineBlock", { label, kind: "readonly", defaultContent: "x" });
+  const { prompt } = await ok("hana", "renderPrompt");
+  for (const upper of Object.values(labels)) assert.ok(prompt.includes(`\n${upper} [`), upper);
+});
+
 test("an_agent_that_is_away_costs_its_own_block_alone", async () => {
   await define("fred", () => ({ agent: "broken" }), { text: "writable" });
   await ok("fred", "setBlock", { label: "text", content: "Kept." });

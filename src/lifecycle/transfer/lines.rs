@@ -20,6 +20,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, nullable};
 use crate::base::numbers::MAX_SEQ;
+use crate::base::reals::read_real;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
 use crate::log::note::Note;
@@ -182,12 +183,8 @@ impl SessionLine {
     }
 
     pub fn cost(&self) -> Result<f64> {
-        self.usage
-            .cost
-            .get()
-            .parse()
-            .ok()
-            .filter(|cost: &f64| cost.is_finite() && *cost >= 0.0)
+        read_real(self.usage.cost.get())
+            .filter(|cost| *cost >= 0.0)
             .ok_or_else(|| {
                 Error::invalid("usage.cost", "`usage.cost` must be a number of 0 or more.")
             })
