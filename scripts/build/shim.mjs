@@ -62,47 +62,52 @@ const LOOK_MS = 1_000;
 
 /** The short bodies that one object reads. */
 class Arrivals {
-  /** The readers of bodies that are still to come, oldest first, and their deadlines. */
+  /** What gives up each body that is still to come, oldest first, and the body's deadline. */
   #deadlines = new Map();
   #bytes = 0;
   #timer = null;
 
   /**
-   * A short body, if its length is announced; else `undefined`, and Rust reads it. What is
-   * beyond the announced length is ignored.
+   * A short body, if its length is announced; else `undefined`, and Rust reads it.
+   *
+   * The runtime reads to the body's end. A client can't send more than it announces. A
+   * Worker that binds this one can; it can send as much to `call`, too. Rust holds what
+   * came against the operation's limit.
    */
-  read({ headers, body }) {
-    const length = body ? Number(headers.get("content-length")) : 0;
+  read(request) {
+    const length = Number(request.headers.get("content-length"));
     const held = length + BODY_OVERHEAD_BYTES;
     if (!(length > 0 && length <= SHORT_BYTES && this.#bytes + held <= MAX_ARRIVING_BYTES)) return undefined;
-    const reader = body.getReader({ mode: "byob" });
     this.#bytes += held;
-    this.#deadlines.set(reader, Date.now() + MAX_READING_MS);
     this.#timer ??= setTimeout(() => this.#look(), LOOK_MS);
-    const end = (whole) => {
-      this.#bytes -= held;
-      this.#deadlines.delete(reader);
-      if (this.#deadlines.size === 0) this.#rest();
-      return whole;
-    };
-    const reading = reader.readAtLeast(length, new Uint8Array(length));
-    // Of a body that did not come, Rust finds the stream taken, and says so.
-    return reading.then(
-      ({ value }) => end(value?.length === length ? value : undefined),
-      () => end(undefined),
-    );
+    return new Promise((resolve) => {
+      this.#deadlines.set(resolve, Date.now() + MAX_READING_MS);
+      const end = (bytes) => {
+        this.#bytes -= held;
+        this.#deadlines.delete(resolve);
+        if (this.#deadlines.size === 0) this.#rest();
+        resolve(bytes);
+      };
+      request.arrayBuffer().then(
+        // Of a body that did not come, Rust finds the stream taken, and says so.
+        (whole) => end(whole.byteLength < length ? undefined : new Uint8Array(whole)),
+        () => end(undefined),
+      );
+    });
   }
 
   /**
    * Gives up the bodies that are late, and looks again while others are to come. One timer
-   * serves all bodies that come at the same time.
+   * serves all bodies that come at the same time. What the runtime holds of a late body is
+   * counted until the runtime has let go of it.
    */
   #look() {
     this.#timer = null;
     const now = Date.now();
-    for (const [reader, deadline] of this.#deadlines) {
+    for (const [giveUp, deadline] of this.#deadlines) {
       if (deadline > now) break;
-      reader.cancel().catch(() => {});
+      this.#deadlines.delete(giveUp);
+      giveUp(undefined);
     }
     if (this.#deadlines.size > 0) this.#timer = setTimeout(() => this.#look(), LOOK_MS);
   }
