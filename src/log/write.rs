@@ -352,6 +352,9 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
         );
         return db.run(&sql, &row.values(session_id));
     }
+    if let Some((sql, params)) = as_values(session_id, batch) {
+        return db.run(&sql, &params);
+    }
     let lists: Vec<String> = batch.iter().map(|row| row.list(session_id)).collect();
     let json = format!("[{}]", lists.join(","));
     let sql = format!(
@@ -363,6 +366,95 @@ fn write_batch(db: &dyn Database, session_id: &Id, batch: &[NewRow<'_>]) -> Resu
            FROM json_each(?2)"
     );
     db.run(&sql, &[session_id.as_str().into(), json.into()])
+}
+
+/// The most rows that one statement takes as values. Each number of rows is a statement of
+/// its own, which the engine prepares once. A row takes up to five parameters, and all rows
+/// share eight: less than the hundred that the engine allows.
+const MAX_ROWS_AS_VALUES: usize = 16;
+
+/// The statement that writes usual rows, and its parameters; `None`: some row is unusual.
+/// Usual rows follow each other, and share what most rows have alike. The engine takes values
+/// in half the time in which it reads the rows from JSON.
+fn as_values(session_id: &Id, batch: &[NewRow<'_>]) -> Option<(String, Vec<SqlValue>)> {
+    let first = batch.first()?;
+    let follows = batch.windows(2).all(|pair| match pair {
+        [before, row] => row.follows(before),
+        _ => false,
+    });
+    let is_usual = |row: &NewRow<'_>| row.is_usual() && row.is_alike(first);
+    if batch.len() > MAX_ROWS_AS_VALUES || !follows || !batch.iter().all(is_usual) {
+        return None;
+    }
+    let is_there = [
+        batch.iter().any(|row| row.tool.is_some()),
+        batch.iter().any(|row| row.metadata.is_some()),
+    ];
+    let per_row = 3 + is_there.iter().filter(|is_there| **is_there).count();
+    let mut sql = format!("{INSERT} VALUES ");
+    let mut params = vec![
+        session_id.as_str().into(),
+        first.seq.into(),
+        u32::from(first.id_indexed).into(),
+        first.parent_seq.into(),
+        first.parent_id.into(),
+        u32::from(first.is_branch).into(),
+        first.created_at.into(),
+        first.written_at.into(),
+    ];
+    for (index, row) in batch.iter().enumerate() {
+        let id = params.len() + 1;
+        let parent = match index.checked_sub(1) {
+            None => "?4, ?5, ?6".to_owned(),
+            Some(before) => format!("?2 + {before}, ?{}, 0", id - per_row),
+        };
+        let mut next = id + 2;
+        let columns = is_there.map(|is_there| match is_there {
+            false => "NULL".to_owned(),
+            true => {
+                next += 1;
+                format!("?{next}")
+            }
+        });
+        let comma = if index == 0 { "" } else { ", " };
+        sql.push_str(&format!(
+            "{comma}(?1, ?2 + {index}, ?{id}, ?3, {parent}, ?{}, ?{}, {}, NULL, 0, 0, ?7, ?8, NULL, NULL, NULL)",
+            id + 1,
+            id + 2,
+            columns.join(", "),
+        ));
+        params.extend([row.id.into(), row.action.name().into(), row.content.into()]);
+        let bodies = [row.tool, row.metadata].into_iter().zip(is_there);
+        let there = bodies.filter(|(_, is_there)| *is_there);
+        params.extend(there.map(|(body, _)| SqlValue::from(body)));
+    }
+    Some((sql, params))
+}
+
+impl NewRow<'_> {
+    /// Whether the row directly follows the row `before`, and no branch begins here.
+    fn follows(&self, before: &NewRow<'_>) -> bool {
+        self.seq == before.seq + 1
+            && self.parent_seq == before.seq
+            && self.parent_id == Some(before.id)
+            && self.is_branch == 0
+    }
+
+    /// Whether the row has nothing that few rows have.
+    fn is_usual(&self) -> bool {
+        self.message.is_none()
+            && self.sliced_bytes == 0
+            && self.media.is_none()
+            && self.note.is_none()
+            && self.ends_turn.is_none()
+    }
+
+    /// Whether what rows of one append usually have alike is that of `other`.
+    fn is_alike(&self, other: &NewRow<'_>) -> bool {
+        self.id_indexed == other.id_indexed
+            && self.created_at == other.created_at
+            && self.written_at == other.written_at
+    }
 }
 
 /// Replaces an event's note. Part of a transaction.

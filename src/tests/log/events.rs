@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use crate::api::dispatch::dispatch;
-use crate::base::database::Database;
+use crate::base::database::{Database, SqlValue};
 use crate::log::event::Event;
 use crate::log::slices::MAX_EVENT_BYTES;
 use crate::testing::{Failing, wait_for};
@@ -48,6 +48,104 @@ fn tree(alice: &Alice) -> Vec<(i64, i64)> {
             (seq, parent)
         })
         .collect()
+}
+
+/// The rows of a session as they are stored, without what an id has of chance.
+fn stored(alice: &Alice, session: &str) -> Vec<Vec<SqlValue>> {
+    let sql = "
+        SELECT seq, id_indexed, iif(id_indexed, id, substr(id, 1, instr(id, '-'))), parent_seq,
+               (SELECT p.seq FROM cf_agents_events AS p WHERE p.session_id = e.session_id AND p.id = e.parent_id),
+               is_branch, action, content, tool, metadata, message, message_dated, sliced_bytes,
+               created_at, written_at, media, note, ends_turn, typeof(seq), typeof(parent_seq)
+          FROM cf_agents_events AS e
+         WHERE session_id = ?1
+         ORDER BY seq";
+    let rows = alice.db.rows(sql, &[session.into()]).unwrap();
+    rows.into_iter().map(|row| row.0).collect()
+}
+
+#[test]
+fn events_are_stored_alike_in_one_append_and_one_by_one() {
+    let texts = [
+        "plain",
+        "",
+        "a\u{0}b\u{1f}\u{2028}\u{1f600}\"\\\n",
+        "O'Hara?1",
+    ];
+    let plain = |at: usize| json!({"action": (["user_message", "agent_message"][at % 2]), "content": texts[at % 4]});
+    let with = |at: usize, more: Value| {
+        let mut event = plain(at);
+        event
+            .as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        event
+    };
+    let call = |at: usize| json!({"action": "tool_call_request", "toolCalls": [{"id": format!("c{at}"), "name": "echo", "arguments": {"n": at}}]});
+    let all: [&dyn Fn(usize) -> Value; 8] = [
+        &plain,
+        &|at| if at % 3 == 1 { call(at) } else { plain(at) },
+        &|at| {
+            if at == 1 {
+                with(at, json!({"metadata": {"k": [at, null]}}))
+            } else {
+                plain(at)
+            }
+        },
+        &|at| {
+            if at == 2 {
+                call(at)
+            } else {
+                with(at, json!({"metadata": {"k": "x"}}))
+            }
+        },
+        &|at| with(at, json!({"id": format!("own-{at}")})),
+        &|at| {
+            if at == 1 {
+                with(at, json!({"id": "own"}))
+            } else {
+                plain(at)
+            }
+        },
+        &|at| with(at, json!({"createdAt": 7 + at / 2})),
+        &|at| {
+            if at == 1 {
+                with(at, json!({"parentId": null}))
+            } else {
+                plain(at)
+            }
+        },
+    ];
+    for (kind, event) in all.iter().enumerate() {
+        for count in [2, 3, 10, 15, 16, 17, 40] {
+            let events: Vec<Value> = (0..count).map(event).collect();
+            let alice = Alice::default();
+            for session in ["together", "apart"] {
+                alice.ok("createSession", json!({"id": session}));
+                alice.ok(
+                    "appendEvents",
+                    json!({"sessionId": session, "events": [user("before")]}),
+                );
+            }
+            alice.ok(
+                "appendEvents",
+                json!({"sessionId": "together", "events": events}),
+            );
+            for event in &events {
+                alice.ok(
+                    "appendEvents",
+                    json!({"sessionId": "apart", "events": [event]}),
+                );
+            }
+            let apart = stored(&alice, "apart");
+            assert_eq!(
+                stored(&alice, "together"),
+                apart,
+                "kind {kind}, {count} events"
+            );
+            assert_eq!(apart.len(), count + 1);
+        }
+    }
 }
 
 #[test]
