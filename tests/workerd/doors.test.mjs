@@ -168,6 +168,21 @@ test("a_body_over_the_limit_is_413_announced_or_not", async () => {
   await stillAnswers();
 });
 
+test("a_body_of_another_length_than_a_worker_announces_is_read_whole_or_refused", async () => {
+  const limit = 1024 * 1024;
+  for (const via of ["service", "object"]) {
+    const send = async (announced, input) => {
+      const { status, body } = await server.call(`announced ${via}`, "createSession", input, { via, headers: { "x-announced": `${announced}` } });
+      return [status, body.id ?? body.error.code];
+    };
+    assert.deepEqual(await send(5, { id: "longer" }), [200, "longer"]);
+    assert.deepEqual(await send(5, `{"id":"long"${" ".repeat(100_000)}}`), [200, "long"]);
+    assert.deepEqual(await send(5, `{"id":"too long"${" ".repeat(limit)}}`), [413, "payload_too_large"]);
+    assert.deepEqual(await send(50, { id: "shorter" }), [400, "invalid_request"]);
+  }
+  await stillAnswers();
+});
+
 function pick({ status, code }) {
   return [status, code];
 }

@@ -2,7 +2,8 @@
 // through a service binding, and the object through `script_name`.
 //
 // `x-via: service` passes a request to the Worker, `x-via: object` to the object of the
-// agent in `x-agent`. The path and the body stay the same.
+// agent in `x-agent`. The path and the body stay the same. `x-announced` announces a
+// length that the body need not have.
 //
 // `/__call` calls a method over Workers RPC: `{ via, agent, method, given }`, where
 // `given` are the arguments and `{ "$made": NAME }` stands for what JSON does not have.
@@ -40,6 +41,9 @@ export default {
     const [via, agent] = [headers.get("x-via"), headers.get("x-agent")];
     headers.delete("x-via");
     headers.delete("x-agent");
+    const announced = headers.get("x-announced");
+    headers.delete("x-announced");
+    if (announced !== null) headers.set("content-length", announced);
     const passedOn = new Request(request, { headers });
     if (via === "service") return env.SERVICE.fetch(passedOn);
     if (via === "object") return env.OBJECT.getByName(decodeURIComponent(agent)).fetch(passedOn);
