@@ -208,6 +208,15 @@ pub trait Database {
         Ok(found.and_then(|(text, _)| text))
     }
 
+    /// The first row of a statement whose first column is a BLOB, and its second a text:
+    /// much that Rust has to look at. Bytes take the shortest way from the engine. `None`:
+    /// there is no row, or one of the two is NULL.
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>>;
+
     /// Copies a text of the engine's into Rust, for code that has to look at it.
     fn copy_text(&self, text: &SqlText) -> String {
         text.clone().into_string()

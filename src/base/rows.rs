@@ -9,7 +9,6 @@ use crate::base::error::{Error, Result};
 use crate::base::json::push_quoted;
 
 /// Reads an array of rows.
-#[cfg(any(target_arch = "wasm32", test))]
 pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
     let rows: Vec<Vec<SqlValue>> = serde_json::from_str(json).map_err(no_rows)?;
     Ok(rows.into_iter().map(Row).collect())

@@ -6,7 +6,7 @@
 use std::cell::RefCell;
 use std::collections::HashMap;
 
-use js_sys::{Array, JSON, JsString, Uint8Array};
+use js_sys::{Array, ArrayBuffer, JSON, JsString, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow};
@@ -214,6 +214,23 @@ impl Database for Sqlite<'_> {
         }
         let row = parse_rows(&statements.others())?.pop().unwrap_or_default();
         Ok(Some((text.dyn_into().ok().map(SqlText::Js), row)))
+    }
+
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        let first = self.exec(sql, params)?.get(0);
+        if first.is_undefined() {
+            return Ok(None);
+        }
+        let columns = first.unchecked_into::<Array>();
+        let bytes = columns.get(0).dyn_into::<ArrayBuffer>().ok();
+        let text = columns.get(1).dyn_into::<JsString>().ok();
+        Ok(bytes
+            .map(|bytes| Uint8Array::new(&bytes).to_vec())
+            .zip(text.as_ref().and_then(copy)))
     }
 
     fn copy_text(&self, text: &SqlText) -> String {

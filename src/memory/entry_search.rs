@@ -19,14 +19,15 @@ use crate::base::error::Result;
 use crate::base::json::{self, FromJson, json};
 use crate::base::order::sort_by;
 use crate::memory::entry::Entry;
+use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
 use crate::search::query::WordQuery;
-use crate::search::rank::{Candidate, QueryTerm, TermCounter, scores};
+use crate::search::rank::{Candidate, TermCounter, asked, scores};
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::{may_have_stem, stem};
 use crate::search::terms::load_terms;
-use crate::search::words::{each_word, words};
+use crate::search::words::words;
 
 /// The most candidates whose texts one search reads.
 const MAX_CANDIDATES: i64 = 200;
@@ -169,6 +170,7 @@ pub async fn search_elsewhere(
 fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<FoundEntry> {
     let query = WordQuery::parse(query);
     let stems = query.terms();
+    let mut asked = AskedWords::new(stems.iter().map(String::as_str), &query.prefixes);
     let own_words = told.content.filter(|content| !content.is_empty());
     let own_words = own_words.map(|content| service::ServiceResult {
         key: None,
@@ -181,7 +183,7 @@ fn read_told(told: service::ServiceResults, query: &str, most: usize) -> Vec<Fou
         .chain(told.results.unwrap_or_default())
         .take(most)
         .map(|result| {
-            let snippet = snippet(&result.content, &stems, &query.prefixes);
+            let snippet = snippet(&result.content, &mut asked);
             FoundEntry {
                 key: result.key,
                 title: result.title,
@@ -235,9 +237,10 @@ pub fn find(
         rows.extend(load_then(db, block, &query, at_ms)?);
     }
     let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
+    let mut asked = asked(&terms, &query.prefixes);
     let candidates = rows
         .iter()
-        .map(|row| to_candidate(row, &query, &terms))
+        .map(|row| to_candidate(row, &mut asked))
         .collect::<Vec<_>>();
     let scores = scores(&candidates, &terms);
     let mut ranked: Vec<(f64, &FoundRow)> = scores.into_iter().zip(&rows).collect();
@@ -259,7 +262,6 @@ pub fn find(
         let fused = fuse(&by_words, nearest);
         ranked = with_rows(&fused, &ranked, &strangers);
     }
-    let stems = query.terms();
     let mut found = FoundHere::default();
     for (score, row) in ranked {
         if found.results.len() >= most {
@@ -276,7 +278,7 @@ pub fn find(
             }
             continue;
         };
-        let snippet = snippet(&content, &stems, &query.prefixes);
+        let snippet = snippet(&content, &mut asked);
         found.results.push(FoundEntry {
             key: Some(row.key.clone()),
             title,
@@ -481,12 +483,10 @@ fn with_rows<'a>(
         .collect()
 }
 
-fn to_candidate(row: &FoundRow, query: &WordQuery, terms: &[QueryTerm]) -> Candidate {
+fn to_candidate(row: &FoundRow, asked: &mut AskedWords<'_>) -> Candidate {
     let title = row.title.as_deref();
-    let mut counter = TermCounter::new(terms, &query.prefixes);
-    each_word(&text_of(title, &row.content), &mut |word| {
-        counter.take(word);
-    });
+    let mut counter = TermCounter::new(asked);
+    counter.read(&text_of(title, &row.content));
     for stem in about(&row.key, title) {
         counter.take_about(&stem);
     }

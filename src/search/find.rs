@@ -1,92 +1,63 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
-use crate::base::json;
 use crate::base::order::sort_by;
-use crate::search::request::{FILTERS, SearchRequest};
+use crate::search::request::SearchRequest;
 use std::collections::{HashMap, HashSet};
 
 use serde::Serialize;
 
+use super::asked::AskedWords;
 use super::candidates::{IndexMatch, load_candidates};
 use super::document::{EventText, MAX_TEXT_BYTES, about, read_text, text_of};
 use super::fuse::{Nearest, fuse};
 use super::progress::find_number;
 use super::query::WordQuery;
-use super::rank::{Candidate, QueryTerm, TermCounter, scores};
-use super::read::find_event;
+use super::rank::{Candidate, QueryTerm, TermCounter, asked, scores};
+use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
-use super::words::WordSplitter;
-use crate::base::action::StoredAction;
-use crate::base::columns::FromRow;
-use crate::base::database::{Database, Row, SqlValue};
+use super::texts::{PAGE, from_places, place_params, read_texts};
+use crate::base::columns::{FromRow, load};
+use crate::base::database::{Database, Row};
 use crate::base::error::Result;
-use crate::base::ids::Id;
 
 /// The most questions, best first, whose next turn becomes a candidate too.
 const MAX_ANSWERED: usize = 10;
 
-/// Events whose texts are in memory at once: 50 × 32 KiB, if a character takes one byte.
-const PAGE: usize = 50;
+/// Bytes of a hit that is read with the others, for a snippet: 2 MiB for 128 hits.
+const INLINE_BYTES: usize = 16 << 10;
+
+/// The most hits that one statement reads.
+const HITS_PAGE: usize = 128;
 
 /// Slices of 1 MB that are read of each body to cut a snippet.
 const SNIPPET_SLICES: i64 = 1;
 
-/// What the ranking reads of an event.
-struct CandidateRow<'r> {
-    /// The number of the event's session, and the event's `seq`.
-    place: (i64, i64),
-    event: EventText<'r>,
-}
-
-impl CandidateRow<'_> {
-    /// Columns of an event `e` in a session `s`: 8,192 characters of its content, unless
-    /// its message has them, and each other body if it has at most 8 KiB.
-    const COLUMNS: &'static str = "s.number, e.seq, e.action, e.created_at, s.name,
-                CASE WHEN octet_length(e.message) <= 8192 THEN NULL
-                     WHEN octet_length(e.content) <= 8192 THEN e.content
-                     ELSE substr(e.content, 1, 8192) END,
-                iif(octet_length(e.tool) <= 8192, e.tool, NULL),
-                iif(octet_length(e.metadata) <= 8192, e.metadata, NULL),
-                iif(octet_length(e.message) <= 8192, e.message, NULL)";
-}
-
-impl<'r> FromRow<'r> for CandidateRow<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            place: (row.integer(0)?, row.integer(1)?),
-            event: EventText {
-                role: StoredAction::parse(row.text(2)?).role(),
-                created_at: row.integer(3)?,
-                session_name: row.find_text(4),
-                content: row.find_text(5).unwrap_or_default(),
-                tool: row.find_text(6),
-                metadata: row.find_text(7),
-                message: row.find_text(8),
-            },
-        })
-    }
-}
-
-/// What a hit says about its event's session.
+/// A hit's event, and what the hit says about the event's session.
 struct HitRow {
-    /// The number of the event's session, and the event's `seq`.
-    place: (i64, i64),
+    event: PageRow,
+    /// The number of the event's session.
+    number: i64,
     session_id: String,
     session_name: Option<String>,
 }
 
 impl HitRow {
     /// Columns of an event `e` in a session `s`.
-    const COLUMNS: &str = "s.number, e.seq, s.id, s.name";
+    fn columns() -> String {
+        let event = PageRow::columns(&INLINE_BYTES.to_string());
+        format!("{event}, s.number, s.id, s.name")
+    }
 }
 
 impl FromRow<'_> for HitRow {
     fn from_row(row: &Row) -> Result<Self> {
+        const NEXT: usize = PageRow::WIDTH;
         Ok(Self {
-            place: (row.integer(0)?, row.integer(1)?),
-            session_id: row.text(2)?.to_owned(),
-            session_name: row.find_text(3).map(str::to_owned),
+            event: row.read()?,
+            number: row.integer(NEXT)?,
+            session_id: row.text(NEXT + 1)?.to_owned(),
+            session_name: row.find_text(NEXT + 2).map(str::to_owned),
         })
     }
 }
@@ -132,8 +103,8 @@ pub fn find(
     let mut reader = CandidateReader {
         db,
         search,
-        query: &query,
         terms: &offer.terms,
+        asked: asked(&offer.terms, &query.prefixes),
         candidates: Vec::new(),
     };
     reader.read(&offer.events)?;
@@ -143,7 +114,11 @@ pub fn find(
         let answers = reader.find_answers();
         reader.read(&answers)?;
     }
-    let candidates = reader.candidates;
+    let CandidateReader {
+        candidates,
+        mut asked,
+        ..
+    } = reader;
     let scores = scores(&candidates, &offer.terms);
     let mut ranked: Vec<((i64, i64), f64)> = candidates
         .iter()
@@ -156,7 +131,7 @@ pub fn find(
     if !nearest.items.is_empty() {
         ranked = fuse(&ranked, nearest);
     }
-    to_hits(db, search, &query, &ranked)
+    to_hits(db, search, &ranked, &mut asked)
 }
 
 /// Reads the candidates' texts, a page at a time. Keeps only what each text holds of the
@@ -164,8 +139,8 @@ pub fn find(
 struct CandidateReader<'a> {
     db: &'a dyn Database,
     search: &'a SearchRequest<'a>,
-    query: &'a WordQuery,
     terms: &'a [QueryTerm],
+    asked: AskedWords<'a>,
     candidates: Vec<Candidate>,
 }
 
@@ -178,12 +153,11 @@ impl CandidateReader<'_> {
                 .iter()
                 .map(|offered| (offered.place, offered.score))
                 .collect();
-            for row in load_places(self.db, self.search, CandidateRow::COLUMNS, &places)? {
-                let row: CandidateRow = row.read()?;
-                let index_score = scores.get(&row.place).copied().unwrap_or(0.0);
-                let candidate = to_candidate(&row, self.query, self.terms, index_score);
-                self.candidates.push(candidate);
-            }
+            let (asked, candidates) = (&mut self.asked, &mut self.candidates);
+            read_texts(self.db, self.search, &places, &mut |place, event| {
+                let index_score = scores.get(&place).copied().unwrap_or(0.0);
+                candidates.push(to_candidate(place, event, asked, index_score));
+            })?;
         }
         Ok(())
     }
@@ -216,76 +190,47 @@ impl CandidateReader<'_> {
 fn to_hits(
     db: &dyn Database,
     search: &SearchRequest<'_>,
-    query: &WordQuery,
     ranked: &[((i64, i64), f64)],
+    asked: &mut AskedWords<'_>,
 ) -> Result<Vec<Hit>> {
-    let stems = query.terms();
     let mut hits = Vec::new();
-    for page in ranked.chunks(PAGE) {
+    let mut left = ranked;
+    // Events that are gone, or that the filters exclude, make room for the next ones.
+    while hits.len() < search.limit && !left.is_empty() {
+        let most = (search.limit - hits.len()).min(HITS_PAGE);
+        let (page, rest) = left.split_at(most.min(left.len()));
+        left = rest;
         let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
-        let mut rows = HashMap::new();
-        for row in load_places(db, search, HitRow::COLUMNS, &places)? {
-            let row: HitRow = row.read()?;
-            rows.insert(row.place, row);
-        }
+        let sql = format!("SELECT {} {}", HitRow::columns(), from_places());
+        let rows: Vec<HitRow> = load(db, &sql, &place_params(search, &places))?;
+        let mut rows: HashMap<(i64, i64), HitRow> = rows
+            .into_iter()
+            .map(|row| ((row.number, row.event.seq()), row))
+            .collect();
         for (place, score) in page {
-            if hits.len() == search.limit {
-                return Ok(hits);
-            }
-            if let Some(row) = rows.get(place) {
-                hits.extend(to_hit(db, row, *score, &stems, &query.prefixes)?);
+            if let Some(row) = rows.remove(place) {
+                hits.extend(to_hit(db, row, *score, asked)?);
             }
         }
     }
     Ok(hits)
 }
 
-/// Reads `columns` of the `wanted` events that the search may return.
-fn load_places(
-    db: &dyn Database,
-    search: &SearchRequest<'_>,
-    columns: &str,
-    wanted: &[(i64, i64)],
-) -> Result<Vec<Row>> {
-    if wanted.is_empty() {
-        return Ok(Vec::new());
-    }
-    let sql = format!(
-        "SELECT {columns}
-           FROM json_each(?1) AS wanted
-          CROSS JOIN cf_agents_sessions AS s
-             ON s.number = wanted.value ->> 0
-          CROSS JOIN cf_agents_events AS e
-             ON e.session_id = s.id
-            AND e.seq = wanted.value ->> 1
-          WHERE {FILTERS}
-            AND (?5 IS NULL OR s.id = ?5)"
-    );
-    let mut params = search.filters();
-    params.insert(0, SqlValue::Text(json::encode(&wanted)?));
-    params.push(search.session_id.map(Id::as_str).into());
-    db.rows(&sql, &params)
-}
-
 fn to_candidate(
-    row: &CandidateRow<'_>,
-    query: &WordQuery,
-    terms: &[QueryTerm],
+    (session, seq): (i64, i64),
+    event: &EventText<'_>,
+    asked: &mut AskedWords<'_>,
     index_score: f64,
 ) -> Candidate {
-    let event = &row.event;
-    let mut counter = TermCounter::new(terms, &query.prefixes);
-    let mut splitter = WordSplitter::default();
+    let mut counter = TermCounter::new(asked);
     let mut last_char = None;
     read_text(event, MAX_TEXT_BYTES, &mut |piece| {
         last_char = piece.trim_end().chars().next_back().or(last_char);
-        splitter.read(piece, &mut |word| counter.take(word));
+        counter.read(piece);
     });
-    splitter.end(&mut |word| counter.take(word));
     for word in about(event) {
         counter.take_about(&stem(&word));
     }
-    let (session, seq) = row.place;
     let mut candidate = counter.end(session, seq, event.created_at, index_score);
     candidate.is_question = last_char == Some('?');
     candidate
@@ -293,20 +238,19 @@ fn to_candidate(
 
 fn to_hit(
     db: &dyn Database,
-    row: &HitRow,
+    row: HitRow,
     score: f64,
-    stems: &[String],
-    prefixes: &[String],
+    asked: &mut AskedWords<'_>,
 ) -> Result<Option<Hit>> {
-    let (_, seq) = row.place;
-    let Some(event) = find_event(db, &row.session_id, seq, SNIPPET_SLICES)? else {
+    let session_id = row.session_id;
+    let Some(event) = row.event.find_event(db, &session_id, SNIPPET_SLICES)? else {
         return Ok(None);
     };
     let text = text_of(&event.as_text(), MAX_SCANNED_BYTES);
-    let snippet = snippet(&text, stems, prefixes);
+    let snippet = snippet(&text, asked);
     Ok(Some(Hit {
-        session_id: row.session_id.clone(),
-        session_name: row.session_name.clone(),
+        session_id,
+        session_name: row.session_name,
         role: event.action.role().name().to_owned(),
         snippet: snippet.text,
         highlights: snippet.highlights,

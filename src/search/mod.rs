@@ -2,12 +2,14 @@
 //! built from an agent's first search on, and kept exact from then on. The index finds
 //! candidates; the ranking reads their texts and decides which are best.
 
+pub mod asked;
 pub mod build;
 mod candidates;
 pub mod document;
 pub mod find;
 pub mod fuse;
 pub mod index;
+mod plain;
 mod progress;
 pub mod query;
 pub mod rank;
@@ -17,4 +19,5 @@ mod skim;
 pub mod snippet;
 pub mod stem;
 pub mod terms;
+mod texts;
 pub mod words;

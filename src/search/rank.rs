@@ -1,4 +1,4 @@
-//! Ranks the candidates by their words. Pure: the caller passes the words in.
+//! Ranks the candidates by their words. Pure: the caller passes the texts in.
 //!
 //! A rare word counts more than a common one, and a message scores higher the more rare
 //! words it holds. Turns of a dialogue are short, so length lowers a score only a little.
@@ -7,7 +7,8 @@
 
 use std::collections::HashMap;
 
-use super::stem::{may_begin_stem, may_have_stem, stem};
+use super::asked::AskedWords;
+use super::words::WordSplitter;
 
 /// How fast a repeated word stops adding, and how much length counts.
 const K1: f64 = 1.2;
@@ -55,65 +56,69 @@ pub struct Candidate {
     pub index_score: f64,
 }
 
-/// Reads a candidate's words, in order.
-pub struct TermCounter<'a> {
-    terms: &'a [QueryTerm],
-    prefixes: &'a [String],
+/// Counts what a candidate's text holds of the query's words.
+pub struct TermCounter<'q, 'a> {
+    asked: &'q mut AskedWords<'a>,
+    splitter: WordSplitter,
     length: usize,
     counts: Vec<usize>,
     is_about: Vec<bool>,
     is_together: Vec<bool>,
     /// Which of the prefixes begin one of the words.
     is_begun: Vec<bool>,
-    /// By its first byte, whether a word may be one of the query's words.
-    may_begin: [bool; 256],
     /// The terms that the two previous words matched.
     before: [Option<usize>; 2],
 }
 
-impl<'a> TermCounter<'a> {
-    /// Counts the query's words, and the beginnings of words that it asks for.
-    pub fn new(terms: &'a [QueryTerm], prefixes: &'a [String]) -> Self {
-        let mut may_begin = [false; 256];
-        for term in terms {
-            for (byte, may_begin) in (0..=u8::MAX).zip(&mut may_begin) {
-                *may_begin |= term.stem.is_empty() || may_begin_stem(byte, &term.stem);
-            }
-        }
+/// The query's words, and the beginnings of words that it asks for, ready to be counted.
+pub fn asked<'a>(terms: &'a [QueryTerm], prefixes: &'a [String]) -> AskedWords<'a> {
+    AskedWords::new(terms.iter().map(|term| term.stem.as_str()), prefixes)
+}
+
+impl<'q, 'a> TermCounter<'q, 'a> {
+    pub fn new(asked: &'q mut AskedWords<'a>) -> Self {
+        let (terms, prefixes) = asked.counts();
         Self {
-            terms,
-            prefixes,
-            may_begin,
+            asked,
+            splitter: WordSplitter::default(),
             length: 0,
-            counts: vec![0; terms.len()],
-            is_about: vec![false; terms.len()],
-            is_together: vec![false; terms.len()],
-            is_begun: vec![false; prefixes.len()],
+            counts: vec![0; terms],
+            is_about: vec![false; terms],
+            is_together: vec![false; terms],
+            is_begun: vec![false; prefixes],
             before: [None; 2],
         }
     }
 
-    /// Takes the next word of the text. Few words of a text are stemmed: a word that can't
-    /// have the stem of any of the query's words is only counted.
-    pub fn take(&mut self, word: &str) {
-        let first = word.bytes().next().unwrap_or_default();
-        let may_be_found = self.may_begin.get(usize::from(first)) == Some(&true)
-            && self
-                .terms
-                .iter()
-                .any(|term| may_have_stem(word, &term.stem));
-        let found = match may_be_found {
-            true => self.find(&stem(word)),
-            false => None,
-        };
-        self.count(found);
-        for (prefix, is_begun) in self.prefixes.iter().zip(&mut self.is_begun) {
-            *is_begun |= word.starts_with(prefix.as_str());
-        }
+    /// Reads the next piece of the text.
+    pub fn read(&mut self, text: &str) {
+        let mut splitter = std::mem::take(&mut self.splitter);
+        let first_bytes = self.asked.first_bytes;
+        splitter.skim(text, &first_bytes, &mut |skipped, word| {
+            self.take(skipped, word);
+        });
+        self.splitter = splitter;
     }
 
-    fn find(&self, stem: &str) -> Option<usize> {
-        self.terms.iter().position(|term| term.stem == stem)
+    /// Takes the text's next words: some that were skipped, then one word, which may be
+    /// empty.
+    fn take(&mut self, skipped: usize, word: &str) {
+        self.length += skipped;
+        match skipped {
+            0 => {}
+            1 => self.before = [None, self.before[0]],
+            _ => self.before = [None; 2],
+        }
+        if word.is_empty() {
+            return;
+        }
+        let found = self.asked.find(word);
+        self.count(found);
+        for begun in self.asked.begun_by(word) {
+            if let Some(is_begun) = self.is_begun.get_mut(begun) {
+                *is_begun = true;
+            }
+        }
     }
 
     /// Counts a word, and the term that the word matches.
@@ -136,14 +141,17 @@ impl<'a> TermCounter<'a> {
     /// Takes a stem from who, where or when.
     pub fn take_about(&mut self, stem: &str) {
         if let Some(is_about) = self
-            .find(stem)
+            .asked
+            .find_stem(stem)
             .and_then(|found| self.is_about.get_mut(found))
         {
             *is_about = true;
         }
     }
 
-    pub fn end(self, session: i64, seq: i64, created_at: i64, index_score: f64) -> Candidate {
+    pub fn end(mut self, session: i64, seq: i64, created_at: i64, index_score: f64) -> Candidate {
+        let mut splitter = std::mem::take(&mut self.splitter);
+        splitter.end(&mut |word| self.take(0, word));
         Candidate {
             session,
             seq,
@@ -262,11 +270,14 @@ fn together(candidate: &Candidate, terms: &[QueryTerm]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::stem::stem;
+    use crate::search::words::words;
 
     fn candidate(seq: i64, text: &str, about: &str, terms: &[QueryTerm]) -> Candidate {
-        let mut reading = TermCounter::new(terms, &[]);
+        let mut asked = asked(terms, &[]);
+        let mut reading = TermCounter::new(&mut asked);
         for stem in text.split_whitespace() {
-            let found = reading.find(stem);
+            let found = reading.asked.find_stem(stem);
             reading.count(found);
         }
         reading.take_about(about);
@@ -327,6 +338,134 @@ mod tests {
             .collect();
         assert!(scores[0] > scores[2] && scores[1] > scores[3]);
         assert!((scores[0] - scores[1]).abs() < 0.1 && scores[0] - scores[2] > 0.5);
+    }
+
+    /// What a counter counts, found the plain way: every word is split off and stemmed.
+    fn counted_plainly(text: &str, terms: &[QueryTerm], prefixes: &[String]) -> String {
+        let words = words(text);
+        let stems: Vec<String> = words.iter().map(|word| stem(word)).collect();
+        let counts = terms.iter().map(|term| {
+            let holds = |stem: &&String| **stem == term.stem;
+            stems.iter().filter(holds).count()
+        });
+        let is_together = terms.iter().enumerate().map(|(at, term)| {
+            let next = terms.get(at + 1).map(|next| next.stem.as_str());
+            stems.iter().enumerate().any(|(second, stem)| {
+                let before = &stems[second.saturating_sub(2)..second];
+                Some(stem.as_str()) == next && before.contains(&term.stem)
+            })
+        });
+        let is_begun = |prefix: &&String| words.iter().any(|word| word.starts_with(*prefix));
+        format!(
+            "{} {:?} {:?} {}",
+            words.len(),
+            counts.collect::<Vec<_>>(),
+            is_together.collect::<Vec<_>>(),
+            prefixes.iter().filter(is_begun).count()
+        )
+    }
+
+    #[test]
+    fn what_is_counted_is_what_every_word_says() {
+        let forms = [
+            "deploy",
+            "Deploying",
+            "deployment",
+            "deploys",
+            "depot",
+            "new",
+            "News",
+            "newer",
+            "knew",
+            "all",
+            "alley",
+            "y",
+            "yes",
+            "cry",
+            "cries",
+            "crying",
+            "dying",
+            "die",
+            "Café",
+            "caf",
+            "東京",
+            "don't",
+            "x1",
+            "was",
+            "wash",
+            "rate",
+            "rating",
+            "ratings",
+            "ratio",
+            "stability",
+            "stable",
+            "stabling",
+            "ability",
+            "a",
+            "of",
+            "the",
+            "jumps",
+            "42",
+            "hop",
+            "hoping",
+            "hopping",
+            "ski",
+            "skies",
+            "sky",
+        ];
+        let between = [" ", ", ", ".\n", "-", "  ", " \u{2019} ", "_", "; ", " ' "];
+        let mut state = 11_usize;
+        let mut roll = |sides: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % sides
+        };
+        for _ in 0..4_000 {
+            let mut terms: Vec<QueryTerm> = Vec::new();
+            for _ in 0..1 + roll(4) {
+                let stem = words(forms[roll(forms.len())])
+                    .iter()
+                    .map(|word| stem(word))
+                    .next_back();
+                let stem = stem.unwrap();
+                if terms.iter().all(|term| term.stem != stem) {
+                    terms.push(QueryTerm { stem, rarity: 1.0 });
+                }
+            }
+            let prefixes: Vec<String> = ["dep", "st", "東", "yes"]
+                .iter()
+                .filter(|_| roll(4) == 0)
+                .map(|prefix| (*prefix).to_owned())
+                .collect();
+            let mut asked = asked(&terms, &prefixes);
+            // One after the other, as a search reads its candidates.
+            for _ in 0..3 {
+                let pieces: Vec<String> = (0..roll(4))
+                    .map(|_| {
+                        let words = (0..roll(30)).map(|_| {
+                            [forms[roll(forms.len())], between[roll(between.len())]].concat()
+                        });
+                        words.collect()
+                    })
+                    .collect();
+                let mut counter = TermCounter::new(&mut asked);
+                for piece in &pieces {
+                    counter.read(piece);
+                }
+                let counted = counter.end(1, 1, 0, 0.0);
+                let counted = format!(
+                    "{} {:?} {:?} {}",
+                    counted.length, counted.counts, counted.is_together, counted.other_hits
+                );
+                let text = pieces.concat();
+                assert_eq!(
+                    counted,
+                    counted_plainly(&text, &terms, &prefixes),
+                    "{text:?}"
+                );
+            }
+        }
     }
 
     #[test]

@@ -91,10 +91,46 @@ impl FromRow<'_> for StoredRow {
     }
 }
 
-/// A row of a page of events. A long event is read separately.
-struct PageRow {
+/// A row of a page of events. The bodies of a long event are read separately.
+pub struct PageRow {
     row: StoredRow,
     is_short: bool,
+}
+
+impl PageRow {
+    pub const WIDTH: usize = 10;
+
+    /// Columns of an event `e`, with its bodies if they have at most `most` bytes, which is
+    /// SQL.
+    pub fn columns(most: &str) -> String {
+        let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
+                 + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
+                 + e.sliced_bytes";
+        let columns = StoredRow::columns(|body| format!("iif({bytes} <= {most}, e.{body}, NULL)"));
+        format!("{columns}, {bytes} <= {most}")
+    }
+
+    pub fn seq(&self) -> i64 {
+        self.row.event.seq
+    }
+
+    /// The event, if it is short.
+    fn into_short(self) -> Option<EventBodies> {
+        self.is_short.then_some(self.row.event)
+    }
+
+    /// The event. Of a long one, each body is cut after `max_slices` slices of 1 MB.
+    pub fn find_event(
+        self,
+        db: &dyn Database,
+        session_id: &str,
+        max_slices: i64,
+    ) -> Result<Option<EventBodies>> {
+        match self.is_short {
+            true => Ok(Some(self.row.event)),
+            false => find_event(db, session_id, self.row.event.seq, max_slices),
+        }
+    }
 }
 
 impl FromRow<'_> for PageRow {
@@ -134,12 +170,9 @@ pub fn load_newest_below(
     limit: i64,
     inline_bytes: i64,
 ) -> Result<Vec<(i64, Option<EventBodies>)>> {
-    let bytes = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
-                 + coalesce(octet_length(e.metadata), 0) + coalesce(octet_length(e.message), 0)
-                 + e.sliced_bytes";
-    let columns = StoredRow::columns(|body| format!("iif({bytes} <= ?4, e.{body}, NULL)"));
+    let columns = PageRow::columns("?4");
     let sql = format!(
-        "SELECT {columns}, {bytes} <= ?4
+        "SELECT {columns}
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq < ?2
@@ -152,14 +185,11 @@ pub fn load_newest_below(
         limit.into(),
         inline_bytes.into(),
     ];
-    load::<PageRow>(db, &sql, &params)?
+    let rows = load::<PageRow>(db, &sql, &params)?;
+    Ok(rows
         .into_iter()
-        .map(|PageRow { row, is_short }| {
-            let seq = row.event.seq;
-            let stored = is_short.then(|| row.complete(db, session_id, 0));
-            Ok((seq, stored.transpose()?))
-        })
-        .collect()
+        .map(|row| (row.seq(), row.into_short()))
+        .collect())
 }
 
 fn load_slices(

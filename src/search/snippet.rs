@@ -2,7 +2,7 @@
 //! it. The piece is plain text: a page that shows it marks the hits itself, and renders
 //! nothing that somebody stored as markup.
 
-use super::stem::{may_have_stem, stem};
+use super::asked::AskedWords;
 use super::words::each_word;
 
 /// The approximate length of a snippet, in characters.
@@ -29,12 +29,11 @@ pub struct Snippet {
 /// Start and end of a word, in UTF-16 units: as JavaScript counts.
 pub type Highlight = [usize; 2];
 
-/// `terms` are stems, `prefixes` the beginnings of words.
-pub fn snippet(text: &str, terms: &[String], prefixes: &[String]) -> Snippet {
+pub fn snippet(text: &str, asked: &mut AskedWords<'_>) -> Snippet {
     let text = text
         .get(..text.floor_char_boundary(MAX_SCANNED_BYTES))
         .unwrap_or(text);
-    let spots = spots(text, terms, prefixes);
+    let spots = spots(text, asked);
     let (start, end) = densest(text, &spots);
     let mut snippet = Snippet::default();
     if start > 0 {
@@ -65,40 +64,56 @@ fn utf16_length(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-fn spots(text: &str, terms: &[String], prefixes: &[String]) -> Vec<WordSpan> {
-    let is_asked = |word: &str| {
-        let may_be_term = terms.iter().any(|term| may_have_stem(word, term));
-        may_be_term && terms.contains(&stem(word))
-            || prefixes.iter().any(|prefix| word.starts_with(prefix))
-    };
-    let is_hit = |span: &str| {
-        let mut is_hit = false;
-        each_word(span, &mut |word| is_hit |= is_asked(word));
-        is_hit
-    };
+/// The words of a text: letters and digits, with the apostrophes and accents between them.
+fn spots(text: &str, asked: &mut AskedWords<'_>) -> Vec<WordSpan> {
+    let is_part =
+        |c: char| c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '\u{0300}'..='\u{036F}');
     let mut spots = Vec::new();
-    let mut start = None;
-    let ends = text.char_indices().map(Some).chain(std::iter::once(None));
-    for at in ends {
-        let is_inside = at.is_some_and(|(_, c)| {
-            c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '\u{0300}'..='\u{036F}')
-        });
-        let offset = at.map_or(text.len(), |(offset, _)| offset);
-        match (start, is_inside) {
-            (None, true) => start = Some(offset),
-            (Some(from), false) => {
-                let word = text.get(from..offset).unwrap_or_default();
-                spots.push(WordSpan {
-                    start: from,
-                    end: offset,
-                    is_hit: is_hit(word),
-                });
-                start = None;
-            }
-            _ => {}
+    let mut at = 0;
+    loop {
+        let rest = text.get(at..).unwrap_or_default();
+        let start = at + length_while(rest, |c| !is_part(c));
+        let rest = text.get(start..).unwrap_or_default();
+        let end = start + length_while(rest, is_part);
+        if end == start {
+            return spots;
         }
+        let word = text.get(start..end).unwrap_or_default();
+        spots.push(WordSpan {
+            start,
+            end,
+            is_hit: is_hit(word, asked),
+        });
+        at = end;
     }
-    spots
+}
+
+/// The bytes up to the first character that does not fit.
+fn length_while(text: &str, fits: impl Fn(char) -> bool) -> usize {
+    let mut bytes = text.bytes();
+    let fits_plainly = |byte: u8| byte.is_ascii() && fits(char::from(byte));
+    let plain = bytes.position(|byte| !fits_plainly(byte));
+    let plain = plain.unwrap_or(text.len());
+    let rest = text.get(plain..).unwrap_or_default();
+    match rest.chars().next() {
+        Some(c) if !c.is_ascii() => plain + rest.find(|c| !fits(c)).unwrap_or(rest.len()),
+        _ => plain,
+    }
+}
+
+fn is_hit(span: &str, asked: &mut AskedWords<'_>) -> bool {
+    // Most words are seen to be others by their first letter.
+    let mut bytes = span.bytes().skip_while(|byte| *byte == b'\'');
+    if let Some(first) = bytes.next()
+        && first.is_ascii_alphanumeric()
+        && asked.first_bytes.get(usize::from(first)) == Some(&false)
+        && bytes.all(|byte| byte.is_ascii())
+    {
+        return false;
+    }
+    let mut is_hit = false;
+    each_word(span, &mut |word| is_hit |= asked.asks_for(word));
+    is_hit
 }
 
 /// The stretch of about [`MAX_CHARS`] that holds the most hits, cut at words.
@@ -150,6 +165,8 @@ fn densest(text: &str, spots: &[WordSpan]) -> (usize, usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::stem::stem;
+    use crate::search::words::words;
 
     fn cut(text: &str, terms: &[&str], prefixes: &[&str]) -> Snippet {
         let own = |words: &[&str]| {
@@ -158,7 +175,9 @@ mod tests {
                 .map(|word| (*word).to_owned())
                 .collect::<Vec<_>>()
         };
-        snippet(text, &own(terms), &own(prefixes))
+        let (terms, prefixes) = (own(terms), own(prefixes));
+        let mut asked = AskedWords::new(terms.iter().map(String::as_str), &prefixes);
+        snippet(text, &mut asked)
     }
 
     /// What a reader in JavaScript finds at the highlights, with `[` and `]` around.
@@ -235,6 +254,78 @@ mod tests {
         let units: Vec<u16> = found.text.encode_utf16().collect();
         assert!(found.text.starts_with('…'));
         assert_eq!(String::from_utf16(&units[start..end]).unwrap(), "needle");
+    }
+
+    /// Where the words of a text stand and which are hits, found character by character.
+    fn spots_plainly(
+        text: &str,
+        terms: &[String],
+        prefixes: &[String],
+    ) -> Vec<(usize, usize, bool)> {
+        let is_asked = |word: &str| {
+            terms.contains(&stem(word)) || prefixes.iter().any(|prefix| word.starts_with(prefix))
+        };
+        let mut spots = Vec::new();
+        let mut start = None;
+        for at in text.char_indices().map(Some).chain(std::iter::once(None)) {
+            let is_inside = at.is_some_and(|(_, c)| {
+                c.is_alphanumeric() || matches!(c, '\'' | '\u{2019}' | '\u{0300}'..='\u{036F}')
+            });
+            let offset = at.map_or(text.len(), |(offset, _)| offset);
+            match (start, is_inside) {
+                (None, true) => start = Some(offset),
+                (Some(from), false) => {
+                    let is_hit = words(&text[from..offset]).iter().any(|word| is_asked(word));
+                    spots.push((from, offset, is_hit));
+                    start = None;
+                }
+                _ => {}
+            }
+        }
+        spots
+    }
+
+    #[test]
+    fn words_are_found_as_if_each_character_were_looked_at() {
+        let pieces = [
+            "point",
+            "Points",
+            "pointing",
+            "x",
+            "'",
+            "\u{2019}",
+            " ",
+            ", ",
+            "é",
+            "\u{301}",
+            "東",
+            "京",
+            "Yes",
+            "ies",
+            "\u{1F600}",
+            "_",
+            "\n",
+            "9",
+            "𝒜",
+        ];
+        let terms: Vec<String> = ["point", "y", "東", "ye"].map(str::to_owned).into();
+        let prefixes = vec!["xp".to_owned(), "é".to_owned(), "京".to_owned()];
+        let mut asked = AskedWords::new(terms.iter().map(String::as_str), &prefixes);
+        let mut state = 5_usize;
+        for _ in 0..5_000 {
+            let mut text = String::new();
+            for _ in 0..14 {
+                state = state
+                    .wrapping_mul(6_364_136_223_846_793_005)
+                    .wrapping_add(1_442_695_040_888_963_407);
+                text.push_str(pieces[(state >> 33) % pieces.len()]);
+            }
+            let found: Vec<(usize, usize, bool)> = spots(&text, &mut asked)
+                .iter()
+                .map(|spot| (spot.start, spot.end, spot.is_hit))
+                .collect();
+            assert_eq!(found, spots_plainly(&text, &terms, &prefixes), "{text:?}");
+        }
     }
 
     #[test]

@@ -25,12 +25,17 @@ pub fn stem(word: &str) -> String {
     word.text().replace('Y', "y")
 }
 
-/// `false`: the word's stem is certainly another one. This looks at no more than the
-/// beginnings: a stem is never longer than its word, and keeps the word's first two
-/// letters, but that a `y` may become an `i`.
+/// `false`: the word's stem is certainly another one. A stem is never longer than its
+/// word, and keeps the word's letters, but that a `y` may become an `i`, and that its last
+/// letter may be an `e` or `l` that a rule has put there. The first two are always kept.
 pub fn may_have_stem(word: &str, stem: &str) -> bool {
-    let mut pairs = word.bytes().zip(stem.bytes()).take(2);
-    word.len() >= stem.len() && pairs.all(|(letter, other)| folded(letter) == folded(other))
+    let (word, stem) = (word.as_bytes(), stem.as_bytes());
+    let same = |(letter, other): (&u8, &u8)| folded(*letter) == folded(*other);
+    let kept = match stem {
+        [_, _, start @ .., b'e' | b'l'] => start.len() + 2,
+        _ => stem.len(),
+    };
+    word.len() >= stem.len() && word.iter().zip(stem).take(kept).all(same)
 }
 
 /// As [`may_have_stem`], for all words that begin with this byte.

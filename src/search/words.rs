@@ -2,8 +2,10 @@
 //! neither a letter nor a digit. Scripts without spaces are cut into single characters
 //! and pairs of them.
 
+use super::plain::{FirstBytes, TakeWord, is_between, is_special, skip_plain};
+
 /// Longer words are cut here: nobody searches for all of a key or of base64.
-const MAX_WORD_CHARS: usize = 64;
+pub const MAX_WORD_CHARS: usize = 64;
 
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
@@ -48,6 +50,34 @@ impl WordSplitter {
             };
             self.read_char(c, take);
             rest = chars.as_str();
+        }
+    }
+
+    /// Like [`read`](Self::read), but skips most of the words that begin with none of the
+    /// `asked` bytes.
+    pub fn skim(&mut self, text: &str, asked: &FirstBytes, take: &mut TakeWord<'_>) {
+        let mut rest = text;
+        let mut is_inside = self.length > 0 || self.before.is_some();
+        loop {
+            if !is_inside {
+                rest = skip_plain(rest, asked, take);
+            }
+            // The rest up to the end of the next special word is read letter by letter.
+            let special = match is_inside {
+                true => Some(0),
+                false => rest.bytes().position(is_special),
+            };
+            let end = special
+                .and_then(|at| Some(at + rest.bytes().skip(at).position(is_between)?))
+                .unwrap_or(rest.len());
+            let (word, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+            self.read(word, &mut |word| take(0, word));
+            if after.is_empty() {
+                return;
+            }
+            self.end(&mut |word| take(0, word));
+            is_inside = false;
+            rest = after;
         }
     }
 
@@ -426,6 +456,80 @@ mod tests {
             }
             splitter.end(&mut |word| by_character.push(word.to_owned()));
             assert_eq!(words(&text), by_character, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn skimming_counts_every_word_and_passes_on_those_that_are_asked_for() {
+        let pieces = [
+            "a",
+            "word",
+            "Word",
+            "bee",
+            "Z",
+            "09",
+            "'",
+            "\u{2019}",
+            " ",
+            "  ",
+            ".\n",
+            "-",
+            "_",
+            "é",
+            "\u{301}",
+            "東",
+            "京",
+            "İ",
+            "\u{0}",
+            " the quick brown fox, jumps over. ",
+            "a67890123456789012345678901234567890123456789012345678901234",
+            "B67890123456789012345678901234567890123456789012345678901234",
+        ];
+        let mut state = 7_usize;
+        let mut roll = |sides: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) % sides
+        };
+        for round in 0..20_000 {
+            // Some texts are plain, as most are.
+            let kinds = if round % 3 == 0 { pieces.len() } else { 3 };
+            let texts: Vec<String> = (0..1 + roll(3))
+                .map(|_| {
+                    let chosen = (0..roll(14)).map(|_| match roll(2) {
+                        0 => pieces[roll(kinds)],
+                        _ => pieces[7 + roll(kinds.min(6))],
+                    });
+                    chosen.collect()
+                })
+                .collect();
+            let mut asked = [false; 256];
+            for letter in "awbzt0".bytes().filter(|_| roll(2) == 0) {
+                asked[usize::from(letter)] = true;
+                asked[usize::from(letter.to_ascii_uppercase())] = true;
+            }
+            let expected = words(&texts.concat());
+            let mut found: Vec<Option<String>> = Vec::new();
+            let mut take = |skipped: usize, word: &str| {
+                found.resize(found.len() + skipped, None);
+                if !word.is_empty() {
+                    found.push(Some(word.to_owned()));
+                }
+            };
+            let mut splitter = WordSplitter::default();
+            for text in &texts {
+                splitter.skim(text, &asked, &mut take);
+            }
+            splitter.end(&mut |word| take(0, word));
+            assert_eq!(found.len(), expected.len(), "{texts:?}");
+            for (found, expected) in found.iter().zip(&expected) {
+                let first = usize::from(expected.as_bytes()[0]);
+                match found {
+                    Some(found) => assert_eq!(found, expected, "{texts:?}"),
+                    None => assert!(!asked[first], "{texts:?} {expected}"),
+                }
+            }
         }
     }
 

@@ -74,6 +74,15 @@ impl Database for Failing<'_> {
         self.inner.find_text_and_row(sql, params)
     }
 
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        self.count(params)?;
+        self.inner.find_bytes_and_text(sql, params)
+    }
+
     fn size_bytes(&self) -> Result<i64> {
         self.inner.size_bytes()
     }

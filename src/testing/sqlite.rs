@@ -274,6 +274,28 @@ impl Database for Sqlite {
         Ok(Some((text, Row(columns.collect()))))
     }
 
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut cursor = statement
+            .query(params_from_iter(params.iter().map(Bound)))
+            .map_err(failed)?;
+        let Some(row) = cursor.next().map_err(failed)? else {
+            return Ok(None);
+        };
+        let columns = (row.get_ref(0), row.get_ref(1));
+        let (Ok(ValueRef::Blob(bytes)), Ok(ValueRef::Text(text))) = columns else {
+            return Ok(None);
+        };
+        self.text_bytes
+            .set(self.text_bytes.get() + bytes.len() + text.len());
+        let text = String::from_utf8_lossy(text).into_owned();
+        Ok(Some((bytes.to_vec(), text)))
+    }
+
     fn size_bytes(&self) -> Result<i64> {
         self.in_control.store(true, Ordering::Relaxed);
         let sql = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()";

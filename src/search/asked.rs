@@ -1,0 +1,81 @@
+//! The words that a query asks for, prepared for reading many texts. Most words of a text
+//! are none of them, which their first letters show.
+
+use super::plain::FirstBytes;
+use super::stem::{may_begin_stem, may_have_stem, stem};
+
+/// The most words whose stems are remembered. The forms of a query's words are few, and
+/// come again and again.
+const MAX_KNOWN: usize = 64;
+
+pub struct AskedWords<'a> {
+    stems: Vec<&'a str>,
+    prefixes: &'a [String],
+    pub first_bytes: FirstBytes,
+    /// Words that were looked at before, and which of the stems each has.
+    known: Vec<(String, Option<usize>)>,
+}
+
+impl<'a> AskedWords<'a> {
+    /// `stems` and the beginnings of words are in lower case, as the words of a text.
+    pub fn new(stems: impl IntoIterator<Item = &'a str>, prefixes: &'a [String]) -> Self {
+        let stems: Vec<&str> = stems.into_iter().collect();
+        let mut first_bytes = [false; 256];
+        for (byte, may_be_asked) in (0..=u8::MAX).zip(&mut first_bytes) {
+            let small = byte.to_ascii_lowercase();
+            *may_be_asked = stems.iter().any(|stem| may_begin_stem(small, stem))
+                || prefixes
+                    .iter()
+                    .any(|prefix| prefix.bytes().next() == Some(small));
+        }
+        Self {
+            stems,
+            prefixes,
+            first_bytes,
+            known: Vec::new(),
+        }
+    }
+
+    /// How many stems and how many beginnings are asked for.
+    pub fn counts(&self) -> (usize, usize) {
+        (self.stems.len(), self.prefixes.len())
+    }
+
+    /// Which of the stems a word has.
+    pub fn find(&mut self, word: &str) -> Option<usize> {
+        if !self.may_begin(word) || !self.stems.iter().any(|stem| may_have_stem(word, stem)) {
+            return None;
+        }
+        if let Some((_, found)) = self.known.iter().find(|(known, _)| known == word) {
+            return *found;
+        }
+        let found = self.find_stem(&stem(word));
+        if self.known.len() < MAX_KNOWN {
+            self.known.push((word.to_owned(), found));
+        }
+        found
+    }
+
+    pub fn find_stem(&self, stem: &str) -> Option<usize> {
+        self.stems.iter().position(|asked| *asked == stem)
+    }
+
+    /// The places of the beginnings that a word begins with.
+    pub fn begun_by(&self, word: &str) -> impl Iterator<Item = usize> {
+        let begins = move |prefix: &String| word.starts_with(prefix.as_str());
+        self.prefixes
+            .iter()
+            .enumerate()
+            .filter_map(move |(at, prefix)| begins(prefix).then_some(at))
+    }
+
+    /// Whether a word has one of the stems, or one of the beginnings.
+    pub fn asks_for(&mut self, word: &str) -> bool {
+        self.may_begin(word) && (self.find(word).is_some() || self.begun_by(word).next().is_some())
+    }
+
+    fn may_begin(&self, word: &str) -> bool {
+        let first = word.bytes().next().unwrap_or_default();
+        self.first_bytes.get(usize::from(first)) == Some(&true)
+    }
+}

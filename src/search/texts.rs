@@ -1,0 +1,127 @@
+//! Reads the texts that the ranking reads. The texts of a page cross from the database as
+//! the bytes of one value: a string of the engine's would be copied and checked several
+//! times on its way.
+
+use super::document::EventText;
+use super::request::{FILTERS, SearchRequest};
+use crate::base::action::StoredAction;
+use crate::base::columns::FromRow;
+use crate::base::database::{Database, Row, SqlValue};
+use crate::base::error::Result;
+use crate::base::ids::Id;
+use crate::base::json::json;
+use crate::base::rows::parse_rows;
+
+/// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
+/// bytes. One value holds them, so they stay below the engine's limit for values.
+pub const PAGE: usize = 32;
+
+/// What the ranking reads of an event beside its bodies.
+struct CandidateRow {
+    /// The number of the event's session, and the event's `seq`.
+    place: (i64, i64),
+    action: StoredAction,
+    created_at: i64,
+    session_name: Option<String>,
+    /// Bytes of the content, the tool, the metadata and the message; `None`: there is none,
+    /// or it is not read.
+    lengths: [Option<usize>; 4],
+}
+
+impl CandidateRow {
+    /// Columns of a page's row, whose bodies are [`BODIES`].
+    const COLUMNS: &'static str = "number, seq, action, created_at, name, octet_length(content),
+                   octet_length(tool), octet_length(metadata), octet_length(message)";
+}
+
+impl FromRow<'_> for CandidateRow {
+    fn from_row(row: &Row) -> Result<Self> {
+        let length = |column| {
+            let length = row.find_integer(column)?;
+            usize::try_from(length).ok()
+        };
+        Ok(Self {
+            place: (row.integer(0)?, row.integer(1)?),
+            action: StoredAction::parse(row.text(2)?),
+            created_at: row.integer(3)?,
+            session_name: row.find_text(4).map(str::to_owned),
+            lengths: [length(5), length(6), length(7), length(8)],
+        })
+    }
+}
+
+/// The bodies of an event `e`: 8,192 characters of its content, unless its message has
+/// them, and each other body if it has at most 8 KiB.
+const BODIES: &str = "CASE WHEN octet_length(e.message) <= 8192 THEN NULL
+                            WHEN octet_length(e.content) <= 8192 THEN e.content
+                            ELSE substr(e.content, 1, 8192) END AS content,
+                       iif(octet_length(e.tool) <= 8192, e.tool, NULL) AS tool,
+                       iif(octet_length(e.metadata) <= 8192, e.metadata, NULL) AS metadata,
+                       iif(octet_length(e.message) <= 8192, e.message, NULL) AS message";
+
+/// Reads those of the `wanted` events that the search may return, at most [`PAGE`] at once.
+pub fn read_texts(
+    db: &dyn Database,
+    search: &SearchRequest<'_>,
+    wanted: &[(i64, i64)],
+    take: &mut dyn FnMut((i64, i64), &EventText<'_>),
+) -> Result<()> {
+    if wanted.is_empty() {
+        return Ok(());
+    }
+    let sql = format!(
+        "SELECT CAST(group_concat(coalesce(content, '') || coalesce(tool, '')
+                                  || coalesce(metadata, '') || coalesce(message, ''), '') AS BLOB),
+                json_group_array(json_array({}))
+           FROM (SELECT s.number, e.seq, e.action, e.created_at, s.name, {BODIES}
+                   {})",
+        CandidateRow::COLUMNS,
+        from_places(),
+    );
+    let params = place_params(search, wanted);
+    let Some((bodies, rows)) = db.find_bytes_and_text(&sql, &params)? else {
+        return Ok(());
+    };
+    let mut left = bodies.as_slice();
+    for row in &parse_rows(&rows)? {
+        let row: CandidateRow = row.read()?;
+        let [content, tool, metadata, message] = row.lengths.map(|length| {
+            let (body, rest) = left.split_at_checked(length?)?;
+            left = rest;
+            Some(String::from_utf8_lossy(body))
+        });
+        let event = EventText {
+            role: row.action.role(),
+            created_at: row.created_at,
+            session_name: row.session_name.as_deref(),
+            content: content.as_deref().unwrap_or_default(),
+            tool: tool.as_deref(),
+            metadata: metadata.as_deref(),
+            message: message.as_deref(),
+        };
+        take(row.place, &event);
+    }
+    Ok(())
+}
+
+/// SQL for the wanted events `e`, in their order, with their sessions `s`.
+/// [`place_params`] gives its values.
+pub fn from_places() -> String {
+    format!(
+        "FROM json_each(?1) AS wanted
+          CROSS JOIN cf_agents_sessions AS s
+             ON s.number = wanted.value ->> 0
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = s.id
+            AND e.seq = wanted.value ->> 1
+          WHERE {FILTERS}
+            AND (?5 IS NULL OR s.id = ?5)"
+    )
+}
+
+pub fn place_params(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> Vec<SqlValue> {
+    let mut params = search.filters();
+    params.insert(0, SqlValue::Text(json!(wanted).to_string()));
+    params.push(search.session_id.map(Id::as_str).into());
+    params
+}
