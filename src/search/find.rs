@@ -147,18 +147,23 @@ struct CandidateReader<'a> {
 impl CandidateReader<'_> {
     /// Skips events that are gone or that the filters exclude.
     fn read(&mut self, events: &[IndexMatch]) -> Result<()> {
-        for page in events.chunks(PAGE) {
-            let places: Vec<(i64, i64)> = page.iter().map(|offered| offered.place).collect();
-            let scores: HashMap<(i64, i64), f64> = page
-                .iter()
-                .map(|offered| (offered.place, offered.score))
-                .collect();
-            let (asked, candidates) = (&mut self.asked, &mut self.candidates);
-            read_texts(self.db, self.search, &places, &mut |place, event| {
-                let index_score = scores.get(&place).copied().unwrap_or(0.0);
-                candidates.push(to_candidate(place, event, asked, index_score));
+        let offered: HashMap<(i64, i64), (usize, f64)> = (0..)
+            .zip(events)
+            .map(|(index, offered)| (offered.place, (index, offered.score)))
+            .collect();
+        let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
+        // Neighbours are read together.
+        sort_by(&mut places, Ord::cmp);
+        let mut read = Vec::new();
+        for page in places.chunks(PAGE) {
+            read_texts(self.db, self.search, page, &mut |place, event| {
+                let (index, score) = offered.get(&place).copied().unwrap_or_default();
+                read.push((index, to_candidate(place, event, &mut self.asked, score)));
             })?;
         }
+        sort_by(&mut read, |(a, _), (b, _)| a.cmp(b));
+        let candidates = read.into_iter().map(|(_, candidate)| candidate);
+        self.candidates.extend(candidates);
         Ok(())
     }
 

@@ -110,6 +110,7 @@ pub struct IndexWriter<'a> {
     db: &'a dyn Database,
     rows: Vec<serde_json::Value>,
     bytes: usize,
+    known: KnownStems,
 }
 
 impl<'a> IndexWriter<'a> {
@@ -118,6 +119,7 @@ impl<'a> IndexWriter<'a> {
             db,
             rows: Vec::new(),
             bytes: 0,
+            known: KnownStems::default(),
         }
     }
 
@@ -132,7 +134,9 @@ impl<'a> IndexWriter<'a> {
         let mut part = IndexedWords::default();
         let mut parts = 0;
         let mut outcome = Ok(());
+        let mut known = std::mem::take(&mut self.known);
         {
+            let known = &mut known;
             let mut take = |word: &str| {
                 if outcome.is_err() {
                     return;
@@ -142,7 +146,7 @@ impl<'a> IndexWriter<'a> {
                     outcome = self.push_part(number, seq, parts, full, &about);
                     parts += 1;
                 }
-                part.add(word);
+                part.add(word, known);
             };
             let mut cutter = WordSplitter::default();
             read_text(event, MAX_TEXT_BYTES, &mut |piece| {
@@ -150,6 +154,7 @@ impl<'a> IndexWriter<'a> {
             });
             cutter.end(&mut take);
         }
+        self.known = known;
         outcome?;
         self.push_part(number, seq, parts, part, &about)
     }
@@ -217,13 +222,52 @@ impl IndexedWords {
         self.stems.len().max(self.words.len()) + 257 > MAX_COLUMN_BYTES
     }
 
-    fn add(&mut self, word: &str) {
+    fn add(&mut self, word: &str, known: &mut KnownStems) {
         if !self.words.is_empty() {
             self.stems.push(' ');
             self.words.push(' ');
         }
-        self.stems.push_str(&stem(word));
+        known.push_stem(word, &mut self.stems);
         self.words.push_str(word);
+    }
+}
+
+/// Remembers the stems of words that came before: most words of a long text come again. A
+/// word has one slot, from which it drives another word: at most 1,024 slots of 512 bytes.
+#[derive(Default)]
+struct KnownStems {
+    /// Words so far, up to [`FEW_WORDS`]. For these, nothing is remembered.
+    seen: usize,
+    slots: Vec<(String, String)>,
+}
+
+const SLOTS: usize = 1024;
+
+/// A short message is indexed sooner than the slots are made.
+const FEW_WORDS: usize = 200;
+
+impl KnownStems {
+    /// Writes the word's stem to the end of `stems`.
+    fn push_stem(&mut self, word: &str, stems: &mut String) {
+        if self.seen < FEW_WORDS {
+            self.seen += 1;
+            return stems.push_str(&stem(word));
+        }
+        if self.slots.is_empty() {
+            self.slots.resize_with(SLOTS, Default::default);
+        }
+        // FNV-1a.
+        let hash = word.bytes().fold(0x811c_9dc5_u32, |hash, byte| {
+            (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193)
+        });
+        let Some((known, its_stem)) = self.slots.get_mut(hash as usize % SLOTS) else {
+            return;
+        };
+        if known != word {
+            word.clone_into(known);
+            *its_stem = stem(word);
+        }
+        stems.push_str(its_stem);
     }
 }
 
@@ -300,4 +344,29 @@ pub fn remove_session(db: &dyn Database, session_id: &str) -> Result<()> {
     )?;
     // A later session may get this number.
     progress::forget(db, place.number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stem_that_is_remembered_is_the_words_own() {
+        let mut known = KnownStems::default();
+        // More words than slots, each again and again.
+        for round in 0..5_usize {
+            for number in 0..3_000_usize {
+                let letters: String = [number % 19, number / 19 % 23, number / 437]
+                    .iter()
+                    .filter_map(|letter| "deploymnrghtsaiuwckbfvz".chars().nth(*letter))
+                    .collect();
+                let ending = ["ing", "ed", "s", "ational", ""][(number + round) % 5];
+                let word = format!("{letters}{ending}");
+                let mut stems = String::new();
+                known.push_stem(&word, &mut stems);
+                assert_eq!(stems, stem(&word));
+            }
+        }
+        assert_eq!(known.slots.len(), SLOTS);
+    }
 }

@@ -2,6 +2,8 @@
 //! the bytes of one value: a string of the engine's would be copied and checked several
 //! times on its way.
 
+use std::borrow::Cow;
+
 use super::document::EventText;
 use super::request::{FILTERS, SearchRequest};
 use crate::base::action::StoredAction;
@@ -10,6 +12,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::json;
+use crate::base::order::sort_by;
 use crate::base::rows::parse_rows;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
@@ -88,7 +91,7 @@ pub fn read_texts(
         let [content, tool, metadata, message] = row.lengths.map(|length| {
             let (body, rest) = left.split_at_checked(length?)?;
             left = rest;
-            Some(String::from_utf8_lossy(body))
+            Some(str::from_utf8(body).map_or_else(|_| String::from_utf8_lossy(body), Cow::Borrowed))
         });
         let event = EventText {
             role: row.action.role(),
@@ -104,8 +107,38 @@ pub fn read_texts(
     Ok(())
 }
 
-/// SQL for the wanted events `e`, in their order, with their sessions `s`.
-/// [`place_params`] gives its values.
+/// Neighbouring events of a session: the session's number, the first and the last `seq`,
+/// and a bit for each `seq` from the first on, set if the event is wanted.
+type Stretch = (i64, i64, i64, i64);
+
+/// The most events of a stretch: its bits are one number.
+const MAX_STRETCH: i64 = 32;
+
+/// From one wanted event to the next, so far apart at most, SQLite goes on by stepping. To
+/// find an event anew takes as many rows, and more time: SQLite reads whole rows to
+/// compare their keys, as long as these are.
+const STEPS: i64 = 3;
+
+fn stretches(wanted: &[(i64, i64)]) -> Vec<Stretch> {
+    let mut wanted = wanted.to_vec();
+    sort_by(&mut wanted, Ord::cmp);
+    let mut stretches: Vec<Stretch> = Vec::new();
+    for (number, seq) in wanted {
+        match stretches.last_mut() {
+            Some((same, first, last, bits))
+                if *same == number && seq - *last <= STEPS && seq - *first < MAX_STRETCH =>
+            {
+                *last = seq;
+                *bits |= 1 << (seq - *first);
+            }
+            _ => stretches.push((number, seq, seq, 1)),
+        }
+    }
+    stretches
+}
+
+/// SQL for the wanted events `e`, with their sessions `s`. [`place_params`] gives its
+/// values.
 pub fn from_places() -> String {
     format!(
         "FROM json_each(?1) AS wanted
@@ -113,15 +146,37 @@ pub fn from_places() -> String {
              ON s.number = wanted.value ->> 0
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = s.id
-            AND e.seq = wanted.value ->> 1
-          WHERE {FILTERS}
+            AND e.seq BETWEEN wanted.value ->> 1 AND wanted.value ->> 2
+          WHERE (wanted.value ->> 3) >> (e.seq - (wanted.value ->> 1)) & 1
+            AND {FILTERS}
             AND (?5 IS NULL OR s.id = ?5)"
     )
 }
 
 pub fn place_params(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> Vec<SqlValue> {
     let mut params = search.filters();
-    params.insert(0, SqlValue::Text(json!(wanted).to_string()));
+    params.insert(0, SqlValue::Text(json!(stretches(wanted)).to_string()));
     params.push(search.session_id.map(Id::as_str).into());
     params
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn near_events_of_a_session_are_one_stretch() {
+        let wanted = [(1, 9), (1, 3), (2, 10), (1, 4), (1, 7), (1, 13), (2, 13)];
+        assert_eq!(
+            stretches(&wanted),
+            [(1, 3, 9, 0b101_0011), (1, 13, 13, 1), (2, 10, 13, 0b1001)]
+        );
+        assert_eq!(stretches(&[]), []);
+        // A stretch is no longer than its bits.
+        let many: Vec<(i64, i64)> = (0..100).map(|seq| (1, seq)).collect();
+        let found = stretches(&many);
+        assert_eq!(found.len(), 4);
+        assert_eq!(found[0], (1, 0, 31, (1 << 32) - 1));
+        assert_eq!(found[3], (1, 96, 99, 0b1111));
+    }
 }
