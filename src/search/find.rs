@@ -16,7 +16,7 @@ use super::rank::{Candidate, QueryTerm, TermCounter, asked, scores};
 use super::read::PageRow;
 use super::snippet::{Highlight, MAX_SCANNED_BYTES, snippet};
 use super::stem::stem;
-use super::texts::{PAGE, from_places, place_params, read_texts};
+use super::texts::{PAGE, from_places, read_texts};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row};
 use crate::base::error::Result;
@@ -206,8 +206,9 @@ fn to_hits(
         let (page, rest) = left.split_at(most.min(left.len()));
         left = rest;
         let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
-        let sql = format!("SELECT {} {}", HitRow::columns(), from_places());
-        let rows: Vec<HitRow> = load(db, &sql, &place_params(search, &places))?;
+        let (events, params) = from_places(search, &places);
+        let sql = format!("SELECT {} {events}", HitRow::columns());
+        let rows: Vec<HitRow> = load(db, &sql, &params)?;
         let mut rows: HashMap<(i64, i64), HitRow> = rows
             .into_iter()
             .map(|row| ((row.number, row.event.seq()), row))

@@ -2,7 +2,8 @@
 //! ASCII without apostrophes. Eight bytes are looked at together. Words that cannot be
 //! asked for are counted, and never looked at.
 
-use super::words::MAX_WORD_CHARS;
+/// Longer words are cut here: nobody searches for all of a key or of base64.
+pub const MAX_WORD_CHARS: usize = 64;
 
 /// By its first byte, whether a word may be asked for.
 pub type FirstBytes = [bool; 256];

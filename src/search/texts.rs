@@ -72,16 +72,15 @@ pub fn read_texts(
     if wanted.is_empty() {
         return Ok(());
     }
+    let (events, params) = from_places(search, wanted);
     let sql = format!(
         "SELECT CAST(group_concat(coalesce(content, '') || coalesce(tool, '')
                                   || coalesce(metadata, '') || coalesce(message, ''), '') AS BLOB),
                 json_group_array(json_array({}))
            FROM (SELECT s.number, e.seq, e.action, e.created_at, s.name, {BODIES}
-                   {})",
+                   {events})",
         CandidateRow::COLUMNS,
-        from_places(),
     );
-    let params = place_params(search, wanted);
     let Some((bodies, rows)) = db.find_bytes_and_text(&sql, &params)? else {
         return Ok(());
     };
@@ -109,20 +108,20 @@ pub fn read_texts(
 
 /// Neighbouring events of a session: the session's number, the first and the last `seq`,
 /// and a bit for each `seq` from the first on, set if the event is wanted.
-type Stretch = (i64, i64, i64, i64);
+type PlaceStretch = (i64, i64, i64, i64);
 
 /// The most events of a stretch: its bits are one number.
 const MAX_STRETCH: i64 = 32;
 
 /// From one wanted event to the next, so far apart at most, SQLite goes on by stepping. To
-/// find an event anew takes as many rows, and more time: SQLite reads whole rows to
-/// compare their keys, as long as these are.
+/// find an event anew takes as many rows, and more time: SQLite reads rows whole to compare
+/// their keys, and rows may be long.
 const STEPS: i64 = 3;
 
-fn stretches(wanted: &[(i64, i64)]) -> Vec<Stretch> {
+fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
     let mut wanted = wanted.to_vec();
     sort_by(&mut wanted, Ord::cmp);
-    let mut stretches: Vec<Stretch> = Vec::new();
+    let mut stretches: Vec<PlaceStretch> = Vec::new();
     for (number, seq) in wanted {
         match stretches.last_mut() {
             Some((same, first, last, bits))
@@ -137,27 +136,36 @@ fn stretches(wanted: &[(i64, i64)]) -> Vec<Stretch> {
     stretches
 }
 
-/// SQL for the wanted events `e`, with their sessions `s`. [`place_params`] gives its
-/// values.
-pub fn from_places() -> String {
-    format!(
+/// SQL for the wanted events `e`, with their sessions `s`, and its values. Takes stretches
+/// if these take no more rows: each takes a row of the list, of the sessions, and the row
+/// after its end.
+pub fn from_places(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> (String, Vec<SqlValue>) {
+    let stretches = stretches(wanted);
+    let spans = stretches.iter().map(|(_, first, last, _)| last - first + 4);
+    let is_dense = spans.sum::<i64>() <= 3 * wanted.len() as i64;
+    let (list, seqs, is_wanted) = match is_dense {
+        true => (
+            json!(stretches),
+            "BETWEEN wanted.value ->> 1 AND wanted.value ->> 2",
+            "(wanted.value ->> 3) >> (e.seq - (wanted.value ->> 1)) & 1",
+        ),
+        false => (json!(wanted), "= wanted.value ->> 1", "true"),
+    };
+    let sql = format!(
         "FROM json_each(?1) AS wanted
           CROSS JOIN cf_agents_sessions AS s
              ON s.number = wanted.value ->> 0
           CROSS JOIN cf_agents_events AS e
              ON e.session_id = s.id
-            AND e.seq BETWEEN wanted.value ->> 1 AND wanted.value ->> 2
-          WHERE (wanted.value ->> 3) >> (e.seq - (wanted.value ->> 1)) & 1
+            AND e.seq {seqs}
+          WHERE {is_wanted}
             AND {FILTERS}
             AND (?5 IS NULL OR s.id = ?5)"
-    )
-}
-
-pub fn place_params(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> Vec<SqlValue> {
+    );
     let mut params = search.filters();
-    params.insert(0, SqlValue::Text(json!(stretches(wanted)).to_string()));
+    params.insert(0, SqlValue::Text(list.to_string()));
     params.push(search.session_id.map(Id::as_str).into());
-    params
+    (sql, params)
 }
 
 #[cfg(test)]

@@ -2,10 +2,7 @@
 //! neither a letter nor a digit. Scripts without spaces are cut into single characters
 //! and pairs of them.
 
-use super::plain::{FirstBytes, TakeWord, is_between, is_special, skip_plain};
-
-/// Longer words are cut here: nobody searches for all of a key or of base64.
-pub const MAX_WORD_CHARS: usize = 64;
+use super::plain::{FirstBytes, MAX_WORD_CHARS, TakeWord, is_between, is_special, skip_plain};
 
 /// Every word, in order, in lower case and without accents.
 pub fn words(text: &str) -> Vec<String> {
