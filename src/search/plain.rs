@@ -36,12 +36,12 @@ fn has_special(block: u64) -> bool {
 
 /// Marks the letters and digits of eight bytes of ASCII. No sum overflows its byte.
 fn mark_word_bytes(block: u64) -> u64 {
-    let small = block | ONES * 0x20;
+    let small = block | (ONES * 0x20);
     let from_a = small + ONES * (0x80 - u64::from(b'a'));
     let beyond_z = small + ONES * (0x7F - u64::from(b'z'));
     let from_0 = block + ONES * (0x80 - u64::from(b'0'));
     let beyond_9 = block + ONES * (0x7F - u64::from(b'9'));
-    (from_a & !beyond_z | from_0 & !beyond_9) & HIGH
+    ((from_a & !beyond_z) | (from_0 & !beyond_9)) & HIGH
 }
 
 /// Reads plain text, from a place between words on. Returns the rest, which begins with a
@@ -60,8 +60,8 @@ pub fn skip_plain<'t>(text: &'t str, asked: &FirstBytes, take: &mut TakeWord<'_>
             break;
         }
         let marks = mark_word_bytes(block);
-        let mut starts = marks & !(marks << 8 | inside);
-        inside = marks >> 63 << 7;
+        let mut starts = marks & !((marks << 8) | inside);
+        inside = (marks >> 63) << 7;
         while starts != 0 {
             let start = at + starts.trailing_zeros() as usize / 8;
             starts &= starts - 1;
