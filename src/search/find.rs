@@ -206,7 +206,7 @@ fn to_hits(
         let (page, rest) = left.split_at(most.min(left.len()));
         left = rest;
         let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
-        let (events, params) = from_places(search, &places);
+        let (events, params) = from_places(search, &places)?;
         let sql = format!("SELECT {} {events}", HitRow::columns());
         let rows: Vec<HitRow> = load(db, &sql, &params)?;
         let mut rows: HashMap<(i64, i64), HitRow> = rows

@@ -11,7 +11,7 @@ use crate::base::columns::FromRow;
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::json;
+use crate::base::json;
 use crate::base::order::sort_by;
 use crate::base::rows::parse_rows;
 
@@ -72,7 +72,7 @@ pub fn read_texts(
     if wanted.is_empty() {
         return Ok(());
     }
-    let (events, params) = from_places(search, wanted);
+    let (events, params) = from_places(search, wanted)?;
     let sql = format!(
         "SELECT CAST(group_concat(coalesce(content, '') || coalesce(tool, '')
                                   || coalesce(metadata, '') || coalesce(message, ''), '') AS BLOB),
@@ -139,17 +139,20 @@ fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
 /// SQL for the wanted events `e`, with their sessions `s`, and its values. Takes stretches
 /// if these take no more rows: each takes a row of the list, of the sessions, and the row
 /// after its end.
-pub fn from_places(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> (String, Vec<SqlValue>) {
+pub fn from_places(
+    search: &SearchRequest<'_>,
+    wanted: &[(i64, i64)],
+) -> Result<(String, Vec<SqlValue>)> {
     let stretches = stretches(wanted);
     let spans = stretches.iter().map(|(_, first, last, _)| last - first + 4);
     let is_dense = spans.sum::<i64>() <= 3 * wanted.len() as i64;
     let (list, seqs, is_wanted) = match is_dense {
         true => (
-            json!(stretches),
+            json::encode(&stretches)?,
             "BETWEEN wanted.value ->> 1 AND wanted.value ->> 2",
             "(wanted.value ->> 3) >> (e.seq - (wanted.value ->> 1)) & 1",
         ),
-        false => (json!(wanted), "= wanted.value ->> 1", "true"),
+        false => (json::encode(&wanted)?, "= wanted.value ->> 1", "true"),
     };
     let sql = format!(
         "FROM json_each(?1) AS wanted
@@ -163,9 +166,9 @@ pub fn from_places(search: &SearchRequest<'_>, wanted: &[(i64, i64)]) -> (String
             AND (?5 IS NULL OR s.id = ?5)"
     );
     let mut params = search.filters();
-    params.insert(0, SqlValue::Text(list.to_string()));
+    params.insert(0, SqlValue::Text(list));
     params.push(search.session_id.map(Id::as_str).into());
-    (sql, params)
+    Ok((sql, params))
 }
 
 #[cfg(test)]
