@@ -203,7 +203,9 @@ fn to_hits(
     // Events that are gone, or that the filters exclude, make room for the next ones.
     while hits.len() < search.limit && !left.is_empty() {
         let most = (search.limit - hits.len()).min(HITS_PAGE);
-        let (page, rest) = left.split_at(most.min(left.len()));
+        let Some((page, rest)) = left.split_at_checked(most.min(left.len())) else {
+            break;
+        };
         left = rest;
         let places: Vec<(i64, i64)> = page.iter().map(|(place, _)| *place).collect();
         let (events, params) = from_places(search, &places)?;
