@@ -22,7 +22,7 @@ const HELD = { "append 10 events": 0.4, "newest 50 events": 0.5, "newest 500 eve
 
 const KIB = 1 << 10;
 /** A little above what is built today. Whoever adds a feature and needs more raises them. */
-const MAX_WASM = { raw: 1_950 * KIB, gzipped: 770 * KIB };
+const MAX_WASM = { raw: 1_880 * KIB, gzipped: 745 * KIB };
 
 /** The most rows read and written in a session of 1,000 events, by the contract. */
 const MAX_ROWS = {
