@@ -49,7 +49,7 @@ mod tests {
             0.1,
             0.3,
             5e-324,
-            2.2250738585072011e-308,
+            2.225_073_858_507_201e-308,
             f64::MAX,
         ];
         for number in any.chain(costs).chain(edges) {
