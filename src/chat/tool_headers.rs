@@ -163,7 +163,7 @@ impl ResolvedHeaders {
         };
         // Written anew, each character is escaped in one way.
         let escaped: Vec<String> = self.secrets.iter().map(|secret| escape(secret)).collect();
-        strip_all(&escaped, &value.to_string()).unwrap_or(text)
+        strip_all(&escaped, &json::text(&value)).unwrap_or(text)
     }
 }
 
@@ -178,7 +178,7 @@ fn strip_all(secrets: &[String], text: &str) -> Option<String> {
 
 /// A text as it stands within the quotes of JSON.
 fn escape(text: &str) -> String {
-    let quoted = Value::from(text).to_string();
+    let quoted = json::quoted(text);
     let inner = quoted.get(1..quoted.len() - 1);
     inner.unwrap_or_default().to_owned()
 }

@@ -119,7 +119,7 @@ pub fn parse_message(
         if !kept.is_empty() {
             kept.push(',');
         }
-        kept.push_str(&quoted(key));
+        json::push_quoted(&mut kept, key);
         kept.push(':');
         match (source, key.as_str()) {
             (MessageSource::Client, "metadata") => push_without(&mut kept, value, &|key| {
@@ -200,7 +200,7 @@ fn push_without(out: &mut String, value: &RawValue, drop: &dyn Fn(&str) -> bool)
                     self.out.push(',');
                 }
                 is_first = false;
-                self.out.push_str(&quoted(&key));
+                json::push_quoted(self.out, &key);
                 self.out.push(':');
                 self.out.push_str(value.get());
             }
@@ -243,10 +243,6 @@ fn push_without_provider_metadata(out: &mut String, parts: &RawValue) {
         out.truncate(start);
         out.push_str(parts.get());
     }
-}
-
-fn quoted(text: &str) -> String {
-    json::quoted(text)
 }
 
 #[cfg(test)]

@@ -110,7 +110,7 @@ fn single(row: &EventRow) -> Result<Message> {
                 format!(r#","createdAt":{}"#, row.created_at)
             };
             // Join the pieces at once: growing by doubling takes three times the length.
-            let json = [r#"{"id":"#, &quoted(&row.id), ",", fields, &date, "}"].concat();
+            let json = [r#"{"id":"#, &json::quoted(&row.id), ",", fields, &date, "}"].concat();
             json::decode::<serde::de::IgnoredAny>(&json).map_err(|_| row.damaged())?;
             json
         }
@@ -265,10 +265,6 @@ struct RenderedMessage<'a> {
 
 fn render(message: &RenderedMessage<'_>) -> Result<String> {
     json::encode(message)
-}
-
-pub fn quoted(text: &str) -> String {
-    json::quoted(text)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Runs a search. The index gives candidates; their texts decide the order.
 
-use crate::base::order::sort_by;
+use crate::base::order::{sort, sort_by};
 use crate::search::request::SearchRequest;
 use std::collections::{HashMap, HashSet};
 
@@ -153,7 +153,7 @@ impl CandidateReader<'_> {
             .collect();
         let mut places: Vec<(i64, i64)> = events.iter().map(|offered| offered.place).collect();
         // Neighbours are read together.
-        sort_by(&mut places, Ord::cmp);
+        sort(&mut places);
         let mut read = Vec::new();
         for page in places.chunks(PAGE) {
             read_texts(self.db, self.search, page, &mut |place, event| {

@@ -12,7 +12,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::order::sort_by;
+use crate::base::order::sort;
 use crate::base::rows::parse_rows;
 
 /// Events whose texts are in memory at once: 32 × 48 KiB, if each character takes four
@@ -120,7 +120,7 @@ const STEPS: i64 = 3;
 
 fn stretches(wanted: &[(i64, i64)]) -> Vec<PlaceStretch> {
     let mut wanted = wanted.to_vec();
-    sort_by(&mut wanted, Ord::cmp);
+    sort(&mut wanted);
     let mut stretches: Vec<PlaceStretch> = Vec::new();
     for (number, seq) in wanted {
         match stretches.last_mut() {

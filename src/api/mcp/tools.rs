@@ -107,7 +107,7 @@ fn search_tool() -> Result<Tool, Error> {
     Ok(Tool {
         name: SEARCH.to_owned(),
         description: "Search what was said in conversations, and what tools answered in them. Gives the best places, best first.".to_owned(),
-        input_schema: to_raw(json::text(&schema))?,
+        input_schema: json::raw(json::text(&schema))?,
     })
 }
 
@@ -131,13 +131,9 @@ fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
         None => {
             let rest = parameters.get().trim_start().strip_prefix('{')?;
             let comma = if fields.is_empty() { "" } else { "," };
-            to_raw(format!(r#"{{"type":"object"{comma}{rest}"#)).ok()
+            json::raw(format!(r#"{{"type":"object"{comma}{rest}"#)).ok()
         }
     }
-}
-
-fn to_raw(json: String) -> Result<Box<RawValue>, Error> {
-    json::raw(json)
 }
 
 pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
@@ -237,7 +233,7 @@ mod tests {
             (r#"{"type": "string"}"#, None),
             (r#"{"type": ["object"]}"#, None),
         ] {
-            let schema = to_raw(schema.to_owned()).unwrap();
+            let schema = json::raw(schema.to_owned()).unwrap();
             let shown = to_object_schema(&schema);
             assert_eq!(shown.as_deref().map(RawValue::get), expected);
         }

@@ -6,9 +6,8 @@
 use std::fmt::Write as _;
 
 use serde::ser::{
-    Error as _, Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct,
-    SerializeStructVariant, SerializeTuple, SerializeTupleStruct, SerializeTupleVariant,
-    Serializer,
+    Impossible, Serialize, SerializeMap, SerializeSeq, SerializeStruct, SerializeStructVariant,
+    SerializeTuple, SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 use serde_json::{Number, Value};
 
@@ -410,7 +409,7 @@ impl KeyWriter<'_> {
 macro_rules! no_key {
     ($($method:ident($($of:ty),*) -> $gives:ty;)*) => {$(
         fn $method(self, $(_: $of),*) -> Result<$gives, Unwritable> {
-            Err(Unwritable::custom(""))
+            Err(Unwritable)
         }
     )*};
 }
