@@ -154,6 +154,16 @@ describe("long", { skip }, async () => {
       await list.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
       await list.evaluate((list) => (list.scrollTop = 0));
       await edge(first, ({ top }) => top <= 1);
+      // A key that comes when the list is scrolled and was not told yet.
+      const scrollAndPress = (by, key) =>
+        list.evaluate((list, [by, key]) => {
+          list.scrollTop += by;
+          list.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true, cancelable: true }));
+        }, [by, key]);
+      await scrollAndPress(2500, "End");
+      await edge(last, ({ below }) => below <= 1);
+      await scrollAndPress(-2500, "Home");
+      await edge(first, ({ top }) => top <= 1);
     }
   });
 

@@ -124,6 +124,8 @@ export function Virtual<T>({ items, keyOf, estimate, render, label, follows = fa
     const key = rows.keyAt(isEnd ? items.length - 1 : 0);
     if (key === undefined) return;
     event.preventDefault();
+    // What was scrolled before the key must not undo it when the list is drawn.
+    takeScroll();
     list.isAtEnd = isEnd && follows;
     list.anchor = { key, above: isEnd ? "all that does not fit" : 0 };
     redraw(0);
