@@ -95,6 +95,21 @@ describe("access", { skip }, async () => {
     assert.deepEqual(await faults(page), [], "search");
   });
 
+  test("a_field_that_has_the_focus_at_first_has_it_as_soon_as_it_is_there", async (t) => {
+    const page = await site.open(t, "");
+    await page.addInitScript(() => {
+      new MutationObserver((_, observer) => {
+        const field = document.querySelector("input");
+        if (field === null) return;
+        window.hadFocus = document.activeElement === field;
+        observer.disconnect();
+      }).observe(document, { childList: true, subtree: true });
+    });
+    await page.reload();
+    await page.getByLabel("Agent", { exact: true }).waitFor();
+    assert.equal(await page.evaluate(() => window.hadFocus), true);
+  });
+
   test("everything_is_done_with_the_keyboard_and_the_focus_is_seen", async (t) => {
     const page = await site.open(t, "");
     const press = async (key, times = 1) => {

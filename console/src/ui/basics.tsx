@@ -1,7 +1,7 @@
 // Small pieces that every view uses.
 
 import type { ComponentChildren, TargetedEvent } from "preact";
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ForbiddenError } from "session-agent";
 import { signOut } from "../connection.ts";
 import { sentence } from "../notices.ts";
@@ -92,7 +92,8 @@ interface FieldProps {
 export function Field({ label, value, onInput, hint, type = "text", rows, placeholder, list, required, autofocus, isLabelHidden }: FieldProps) {
   const id = useId();
   const input = useRef<any>(null);
-  useEffect(() => {
+  // Before the page is painted: who sees the field can write in it.
+  useLayoutEffect(() => {
     if (autofocus) input.current?.focus();
   }, []);
   const shared = {
