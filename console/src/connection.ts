@@ -56,6 +56,7 @@ export function sendLast(agent: string, operation: string, input: object): void 
 async function measured(url: string, init: RequestInit = {}, isQuiet = false): Promise<Response> {
   const request = begin(url);
   const started = performance.now();
+  const sentWith = credential.peek();
   let response: Response;
   try {
     response = await fetch(url, init);
@@ -67,7 +68,8 @@ async function measured(url: string, init: RequestInit = {}, isQuiet = false): P
     throw error;
   }
   if (!isQuiet) keep(await answered({ ...request, ms: performance.now() - started }, response));
-  if (response.status === 401) isSignInNeeded.value = true;
+  // An answer that comes late says nothing of a credential that was entered since.
+  if (response.status === 401 && sentWith === credential.peek()) isSignInNeeded.value = true;
   return response;
 }
 

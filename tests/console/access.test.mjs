@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
 import { say, startModel } from "../workerd/model_server.mjs";
-import { skip, startConsole, until } from "./browser.mjs";
+import { hold, skip, startConsole, until } from "./browser.mjs";
 
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SECRET = "the secret of this test, long enough";
@@ -214,6 +214,27 @@ describe("access", { skip }, async () => {
       await page.getByLabel("Secret or token").waitFor();
       await page.reload();
       await page.getByLabel("Secret or token").waitFor();
+    } finally {
+      await locked.stop();
+    }
+  });
+
+  test("a_refusal_that_comes_after_the_secret_was_entered_asks_for_nothing", async (t) => {
+    const locked = await startConsole({ vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+    try {
+      const page = await locked.open(t, "");
+      const late = await hold(page, "**/rpc/listSessions", (request) => request.headers().authorization === undefined);
+      await page.goto(locked.at("#/late/sessions/s"));
+      await late.come;
+      await page.getByLabel("Secret or token").fill(SECRET);
+      await page.keyboard.press("Enter");
+      await page.getByText("Say something").waitFor();
+      const isRefused = page.waitForResponse((response) => response.status() === 401).then((response) => response.finished());
+      late.open();
+      await isRefused;
+      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      assert.equal(await page.getByLabel("Secret or token").count(), 0);
+      assert.equal(await page.getByText("Say something").count(), 1);
     } finally {
       await locked.stop();
     }

@@ -10,6 +10,7 @@ import { existsSync } from "node:fs";
 import { chromium } from "playwright-core";
 import { findOnPath } from "../../scripts/places.mjs";
 import { startServer } from "../workerd/harness.mjs";
+import { gate } from "../workerd/model_server.mjs";
 
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
@@ -82,6 +83,22 @@ class Console {
     await this.browser.close();
     await this.server.stop();
   }
+}
+
+/**
+ * Holds the page's requests that fit: `come` is fulfilled when the first of them is here, and
+ * `open()` lets them through, also those that come later.
+ */
+export async function hold(page, url, fits = () => true) {
+  const here = gate();
+  await page.route(url, async (route) => {
+    if (!fits(route.request())) return await route.fallback();
+    here.reach();
+    await here.gate;
+    // The page may have given the request up, or be gone.
+    await route.continue().catch(() => {});
+  });
+  return { come: here.reached, open: here.open };
 }
 
 /** Asks until the answer is as the test wants it. */
