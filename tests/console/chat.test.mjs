@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { callTool, gate, say, startModel } from "../workerd/model_server.mjs";
-import { skip, startConsole, until } from "./browser.mjs";
+import { hold, skip, startConsole, until } from "./browser.mjs";
 
 const TOOLS = `export default {
   async fetch(request) {
@@ -177,6 +177,8 @@ describe("chat", { skip }, async () => {
       const { messages } = await ask(agent, "getHistory", { sessionId: "s" });
       assert.equal(messages.length, 2);
       const call = messages[1].parts.find(({ type }) => type === "tool-pay");
+    // The tree is read again after the messages.
+    const reading = await hold(page, "**/rpc/buildWorkingContext");
       assert.equal(call.state, isApproved ? "output-available" : "output-denied");
       if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
     });

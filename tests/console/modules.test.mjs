@@ -131,6 +131,37 @@ test("a_tree_is_drawn_in_stretches_the_newest_branch_below", async () => {
   assert.deepEqual(tree.siblingsOf("d").map(({ id }) => id), ["c", "d"]);
 });
 
+test("a_tree_that_is_read_anew_is_whole_meanwhile_and_has_what_came_meanwhile", async () => {
+  const events = ["a", "b", "c"].map((id, n, all) => ({ id, parentId: all[n - 1] ?? null, seq: n + 1, action: "user_message", content: id }));
+  let stored = events.slice(0, 2);
+  let wait = async () => {};
+  const tree = new EventTree({
+    buildWorkingContext: async () => ({ leafId: stored.at(-1).id }),
+    loadEvents: async ({ afterSeq, limit }) => {
+      const page = stored.filter(({ seq }) => seq > (afterSeq ?? 0)).slice(0, limit);
+      await wait();
+      return page;
+    },
+  });
+  await tree.read();
+  const held = Promise.withResolvers();
+  wait = () => held.promise;
+  const reading = tree.read();
+  assert.deepEqual([...tree.pathTo("b")], ["b", "a"]);
+  // It was read to its end before the third event was written.
+  stored = events;
+  await tree.catchUp();
+  wait = async () => {};
+  held.resolve();
+  await reading;
+  assert.deepEqual([tree.nodes.value.map(({ id }) => id), tree.leafId.value], [["a", "b", "c"], "c"]);
+  // Events may be gone, too.
+  wait = () => held.promise;
+  stored = events.slice(0, 1);
+  await Promise.all([tree.catchUp(), tree.catchUp(true)]);
+  assert.deepEqual(tree.nodes.value.map(({ id }) => id), ["a"]);
+});
+
 test("a_tree_that_goes_in_a_circle_ends", async () => {
   const tree = await treeOf({ a: "b", b: "a" }, "a");
   assert.deepEqual([...tree.pathTo("a")], ["a", "b"]);

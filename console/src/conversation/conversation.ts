@@ -303,6 +303,7 @@ export class Conversation {
     return await this.#follow(this.session.chat(input, { signal: this.#signal }), true);
   }
 
+      this.tree.leafId.value = leaf;
   /** Takes an answer as it comes. `false`: the turn did not begin. */
   async #follow(chunks: AsyncIterable<ChatChunk>, isOurs: boolean): Promise<boolean> {
     const answer = new Answer((id) => this.loaded.peek().findLast((message) => message.id === id));

@@ -18,14 +18,34 @@ export interface TreeNode {
   text: string;
 }
 
+class TreeEvents {
+  readonly byId = new Map<string, TreeNode>();
+  readonly children = new Map<string | null, TreeNode[]>();
+  lastSeq = 0;
+
+  add({ id, parentId, seq, action, content, toolCalls }: SessionEvent): void {
+    if (this.byId.has(id)) return;
+    const text = content || (toolCalls?.map(({ name }) => name).join(", ") ?? "");
+    const node = { id, parentId, seq, action, text: cut(text, TEXT) };
+    this.lastSeq = seq;
+    this.byId.set(id, node);
+    const siblings = this.children.get(parentId);
+    if (siblings) siblings.push(node);
+    else this.children.set(parentId, [node]);
+  }
+}
+
 export class EventTree {
   /** All events, oldest first. `null`: not read yet. */
   readonly nodes = signal<readonly TreeNode[] | null>(null);
   readonly leafId = signal<string | null>(null);
   readonly isReading = signal(false);
-  #byId = new Map<string, TreeNode>();
+  #events = new TreeEvents();
   #mayBuild: boolean;
-  #children = new Map<string | null, TreeNode[]>();
+  /** There is one reading at a time. */
+  #reading: Promise<void> | null = null;
+  /** What was asked for while a reading was under way, and is read after it. */
+  #asked: "nothing" | "what is new" | "all" = "nothing";
 
   /** `mayBuild`: whether the agent may be asked for the working context. */
   constructor(
@@ -36,33 +56,48 @@ export class EventTree {
   }
 
   async readIfShort(): Promise<void> {
-    if (this.nodes.peek() !== null || this.isReading.peek()) return;
+    if (this.nodes.peek() !== null) return;
+    if (this.#reading !== null) return await this.#reading;
     const [newest] = await this.session.loadEvents({ tail: true, limit: 1 });
     if ((newest?.seq ?? 0) <= SHORT) await this.read();
   }
 
   async read(): Promise<void> {
-    if (this.isReading.peek()) return;
-    this.isReading.value = true;
-    try {
-      this.#byId.clear();
-      this.#children.clear();
-      await this.#readAfter(0);
-    } finally {
-      this.isReading.value = false;
+    await (this.#reading ?? this.#begin(true));
+  }
+
+  /**
+   * Reads what is new, if the tree was read before. `isAnew`: events may be gone. Waits for
+   * no reading that is under way: that one goes on until it has what is asked for here.
+   */
+  async catchUp(isAnew = false): Promise<void> {
+    if (this.#reading !== null) {
+      this.#asked = isAnew || this.#asked === "all" ? "all" : "what is new";
+    } else if (this.nodes.peek() !== null) {
+      await this.#begin(isAnew);
     }
   }
 
-  /** Reads what is new, if the tree was read before. `isAnew`: events may be gone. */
-  async catchUp(isAnew = false): Promise<void> {
-    const nodes = this.nodes.peek();
-    if (nodes === null) return;
-    if (isAnew) return await this.read();
-    await this.#readAfter(nodes.at(-1)?.seq ?? 0);
+  #begin(isAnew: boolean): Promise<void> {
+    this.#reading = this.#read(isAnew).finally(() => {
+      this.#reading = null;
+      this.isReading.value = false;
+    });
+    return this.#reading;
   }
 
-  async #readAfter(seq: number): Promise<void> {
-    for (let [after, limit] = [seq, PAGE]; ; ) {
+  async #read(isAnew: boolean): Promise<void> {
+    for (let all = isAnew; ; all = this.#asked === "all") {
+      this.#asked = "nothing";
+      this.isReading.value = all;
+      await this.#readInto(all ? new TreeEvents() : this.#events);
+      if (this.#asked === "nothing") return;
+    }
+  }
+
+  /** The tree before is whole until all is read. */
+  async #readInto(events: TreeEvents): Promise<void> {
+    for (let [after, limit] = [events.lastSeq, PAGE]; ; ) {
       const page = await this.session.loadEvents({ afterSeq: after, limit }).catch((error) => {
         if (!(error instanceof PayloadTooLargeError) || limit === 1) throw error;
         return null;
@@ -71,13 +106,14 @@ export class EventTree {
         limit = Math.max(1, limit >> 2);
         continue;
       }
-      for (const event of page) this.#add(event);
+      for (const event of page) events.add(event);
       const last = page.at(-1);
       if (last === undefined) break;
       after = last.seq;
     }
+    this.#events = events;
     this.leafId.value = await this.#readLeaf();
-    this.nodes.value = [...this.#byId.values()];
+    this.nodes.value = [...events.byId.values()];
   }
 
   async #readLeaf(): Promise<string | null> {
@@ -87,27 +123,17 @@ export class EventTree {
     return last === null ? null : (this.newestLeafBelow(last.id) ?? last.id);
   }
 
-  #add({ id, parentId, seq, action, content, toolCalls }: SessionEvent): void {
-    if (this.#byId.has(id)) return;
-    const text = content || (toolCalls?.map(({ name }) => name).join(", ") ?? "");
-    const node = { id, parentId, seq, action, text: cut(text, TEXT) };
-    this.#byId.set(id, node);
-    const siblings = this.#children.get(parentId);
-    if (siblings) siblings.push(node);
-    else this.#children.set(parentId, [node]);
-  }
-
   find(id: string): TreeNode | undefined {
-    return this.#byId.get(id);
+    return this.#events.byId.get(id);
   }
 
   childrenOf(id: string | null): readonly TreeNode[] {
-    return this.#children.get(id) ?? [];
+    return this.#events.children.get(id) ?? [];
   }
 
   /** The event and those beside it, oldest first. */
   siblingsOf(id: string): readonly TreeNode[] {
-    const node = this.#byId.get(id);
+    const node = this.#events.byId.get(id);
     return node === undefined ? [] : this.childrenOf(node.parentId);
   }
 
@@ -116,7 +142,7 @@ export class EventTree {
     for (const open = [id]; open.length > 0; ) {
       const next = open.pop()!;
       const children = this.childrenOf(next);
-      const node = this.#byId.get(next);
+      const node = this.#events.byId.get(next);
       if (children.length === 0 && node !== undefined && node.seq > (newest?.seq ?? 0)) newest = node;
       open.push(...children.map((child) => child.id));
     }
@@ -126,7 +152,7 @@ export class EventTree {
   /** The ids from an event up to its root. */
   pathTo(id: string | null): Set<string> {
     const path = new Set<string>();
-    for (let at = id; at !== null && !path.has(at); at = this.#byId.get(at)?.parentId ?? null) path.add(at);
+    for (let at = id; at !== null && !path.has(at); at = this.#events.byId.get(at)?.parentId ?? null) path.add(at);
     return path;
   }
 }
