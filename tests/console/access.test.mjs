@@ -383,8 +383,13 @@ describe("access", { skip }, async () => {
     await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
     await page.keyboard.press("Enter");
     await page.getByText("what do you remember").waitFor();
+    const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.equal((await site.ask("broken", "getHistory", { sessionId: "s" })).messages.length, 2);
+    // What was heard stays until the whole is there.
+    await history.come;
+    await page.getByRole("article").nth(1).waitFor();
+    history.open();
     assert.equal(await page.getByRole("article").count(), 2);
   });
 });

@@ -72,6 +72,52 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), 2);
   });
 
+  test("a_message_that_is_sent_while_the_page_reads_what_others_wrote_stays", async (t) => {
+    const rest = gate();
+    model.next(say("To both: ", rest, "hello."));
+    await ask("crossed", "createSession", { id: "s" });
+    await ask("crossed", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "From the beginning." }] });
+    const page = await site.open(t, "#/crossed/sessions/s");
+    await page.getByText("From the beginning.").waitFor();
+    // What the page reads is read before the message is sent, and comes after.
+    const reading = gate();
+    await page.route("**/rpc/getHistory", async (route) => {
+      const response = await route.fetch();
+      reading.reach();
+      await reading.gate;
+      await route.fulfill({ response });
+    }, { times: 1 });
+    await ask("crossed", "appendEvents", { sessionId: "s", events: [{ action: "user_message", content: "From elsewhere." }] });
+    await reading.reached;
+    await write(page, "From here.");
+    await page.getByText("To both:").waitFor();
+    const isRead = page.waitForResponse("**/rpc/getHistory").then((response) => response.finished());
+    reading.open();
+    await isRead;
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    assert.equal(await page.getByRole("article").filter({ hasText: "From here." }).count(), 1);
+    rest.open();
+    await page.getByText("To both: hello.").waitFor();
+    await page.getByText("From elsewhere.").waitFor();
+  });
+
+  test("a_page_that_begins_a_turn_does_not_listen_for_it_as_well", async (t) => {
+    const rest = gate();
+    model.next(say("Once ", rest, "only."));
+    const page = await site.open(t, "");
+    const listening = await hold(page, "**/chat/s/stream");
+    const isGivenUp = page.waitForEvent("requestfailed", (request) => request.url().endsWith("/chat/s/stream"));
+    await page.goto(site.at("#/once/sessions/s"));
+    await listening.come;
+    await write(page, "Say it.");
+    await isGivenUp;
+    listening.open();
+    rest.open();
+    await page.getByText("Once only.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal(await page.getByRole("article").count(), 2);
+  });
+
   test("messages_that_wait_are_shown_answered_in_turn_and_taken_back", async (t) => {
     const rest = gate();
     model.next(say("First, ", rest, "done."), say("Second done."), say("Fourth done."));
@@ -140,6 +186,7 @@ describe("chat", { skip }, async () => {
     await page.getByText("It is four.").waitFor();
   });
 
+    reading.open();
   test("an_edited_question_is_answered_anew_and_the_old_one_stays", async (t) => {
     model.next(say("Four."), say("Six."), say("Nine."), say("Ten."));
     const page = await site.open(t, "#/edited/sessions/s");

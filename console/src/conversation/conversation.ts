@@ -8,6 +8,7 @@ import { openAgent } from "../connection.ts";
 import { may } from "../rights.ts";
 import { markFailed } from "../requests.ts";
 import { Answer } from "./answer.ts";
+import { userMessage } from "./messages.ts";
 import { EventTree } from "./tree.ts";
 import { joined, nextValue, untilBack } from "./waits.ts";
 
@@ -44,6 +45,10 @@ export class Conversation {
   #closing = new AbortController();
   #updatedAt = 0;
   #opening: Promise<unknown> = Promise.resolve();
+  /** Counts what the reader did with the messages. What was asked for before is out of date. */
+  #deeds = 0;
+  /** Listens whether a turn runs that this page did not begin. */
+  #listening: AbortController | null = null;
 
   constructor(
     readonly agentName: string,
@@ -80,14 +85,23 @@ export class Conversation {
   }
 
   async #readAgain(): Promise<void> {
+    const deeds = (this.#deeds += 1);
     const session = await this.session.getSession({}, { signal: this.#signal });
+    if (deeds !== this.#deeds) return;
     this.isUnknown.value = session === null;
     this.#updatedAt = session?.updatedAt ?? 0;
     if (session === null) return;
     const page = await this.session.getHistory({ limit: PAGE }, { signal: this.#signal });
+    if (deeds !== this.#deeds) return;
     this.loaded.value = page.messages;
     this.#above.value = page.cursor;
     this.problem.value = null;
+  }
+
+  /** What the reader does is seen at once, and undone by nothing that was asked for before. */
+  #show(messages: readonly UiMessage[]): void {
+    this.#deeds += 1;
+    this.loaded.value = messages;
   }
 
   /** Everything anew: after a change that may have moved any message. */
@@ -153,9 +167,11 @@ export class Conversation {
 
   /** Reads the newest messages again, and leaves what is unchanged as it is. */
   async #refresh(): Promise<void> {
+    const deeds = this.#deeds;
     const session = await this.session.getSession({}, { signal: this.#signal });
-    this.isUnknown.value = session === null;
     const { messages, cursor } = await this.session.getHistory({ limit: NEWEST }, { signal: this.#signal });
+    if (deeds !== this.#deeds) return;
+    this.isUnknown.value = session === null;
     this.#updatedAt = session?.updatedAt ?? 0;
     const before = this.loaded.peek();
     const from = messages[0] === undefined ? -1 : before.findLastIndex(({ id }) => id === messages[0]!.id);
@@ -179,7 +195,7 @@ export class Conversation {
     await this.#opening;
     const message = userMessage(text);
     if (this.state.peek() !== "idle" || this.waiting.peek().length > 0) return await this.#wait({ ...more, message }, { id: message.id, text });
-    this.loaded.value = [...this.loaded.peek(), { ...message, createdAt: Date.now() }];
+    this.#show([...this.loaded.peek(), { ...message, createdAt: Date.now() }]);
     const isTaken = await this.#turn({ ...more, message });
     if (!isTaken) this.loaded.value = this.loaded.peek().filter(({ id }) => id !== message.id);
     return isTaken;
@@ -196,7 +212,7 @@ export class Conversation {
       over();
       if (first === undefined) return false;
       if (!this.loaded.peek().some(({ id }) => id === message.id)) {
-        this.loaded.value = [...this.loaded.peek(), { ...userMessage(message.text), id: message.id, createdAt: Date.now() }];
+        this.#show([...this.loaded.peek(), { ...userMessage(message.text), id: message.id, createdAt: Date.now() }]);
       }
       return await this.#follow(joined(first, rest), true);
     } catch (error) {
@@ -235,7 +251,7 @@ export class Conversation {
     const previous = this.loaded.peek()[index - 1];
     const message = userMessage(text);
     const before = this.loaded.peek();
-    this.loaded.value = [...before.slice(0, Math.max(0, index)), { ...message, createdAt: Date.now() }];
+    this.#show([...before.slice(0, Math.max(0, index)), { ...message, createdAt: Date.now() }]);
     const isTaken = await this.#guarded(async () => {
       if (previous !== undefined) return await this.#turn({ messages: [{ id: previous.id, role: previous.role, parts: previous.parts }, message] });
       await this.session.appendMessage({ message, parentId: null }, { signal: this.#signal });
@@ -248,7 +264,7 @@ export class Conversation {
   async regenerate(id: string): Promise<void> {
     const before = this.loaded.peek();
     const index = before.findIndex((message) => message.id === id);
-    if (index >= 0) this.loaded.value = before.slice(0, index);
+    if (index >= 0) this.#show(before.slice(0, index));
     const isTaken = await this.#turn({ trigger: "regenerate-message", messageId: id, messages: [] });
     if (!isTaken) this.loaded.value = before;
   }
@@ -261,7 +277,7 @@ export class Conversation {
       part.approval?.id === approvalId ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } } : part,
     );
     const answered = { ...message, parts };
-    this.loaded.value = this.loaded.peek().map((other) => (other === message ? answered : other));
+    this.#show(this.loaded.peek().map((other) => (other === message ? answered : other)));
     const { createdAt: _, ...sent } = answered;
     const isTaken = await this.#turn({ message: sent });
     if (!isTaken) await this.#guarded(() => this.#refresh());
@@ -277,13 +293,17 @@ export class Conversation {
   async resume(): Promise<void> {
     // A message that waits brings its own turn.
     if (this.state.peek() !== "idle" || this.waiting.peek().length > 0) return;
-    await this.#follow(this.session.resumeChat({ signal: this.#signal }), false);
+    this.#listening?.abort();
+    const listening = new AbortController();
+    this.#listening = listening;
+    await this.#follow(this.session.resumeChat({ signal: AbortSignal.any([this.#signal, listening.signal]) }), false, listening.signal);
   }
 
   async switchTo(eventId: string): Promise<void> {
     await this.#guarded(async () => {
       const leaf = this.tree.newestLeafBelow(eventId) ?? eventId;
       await this.session.setLeaf({ id: leaf }, { signal: this.#signal });
+      this.tree.leafId.value = leaf;
       await this.#readAgain();
       await this.tree.catchUp();
     });
@@ -303,11 +323,14 @@ export class Conversation {
     return await this.#follow(this.session.chat(input, { signal: this.#signal }), true);
   }
 
-      this.tree.leafId.value = leaf;
-  /** Takes an answer as it comes. `false`: the turn did not begin. */
-  async #follow(chunks: AsyncIterable<ChatChunk>, isOurs: boolean): Promise<boolean> {
+  /** Takes an answer as it comes. `false`: the turn did not begin. `signal` ends the listening. */
+  async #follow(chunks: AsyncIterable<ChatChunk>, isOurs: boolean, signal = this.#signal): Promise<boolean> {
     const answer = new Answer((id) => this.loaded.peek().findLast((message) => message.id === id));
-    if (isOurs) this.state.value = "answering";
+    if (isOurs) {
+      // It would hear this turn, too.
+      this.#listening?.abort();
+      this.state.value = "answering";
+    }
     let hasBegun = false;
     let frame = 0;
     const show = () => {
@@ -329,9 +352,9 @@ export class Conversation {
         markFailed(this.agentName, isOurs ? "chat" : "resumeChat", answer.error);
       }
     } catch (error) {
-      if (this.#signal.aborted) return hasBegun;
+      if (this.#signal.aborted || signal.aborted) return hasBegun;
       if (hasBegun && error instanceof NetworkError) {
-        cancelAnimationFrame(frame);
+        show();
         return await this.#followAgain();
       }
       if (isOurs) this.problem.value = error;
@@ -355,9 +378,8 @@ export class Conversation {
   async #followAgain(): Promise<boolean> {
     await untilBack(this.#signal);
     if (this.#signal.aborted) return true;
-    this.live.value = null;
-    this.state.value = "idle";
-    await this.#guarded(() => this.#refresh());
+    // What was heard stays on the screen until the agent's own words are there.
+    await this.#settled(true, true);
     await this.resume();
     return true;
   }
@@ -374,13 +396,4 @@ export class Conversation {
   #fail(error: unknown): void {
     if (!this.#signal.aborted) this.problem.value = error;
   }
-}
-
-function userMessage(text: string): { id: string; role: "user"; parts: { type: "text"; text: string }[] } {
-  return { id: crypto.randomUUID(), role: "user", parts: [{ type: "text", text }] };
-}
-
-/** What of a message is text. */
-export function textOf(message: UiMessage): string {
-  return message.parts.filter(({ type }) => type === "text").map(({ text }) => String(text)).join("\n\n");
 }

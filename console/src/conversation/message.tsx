@@ -7,7 +7,8 @@ import { Menu } from "../ui/menu.tsx";
 import { tell } from "../notices.ts";
 import { may } from "../rights.ts";
 import { shownTime } from "../text.ts";
-import { type Conversation, textOf } from "./conversation.ts";
+import type { Conversation } from "./conversation.ts";
+import { textOf } from "./messages.ts";
 import { Overlay } from "./overlay.tsx";
 import { Part } from "./parts.tsx";
 
