@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { skip, startConsole, until } from "./browser.mjs";
+import { hold, skip, startConsole, until } from "./browser.mjs";
 
 describe("settings", { skip }, async () => {
   const site = skip ? null : await startConsole({
@@ -67,6 +67,26 @@ describe("settings", { skip }, async () => {
     assert.equal((await ask("set", "getConfig")).origins.temperature, "defaults");
     await page.getByRole("button", { name: "Give up the agent's own prices" }).click();
     await until(() => ask("set", "getConfig"), ({ prices }) => prices === null);
+  });
+
+  test("what_is_written_while_a_change_is_saved_stays", async (t) => {
+    const page = await site.open(t, "#/hasty/settings");
+    const field = (label) => page.getByLabel(label, { exact: true });
+    await field("Temperature").fill("0.75");
+    const reading = await hold(page, "**/rpc/getConfig");
+    await page.getByRole("button", { name: "Save" }).click();
+    await reading.come;
+    await field("Most steps of a turn").fill("7");
+    reading.open();
+    await setting(page, "Temperature").getByText("set for this agent").waitFor();
+    assert.deepEqual([await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()], ["0.75", "7"]);
+    await page.getByRole("button", { name: "Give up the agent's own temperature" }).click();
+    await setting(page, "Temperature").getByText("deployed for all agents").waitFor();
+    assert.deepEqual([await field("Temperature").inputValue(), await field("Most steps of a turn").inputValue()], ["0.5", "7"]);
+    // Who loads the settings again wants nothing else.
+    await page.getByRole("button", { name: "Reload" }).click();
+    await until(() => field("Most steps of a turn").inputValue(), (text) => text === "3");
+    assert.equal((await ask("hasty", "getConfig")).maxSteps, 3);
   });
 
   test("limits_are_set_where_the_worker_has_them", async (t) => {

@@ -1,6 +1,6 @@
 // What belongs to the whole agent, and where each of its settings comes from.
 
-import { useLayoutEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Operations } from "session-agent";
 import { Button, Check, Field, Heading, Loading, Problem, Select } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
@@ -9,7 +9,7 @@ import { useLoad } from "../load.ts";
 import { tell, tellError } from "../notices.ts";
 import { may } from "../rights.ts";
 import { shownName, shownText } from "../text.ts";
-import { changesOf, groupsOf, type SettingField, settingOf, textsOf } from "./fields.ts";
+import { changesOf, groupsOf, type SettingField, settingOf, type Texts, textsOf } from "./fields.ts";
 
 type Config = Operations["getConfig"]["output"];
 type Input = Operations["configureAgent"]["input"];
@@ -17,15 +17,16 @@ type Input = Operations["configureAgent"]["input"];
 export function Settings({ agent }: { agent: string }) {
   const { data, error, reload } = useLoad(agent, (signal) => openAgent(agent).getConfig({}, { signal }));
   const mayChange = may("configureAgent");
+  const [turn, setTurn] = useState(0);
   return (
     <section class="page">
       <Heading isFirst title="Settings" note={`They hold for every session of this agent. ${mayChange ? "To change them, the console needs the Worker's secret." : "Your token may read them. To change them, enter the Worker's secret."}`}>
-        <Button icon="redo" onClick={reload}>Reload</Button>
+        <Button icon="redo" onClick={() => (setTurn(turn + 1), reload())}>Reload</Button>
       </Heading>
       {error !== undefined && <Problem error={error} retry={reload} />}
       {data === undefined && error === undefined && <Loading what="the settings" />}
       {data && data.problems.length > 0 && <Problems problems={data.problems} />}
-      {data && <Change agent={agent} config={data} mayChange={mayChange} onDone={reload} />}
+      {data && <Change key={turn} agent={agent} config={data} mayChange={mayChange} onDone={reload} />}
     </section>
   );
 }
@@ -57,13 +58,23 @@ interface ChangeProps {
 function Change({ agent, config, mayChange, onDone }: ChangeProps) {
   const [texts, setTexts] = useState(() => textsOf(config));
   const [isBusy, setBusy] = useState(false);
-  // Before the page is painted: a value and its origin change together.
-  useLayoutEffect(() => setTexts(textsOf(config)), [config]);
+  /** The texts of the form as they were loaded, or as they were sent last. */
+  const known = useRef(texts);
+  // Before the page is painted: a value and its origin change together. What was written
+  // since is not lost.
+  useLayoutEffect(() => {
+    const before = known.current;
+    const loaded = textsOf(config);
+    known.current = loaded;
+    setTexts((texts) => Object.fromEntries(Object.entries(loaded).map(([path, text]) => [path, texts[path] === before[path] ? text : texts[path]!])));
+  }, [config]);
   const origins = config.origins as unknown as Record<string, Origin>;
-  const configure = async (input: () => Record<string, unknown>, said: string) => {
+  /** `sent`: the texts that the answer stands for. */
+  const configure = async (input: () => Record<string, unknown>, said: string, sent: Texts) => {
     setBusy(true);
     try {
       await openAgent(agent).configureAgent(input() as Input);
+      known.current = sent;
       tell(said);
       onDone();
     } catch (error) {
@@ -71,7 +82,11 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
     }
     setBusy(false);
   };
-  const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.");
+  const save = () => configure(() => changesOf(textsOf(config), texts), "Saved.", texts);
+  const giveUp = (setting: string) => {
+    const own = Object.entries(texts).filter(([path]) => path.split(".")[0] === setting);
+    void configure(() => ({ [setting]: null }), "The agent's own value is given up.", { ...known.current, ...Object.fromEntries(own) });
+  };
   return (
     <form
       class="settings"
@@ -90,7 +105,7 @@ function Change({ agent, config, mayChange, onDone }: ChangeProps) {
                 <OriginLine
                   setting={settingOf(field)}
                   origin={origins[settingOf(field)] ?? "built-in"}
-                  giveUp={mayChange ? () => void configure(() => ({ [settingOf(field)]: null }), "The agent's own value is given up.") : undefined}
+                  giveUp={mayChange ? () => giveUp(settingOf(field)) : undefined}
                 />
               )}
             </div>
