@@ -128,6 +128,36 @@ describe("sessions", { skip }, async () => {
     assert.deepEqual(come.map(({ sessionId: _, ...event }) => event), out.map(({ sessionId: _, ...event }) => event));
   });
 
+  test("an_id_that_is_written_while_a_file_is_looked_at_stays", async (t) => {
+    await seeded("hasty", "out", "Hasty");
+    const page = await site.open(t, "");
+    await page.addInitScript(() => {
+      const { text } = Blob.prototype;
+      const isOpen = new Promise((resolve) => (window.readOn = resolve));
+      Blob.prototype.text = function () {
+        return isOpen.then(() => text.call(this));
+      };
+    });
+    await page.goto(site.at("#/hasty"));
+    await page.reload();
+    await page.getByRole("button", { name: "Import a session" }).click();
+    const choose = (id) => page.getByLabel("File").setInputFiles({ name: "x.ndjson", mimeType: "text/plain", buffer: Buffer.from(`{"id":"${id}"}\n`) });
+    const id = page.getByLabel("Id of the new session");
+    await choose("first");
+    await id.fill("mine");
+    await page.evaluate(() => window.readOn());
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve)));
+    assert.equal(await id.inputValue(), "mine");
+    // An id that nobody wrote is the file's.
+    await id.fill("");
+    await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
+    await page.getByRole("button", { name: "Import a session" }).click();
+    for (const name of ["first", "second"]) {
+      await choose(name);
+      await until(() => id.inputValue(), (text) => text === name);
+    }
+  });
+
   test("a_broken_file_is_refused_with_the_worker_s_own_words", async (t) => {
     const page = await site.open(t, "#/broken");
     await page.getByRole("button", { name: "Import a session" }).click();

@@ -1,6 +1,6 @@
 // Reads an exported session in.
 
-import { useState } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { Field } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
 import { sentence, tell } from "../notices.ts";
@@ -16,10 +16,16 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
   const [id, setId] = useState("");
   const [sent, setSent] = useState<number | null>(null);
   const [error, setError] = useState<string | null>(null);
+  const suggested = useRef("");
   const choose = async (file: File | null) => {
     setFile(file);
     setError(null);
-    if (file !== null) setId(await idIn(file));
+    if (file === null) return;
+    const found = await idIn(file);
+    const before = suggested.current;
+    suggested.current = found;
+    // An id that was written meanwhile stays.
+    setId((id) => (id === before ? found : id));
   };
   const send = async () => {
     if (file === null || id === "") return;
