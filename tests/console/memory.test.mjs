@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { skip, startConsole, until } from "./browser.mjs";
+import { hold, skip, startConsole, until } from "./browser.mjs";
 
 describe("memory", { skip }, async () => {
   const site = skip ? null : await startConsole();
@@ -73,6 +73,32 @@ describe("memory", { skip }, async () => {
     await page.getByRole("button", { name: "Delete opera" }).click();
     await page.getByText("No entries yet").waitFor();
     assert.deepEqual((await ask("entries", "listEntries", { label: "places" })).entries, []);
+  });
+
+  test("entries_and_hits_that_come_late_are_not_shown_elsewhere", async (t) => {
+    for (const label of ["first", "second"]) {
+      await ask("late", "defineBlock", { label, kind: "searchable" });
+      await ask("late", "setEntry", { label, key: "k", content: `Of the ${label} block.` });
+    }
+    const page = await site.open(t, "");
+    const listing = await hold(page, "**/rpc/listEntries", (request) => request.postDataJSON().label === "first");
+    await page.goto(site.at("#/late/memory/first"));
+    await listing.come;
+    await page.goto(site.at("#/late/memory/second"));
+    await page.getByText("Of the second block.").waitFor();
+    const isListed = page.waitForResponse("**/rpc/listEntries").then((response) => response.finished());
+    listing.open();
+    await isListed;
+    const searching = await hold(page, "**/rpc/searchContext");
+    await page.getByLabel("Search the entries").fill("block");
+    await page.keyboard.press("Enter");
+    await searching.come;
+    await page.getByLabel("Search the entries").fill("");
+    const isFound = page.waitForResponse("**/rpc/searchContext").then((response) => response.finished());
+    searching.open();
+    await isFound;
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    assert.deepEqual([await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()], [0, ["Of the second block."]]);
   });
 
   test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {

@@ -1,6 +1,6 @@
 // The entries of a searchable block.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Entry, FoundEntries, PastEntry } from "session-agent";
 import { Button, Empty, Field, Loading, Long, Name, Problem } from "../ui/basics.tsx";
 import { Dialog, Form } from "../ui/dialog.tsx";
@@ -27,6 +27,8 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
   const [deleted, setDeleted] = useState<string | null>(null);
   const [opened, setOpened] = useState<string | null>(null);
   const [changed, setChanged] = useState<Entry | "new" | null>(null);
+  /** An answer to an earlier search comes too late. */
+  const searches = useRef(0);
 
   const load = async (from: string | null) => {
     try {
@@ -40,13 +42,19 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
   };
   useEffect(() => void load(null), [agent, of.label]);
   const search = async () => {
+    const turn = (searches.current += 1);
     if (query.trim() === "") return setFound(null);
     try {
       const at = timeOf(asOf);
-      setFound(await client.searchContext({ ...of, query, limit: 50, ...(at !== null && { asOf: at }) }));
+      const found = await client.searchContext({ ...of, query, limit: 50, ...(at !== null && { asOf: at }) });
+      if (turn === searches.current) setFound(found);
     } catch (error) {
       tellError(error);
     }
+  };
+  const clear = () => {
+    searches.current += 1;
+    setFound(null);
   };
   const remove = async (key: string) => {
     try {
@@ -69,7 +77,7 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
             void search();
           }}
         >
-          <Field label="Search the entries" isLabelHidden type="search" placeholder="Search the entries" value={query} onInput={(text) => (setQuery(text), text === "" && setFound(null))} />
+          <Field label="Search the entries" isLabelHidden type="search" placeholder="Search the entries" value={query} onInput={(text) => (setQuery(text), text === "" && clear())} />
           <Field label="What held on" type="datetime-local" value={asOf} onInput={setAsOf} />
           <Button type="submit" icon="search">Search</Button>
         </form>

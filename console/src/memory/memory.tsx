@@ -33,7 +33,7 @@ export function Memory({ agent, session, label }: Props) {
   if (error !== undefined && blocks === undefined) return <Problem error={error} retry={reload} />;
   if (blocks === undefined) return <Loading what="the memory" />;
   const block = blocks.find((block) => block.label.toLowerCase() === chosen?.toLowerCase());
-  if (block !== undefined) return <BlockView agent={agent} session={session} block={block} onChange={reload} onClose={() => choose(undefined)} />;
+  if (block !== undefined) return <BlockView key={block.label} agent={agent} session={session} block={block} onChange={reload} onClose={() => choose(undefined)} />;
   return (
     <>
       <div class="actions spread">
