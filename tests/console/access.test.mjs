@@ -272,6 +272,7 @@ describe("access", { skip }, async () => {
       await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       await page.getByRole("button", { name: "Answer again" }).last().click();
       await page.getByText("Two clouds.").waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       const texts = (await ask("loadEvents", { sessionId: "mine" })).map(({ content }) => content);
       assert.deepEqual(texts, ["Rain?", "A little.", "None.", "Clouds?", "A cloud.", "Two clouds."]);
       await page.getByLabel("Search all sessions").fill("clouds");
@@ -347,8 +348,10 @@ describe("access", { skip }, async () => {
     const page = await site.open(t, "");
     const session = await page.context().newCDPSession(page);
     await session.send("Network.emulateNetworkConditions", { offline: false, latency: 800, downloadThroughput: 40_000, uploadThroughput: 20_000 });
+    const messages = await hold(page, "**/rpc/getHistory");
     await page.evaluate((hash) => (location.hash = hash), "#/example/sessions/trip");
     await page.getByText("Loading messages").waitFor();
+    messages.open();
     await page.getByText("Walk on the roof").waitFor();
   });
 
@@ -380,16 +383,16 @@ describe("access", { skip }, async () => {
       // The answer's first half, and no end.
       await route.fulfill({ response, body: body.slice(0, body.indexOf("\n\n", body.length / 2) + 2) });
     });
+    const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
     await page.getByRole("textbox", { name: "Message" }).fill("Hello!");
     await page.keyboard.press("Enter");
-    await page.getByText("what do you remember").waitFor();
-    const history = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().limit < 100);
-    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
-    assert.equal((await site.ask("broken", "getHistory", { sessionId: "s" })).messages.length, 2);
     // What was heard stays until the whole is there.
     await history.come;
     await page.getByRole("article").nth(1).waitFor();
     history.open();
+    await page.getByText("what do you remember").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    assert.equal((await site.ask("broken", "getHistory", { sessionId: "s" })).messages.length, 2);
     assert.equal(await page.getByRole("article").count(), 2);
   });
 });

@@ -152,12 +152,14 @@ describe("chat", { skip }, async () => {
     await page.getByText("Number 159.").waitFor();
     // The oldest of the first page: those above it are not loaded yet.
     const list = page.getByRole("region", { name: "Messages" });
-    await page.route("**/rpc/getHistory", (route) => (route.request().postDataJSON().before ? setTimeout(() => void route.continue().catch(() => {}), 3000) : route.continue()));
+    const above = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
     await list.evaluate((list) => (list.scrollTop = 0));
     const oldest = page.getByRole("article").filter({ hasText: "Number 60." });
     await oldest.getByRole("button", { name: "Edit and resend" }).click();
     await page.getByLabel("The message's new text").fill("Another sixty.");
+    await above.come;
     await page.getByRole("button", { name: "Resend", exact: true }).click();
+    above.open();
     await page.getByText("Anew.").waitFor();
     await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     const events = await ask("deep", "loadEvents", { sessionId: "s", tail: true, limit: 2 });
@@ -172,8 +174,11 @@ describe("chat", { skip }, async () => {
     await page.getByText("Four.").waitFor();
     await page.getByRole("button", { name: "Answer again" }).click();
     await page.getByText("It is four.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
     assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "It is four."]]);
     await page.getByRole("img", { name: "Branch 2 of 2" }).waitFor();
+    // The tree is read again after the messages.
+    const reading = await hold(page, "**/rpc/buildWorkingContext");
     await page.getByRole("button", { name: "Branch before" }).click();
     await page.getByText("Four.", { exact: true }).waitFor();
     assert.deepEqual(await history("again"), [["user", "2 + 2?"], ["assistant", "Four."]]);
@@ -181,12 +186,12 @@ describe("chat", { skip }, async () => {
     await page.getByRole("link", { name: "Branches", exact: true }).click();
     await page.getByText("3 events, 2 branches").waitFor();
     await page.getByRole("button", { name: "Switch here" }).click();
+    reading.open();
     await until(() => history("again"), ([, [, text]]) => text === "It is four.");
     await page.getByRole("link", { name: "Conversation", exact: true }).click();
     await page.getByText("It is four.").waitFor();
   });
 
-    reading.open();
   test("an_edited_question_is_answered_anew_and_the_old_one_stays", async (t) => {
     model.next(say("Four."), say("Six."), say("Nine."), say("Ten."));
     const page = await site.open(t, "#/edited/sessions/s");
@@ -221,11 +226,10 @@ describe("chat", { skip }, async () => {
       await page.getByRole("button", { name: isApproved ? "Approve" : "Decline" }).click();
       await page.getByText(isApproved ? "Paid." : "Not paid.").waitFor();
       await page.locator(".state").getByText(isApproved ? "done" : "declined", { exact: true }).waitFor();
+      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       const { messages } = await ask(agent, "getHistory", { sessionId: "s" });
       assert.equal(messages.length, 2);
       const call = messages[1].parts.find(({ type }) => type === "tool-pay");
-    // The tree is read again after the messages.
-    const reading = await hold(page, "**/rpc/buildWorkingContext");
       assert.equal(call.state, isApproved ? "output-available" : "output-denied");
       if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
     });
@@ -280,6 +284,7 @@ describe("chat", { skip }, async () => {
     await page.getByRole("button", { name: "Show the originals" }).click();
     await page.getByText("Said as number 5,").waitFor();
     await page.getByRole("button", { name: "Remove the summary" }).click();
+    await page.getByText("Summary of earlier messages").waitFor({ state: "detached" });
     await page.getByText("Said as number 5,").waitFor();
     assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
   });

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { gate, say, startModel } from "../workerd/model_server.mjs";
-import { skip, startConsole, until } from "./browser.mjs";
+import { hold, skip, startConsole, until } from "./browser.mjs";
 
 const MESSAGES = 10_000;
 const LONGEST_TASK_MS = 100;
@@ -89,6 +89,7 @@ describe("long", { skip }, async () => {
     const page = await site.open(t, "#/long/sessions/s");
     await page.getByText(`Message ${MESSAGES - 1}.`).waitFor();
     const list = page.getByRole("region", { name: "Messages" });
+    const older = await hold(page, "**/rpc/getHistory", (request) => request.postDataJSON().before !== undefined);
     const before = await list.evaluate((list) => {
       list.scrollTop = 300;
       return new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -97,6 +98,8 @@ describe("long", { skip }, async () => {
         resolve({ text: window.kept, top: message.getBoundingClientRect().top, height: list.scrollHeight });
       })));
     });
+    await older.come;
+    older.open();
     await until(() => list.evaluate((list) => list.scrollHeight), (height) => height > before.height + 2000);
     const after = await list.evaluate((list) => [...list.querySelectorAll("article")].find((article) => article.querySelector(".prose").textContent === window.kept)?.getBoundingClientRect().top);
     assert.ok(Math.abs(after - before.top) <= 2, `${before.text} moved from ${before.top} to ${after}`);
