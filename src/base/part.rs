@@ -370,13 +370,13 @@ impl<'a> NewToolPart<'a> {
     }
 
     /// Adds the result to its call. An output that should be JSON but is not is an error.
-    pub fn settle(&mut self, result: PartResult<'a>) -> serde_json::Result<()> {
+    pub fn settle(&mut self, result: PartResult<'a>) -> crate::base::error::Result<()> {
         self.state = ToolState::of_result(result.approval.as_ref(), result.is_error);
         self.approval = result.approval;
         match self.state {
             ToolState::OutputAvailable => {
                 self.output = Some(match result.is_json {
-                    true => ToolOutput::Json(RawValue::from_string(result.content.to_owned())?),
+                    true => ToolOutput::Json(json::raw(result.content.to_owned())?),
                     false => ToolOutput::Text(result.content),
                 });
             }

@@ -1,19 +1,19 @@
 //! Reads a number so that it is written as it was read.
 //!
 //! The standard library reads every number exactly, with a table of 10 KiB that nothing
-//! else in the wasm needs. serde_json reads without the table, and may miss the number by
+//! else in the wasm needs. `json::decode` reads without the table, and may miss the number by
 //! a few steps. It writes exactly, so its own texts lead back to the number.
 
-use serde_json::from_str;
+use crate::base::json::{decode, encode};
 
-/// How many numbers on each side of the one that serde_json reads are looked at.
+/// How many numbers on each side of the one that `json::decode` reads are looked at.
 const MAX_STEPS: usize = 16;
 
-/// The number that a JSON text holds. A text that serde_json wrote is read exactly; any
+/// The number that a JSON text holds. A text that `json::encode` wrote is read exactly; any
 /// other may be off by its last bits. `None`: no number, or none that a float can hold.
 pub fn read_real(text: &str) -> Option<f64> {
-    let near: f64 = from_str(text).ok()?;
-    let is_it = |number: &f64| serde_json::to_string(number).is_ok_and(|written| written == text);
+    let near: f64 = decode(text).ok()?;
+    let is_it = |number: &f64| encode(number).is_ok_and(|written| written == text);
     let (mut above, mut below) = (near, near);
     for _ in 0..=MAX_STEPS {
         if let Some(found) = [above, below].into_iter().find(is_it) {

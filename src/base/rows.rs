@@ -6,11 +6,11 @@ use serde::{Deserialize, Deserializer};
 
 use crate::base::database::{Row, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json::push_quoted;
+use crate::base::json::{self, ReadError, push_quoted};
 
 /// Reads an array of rows.
 pub fn parse_rows(json: &str) -> Result<Vec<Row>> {
-    let rows: Vec<Vec<SqlValue>> = serde_json::from_str(json).map_err(no_rows)?;
+    let rows: Vec<Vec<SqlValue>> = json::decode(json).map_err(no_rows)?;
     Ok(rows.into_iter().map(Row).collect())
 }
 
@@ -34,11 +34,11 @@ pub fn list_of(values: &[SqlValue]) -> String {
 
 /// Reads one row.
 pub fn parse_row(json: &str) -> Result<Row> {
-    serde_json::from_str(json).map(Row).map_err(no_rows)
+    json::decode(json).map(Row).map_err(no_rows)
 }
 
-fn no_rows(error: serde_json::Error) -> Error {
-    Error::storage(format!("rows that are no JSON: {error}"))
+fn no_rows(_: ReadError) -> Error {
+    Error::storage("rows that are no JSON")
 }
 
 impl SqlValue {

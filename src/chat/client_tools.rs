@@ -77,8 +77,7 @@ fn parse_tool(field: &str, name: Option<String>, tool: &RawValue) -> Result<Tool
     let schema = given.parameters.or(given.input_schema);
     let parameters = match schema {
         Some(schema) => schema.into_raw(),
-        None => RawValue::from_string(ANY_OBJECT.to_owned())
-            .map_err(|error| Error::storage(error.to_string()))?,
+        None => json::raw(ANY_OBJECT.to_owned())?,
     };
     Ok(ToolDefinition {
         name,

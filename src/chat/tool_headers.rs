@@ -7,8 +7,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use super::origin::origin_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
@@ -158,7 +156,7 @@ impl ResolvedHeaders {
         if self.secrets.is_empty() {
             return text;
         }
-        let Ok(value) = json::decode::<Value>(&text) else {
+        let Ok(value) = json::decode_tree(&text) else {
             return text;
         };
         // Written anew, each character is escaped in one way.

@@ -14,7 +14,6 @@ use crate::base::json;
 use crate::base::order::sort_by;
 use crate::models::ToolDefinition;
 use crate::store::stored::{find_stored, write_stored};
-use serde_json::value::RawValue;
 
 /// The schema in a server's row, whose tools have schemas of their own.
 const NO_SCHEMA: &str = "{}";
@@ -78,8 +77,7 @@ impl FromRow<'_> for ToolRow {
             definition: ToolDefinition {
                 name: name.to_owned(),
                 description: row.text(1)?.to_owned(),
-                parameters: RawValue::from_string(row.text(2)?.to_owned())
-                    .map_err(|_| damaged())?,
+                parameters: json::raw(row.text(2)?.to_owned()).map_err(|_| damaged())?,
             },
             at,
             needs_approval,

@@ -93,7 +93,7 @@ fn rewrite(
     let parts: Vec<String> = parts
         .into_iter()
         .map(|raw| {
-            let changed = json::decode::<Value>(raw.get())
+            let changed = json::decode_tree(raw.get())
                 .ok()
                 .and_then(|part| change_part(part, message.role, is_short, names_files, documents));
             has_changed |= changed.is_some();
@@ -134,7 +134,7 @@ fn change_part(
             let output = [field::OUTPUT, field::ERROR_TEXT]
                 .into_iter()
                 .find(|name| part.get(name).is_some_and(|value| !value.is_null()))?;
-            let arguments = part.get(field::INPUT).map(Value::to_string);
+            let arguments = part.get(field::INPUT).map(json::text);
             let changed = change_output(
                 part.get(output)?,
                 (&name, &arguments.unwrap_or_default()),
@@ -181,6 +181,6 @@ fn change_output(
     let is_changed = text.len() != length;
     is_changed.then(|| match output {
         Value::String(_) => text.into(),
-        _ => json::decode(&text).unwrap_or(Value::String(text)),
+        _ => json::decode_tree(&text).unwrap_or(Value::String(text)),
     })
 }

@@ -63,7 +63,9 @@ impl Place {
     /// A cursor: the table's number, a dot, and the key as a JSON array.
     pub fn parse(text: &str) -> Option<Self> {
         let (table, after) = text.split_once('.')?;
-        let after: Vec<Value> = json::decode(after).ok()?;
+        let Value::Array(after) = json::decode_tree(after).ok()? else {
+            return None;
+        };
         let is_key = |value: &Value| value.is_string() || value.is_number();
         Some(Self {
             table: table.parse().ok()?,
@@ -72,7 +74,11 @@ impl Place {
     }
 
     fn to_cursor(&self) -> String {
-        format!("{}.{}", self.table, Value::Array(self.after.clone()))
+        format!(
+            "{}.{}",
+            self.table,
+            json::text(&Value::Array(self.after.clone()))
+        )
     }
 }
 

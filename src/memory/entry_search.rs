@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value as Json;
+use serde_json::value::RawValue;
 
 use super::Memory;
 use super::definition::Definition;
@@ -76,7 +76,7 @@ pub struct FoundElsewhere {
     #[serde(default)]
     pub past: Vec<PastEntry>,
     /// How the home's vector search took part, as the home reports it.
-    pub vectors: Option<Json>,
+    pub vectors: Option<Box<RawValue>>,
 }
 
 /// Adds an entry to the index. Part of the transaction that writes the entry.

@@ -352,7 +352,7 @@ impl Piece {
         let json = ["[", &messages, "]"].concat();
         drop(messages);
         let events: Vec<&RawValue> =
-            serde_json::from_str(&json).map_err(|error| Error::storage(error.to_string()))?;
+            json::decode(&json).map_err(|_| Error::storage("messages that are no JSON"))?;
         let parents = self.seqs.iter().skip(1).chain([&self.above_seq]);
         for ((seq, parent_seq), event) in self.seqs.iter().zip(parents).zip(events.iter().rev()) {
             let event = match event.get() {

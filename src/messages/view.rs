@@ -8,7 +8,6 @@
 use crate::log::row::EventRow;
 use crate::log::tool::RenderedTool;
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::base::action::{Action, Role};
 use crate::base::budget::MAX_ANSWER_BYTES;
@@ -214,7 +213,7 @@ fn add_result<'a>(
             parts.push(NewPart::Tool(NewToolPart::new(PartCall {
                 id,
                 tool_name: tool_name.unwrap_or_default(),
-                input: RawValue::from_string("{}".to_owned()).map_err(|_| row.damaged())?,
+                input: json::raw("{}".to_owned()).map_err(|_| row.damaged())?,
                 raw_input: None,
                 approval: None,
             })));

@@ -172,8 +172,8 @@ impl Decoder {
 const DONE: &str = "[DONE]";
 
 fn parse(json: &str) -> Option<Value> {
-    let parsed = json::decode(json);
-    parsed.or_else(|_| json::decode(&mend(json))).ok()
+    let parsed = json::decode_tree(json);
+    parsed.or_else(|_| json::decode_tree(&mend(json))).ok()
 }
 
 /// White space, or a byte of a byte order mark: neither begins an answer.

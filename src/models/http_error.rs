@@ -116,7 +116,7 @@ fn clean(text: &str) -> Option<String> {
 /// Reads the failure from an answer's status and body.
 pub fn read_problem(status: u16, body: &[u8]) -> ProviderError {
     let text = String::from_utf8_lossy(body);
-    let json = json::decode::<Value>(&text).ok();
+    let json = json::decode_tree(&text).ok();
     let mut problem = match json {
         Some(value) => find_problem(&value).unwrap_or_default(),
         None => problem_of_text(&text),

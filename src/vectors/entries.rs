@@ -74,7 +74,7 @@ pub async fn search(
         return Ok(EntryMatches {
             results: found.results,
             past: found.past,
-            vectors: found.vectors.and_then(|told| json::from_value(&told).ok()),
+            vectors: found.vectors.and_then(|told| json::decode(told.get()).ok()),
         });
     }
     let mut nearest = Nearest::default();

@@ -25,7 +25,7 @@ pub fn of_text(text: &str, is_error: bool) -> Value {
 }
 
 fn find_own(output: &str) -> Option<Value> {
-    let Value::Object(mut said) = json::decode(output).ok()? else {
+    let Value::Object(mut said) = json::decode_tree(output).ok()? else {
         return None;
     };
     let content = said.remove("content")?;

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::base::error::{Code, Error};
-use crate::base::json::{self, FromJson, JsonObject, json, nullable};
+use crate::base::json::{self, FromJson, JsonObject, Tree, json, nullable};
 use crate::chat::mcp::wire::is_request_id;
 
 const PARSE_ERROR: i64 = -32_700;
@@ -34,14 +34,14 @@ pub struct Request {
 #[derive(Default, FromJson)]
 #[serde(rename_all = "camelCase", default)]
 struct Params {
-    name: Value,
-    uri: Value,
-    cursor: Value,
-    protocol_version: Value,
+    name: Tree,
+    uri: Tree,
+    cursor: Tree,
+    protocol_version: Tree,
     /// Kept as text, as the tool gets it.
     arguments: Option<Box<RawValue>>,
     #[serde(rename = "_meta")]
-    meta: Value,
+    meta: Tree,
 }
 
 /// Why a request is refused.
@@ -117,10 +117,10 @@ impl Request {
 
     pub fn find_text(&self, name: &str) -> Result<Option<&str>, RpcError> {
         let value = match name {
-            "name" => &self.params.name,
-            "uri" => &self.params.uri,
-            "cursor" => &self.params.cursor,
-            "protocolVersion" => &self.params.protocol_version,
+            "name" => &self.params.name.0,
+            "uri" => &self.params.uri.0,
+            "cursor" => &self.params.cursor.0,
+            "protocolVersion" => &self.params.protocol_version.0,
             _ => &Value::Null,
         };
         match value {
@@ -142,7 +142,7 @@ impl Request {
 
     /// What the client says of itself and of its request.
     pub fn meta(&self, name: &str) -> Option<&Value> {
-        self.params.meta.get(name)
+        self.params.meta.0.get(name)
     }
 }
 

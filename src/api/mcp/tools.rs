@@ -1,8 +1,8 @@
 //! Tools: the memory's, `search`, and the registered tools that the caller may call.
 
 use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 
 use super::content;
 use super::message::{Request, RpcError};
@@ -124,7 +124,9 @@ fn is_callable(scope: &Scope<'_>, tool: &RegisteredTool) -> bool {
 /// The schema as this protocol takes it: of an object, and saying so. `None`: the schema
 /// is of something else.
 fn to_object_schema(parameters: &RawValue) -> Option<Box<RawValue>> {
-    let fields: Map<String, Value> = json::decode(parameters.get()).ok()?;
+    let Value::Object(fields) = json::decode_tree(parameters.get()).ok()? else {
+        return None;
+    };
     match fields.get("type") {
         Some(Value::String(kind)) if kind == "object" => Some(parameters.to_owned()),
         Some(_) => None,

@@ -3,13 +3,12 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::access::{Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, JsonObject, Limit};
+use crate::base::json::{self, FromJson, JsonObject, Limit};
 use crate::base::outbound::Outbound;
 use crate::chat::client_tools::check_name;
 use crate::chat::mcp::ServerSource;
@@ -130,8 +129,7 @@ impl DefineTool {
                 return Err(too_long("parameters", MAX_SCHEMA_BYTES, actual));
             }
             Some(schema) => schema.into_raw(),
-            None => RawValue::from_string(r#"{"type":"object"}"#.to_owned())
-                .map_err(|error| Error::storage(error.to_string()))?,
+            None => json::raw(r#"{"type":"object"}"#.to_owned())?,
         };
         let at = match (self.service, self.url) {
             (Some(binding), None) => ToolAddress::Service {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde::de::Visitor;
 
+use super::number::near;
 use super::problem::{ReadError, ReadResult};
 use super::scan::{count_plain, unescape};
 
@@ -82,9 +83,12 @@ impl<'de> Cursor<'de> {
         Ok(())
     }
 
+    /// Moves past a word, or to the first byte that is another.
     pub fn word(&mut self, word: &str) -> ReadResult<()> {
         let rest = self.text.as_bytes().get(self.at..).unwrap_or_default();
         if !rest.starts_with(word.as_bytes()) {
+            let same = rest.iter().zip(word.as_bytes());
+            self.at += same.take_while(|(read, wanted)| read == wanted).count();
             return Err(self.syntax());
         }
         self.at += word.len();
@@ -152,9 +156,9 @@ impl<'de> Cursor<'de> {
                 return Ok(Number::Negative(number));
             }
         }
-        match serde_json::from_str(text) {
-            Ok(number) => Ok(Number::Real(number)),
-            Err(_) => Err(self.syntax()),
+        match near(text) {
+            Some(number) => Ok(Number::Real(number)),
+            None => Err(self.syntax()),
         }
     }
 
@@ -287,6 +291,13 @@ impl<'de> Cursor<'de> {
         self.skip_string()?;
         self.take(b':')
     }
+}
+
+/// How many bytes come before the first at which a text is no JSON. `None`: the text is JSON.
+pub fn find_fault(text: &str) -> Option<usize> {
+    let mut cursor = Cursor::new(text);
+    let read = cursor.skip_value().and_then(|_| cursor.end());
+    read.is_err().then_some(cursor.at)
 }
 
 impl Number {

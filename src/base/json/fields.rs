@@ -5,20 +5,12 @@ use std::ops::RangeInclusive;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::value::RawValue;
 
-use crate::base::error::Error;
-
 /// The largest integer that JavaScript, and with it the engine's binding, holds exactly.
 pub const MAX_INTEGER: i64 = (1 << 53) - 1;
 
 /// For fields that are left out while they count nothing.
 pub fn is_zero(count: &i64) -> bool {
     *count == 0
-}
-
-/// A text that is JSON, kept as it is.
-#[inline(never)]
-pub fn raw(json: String) -> crate::base::error::Result<Box<RawValue>> {
-    RawValue::from_string(json).map_err(|error| Error::storage(error.to_string()))
 }
 
 /// A JSON object kept as the text that was sent.

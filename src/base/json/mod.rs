@@ -8,27 +8,29 @@ mod cursor;
 mod fields;
 mod list;
 mod near;
+mod number;
 pub mod object;
 mod problem;
 mod reader;
+mod refusal;
 mod scan;
 pub mod tree;
 mod writer;
 
 use serde::de::{DeserializeOwned, IgnoredAny};
 
-pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable, raw};
+pub use fields::{Count, JsonObject, Limit, MAX_INTEGER, bounded, is_zero, nullable};
 pub use list::{List, MAX_NAMES, list, optional_list};
 pub use near::find_nearest;
 
 use crate::base::error::{Error, Result};
 pub use problem::ReadError;
-pub use reader::{Reader, count_values, decode, decode_bytes, from_value};
+pub use reader::{Reader, count_values, decode, decode_bytes, from_value, raw};
 #[cfg(test)]
 use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
 pub use session_agent_macros::FromJson;
-pub use tree::json;
+pub use tree::{Tree, decode_tree, json};
 pub use writer::{encode, encode_within, push_quoted, quoted, text};
 
 /// Parses a request's body. An error names the field and what would be right;

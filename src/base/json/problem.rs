@@ -1,28 +1,26 @@
-//! What a reader refuses, and how a person is told.
+//! What a reader refuses, and in which field.
 
 use std::fmt::{self, Display};
 
-use serde::de::{self, Expected, IgnoredAny, Unexpected};
+use serde::de::{self, Expected, Unexpected};
 
-use super::near::find_nearest;
 use super::scan::MAX_QUOTED_CHARS;
-use crate::base::error::Error;
 
 pub type ReadResult<T> = Result<T, ReadError>;
 
 /// Why a text is not what was expected.
 #[derive(Debug)]
-pub struct ReadError(Box<Refused>);
+pub struct ReadError(pub(super) Box<Refused>);
 
 #[derive(Debug)]
-struct Refused {
+pub struct Refused {
     /// The path to the field, as in `items[1].kind`. Empty: the whole text.
-    path: String,
-    problem: Problem,
+    pub path: String,
+    pub problem: Problem,
 }
 
 #[derive(Debug)]
-enum Problem {
+pub enum Problem {
     /// The text is no JSON. The number of bytes that were read.
     Syntax(usize),
     /// A value of another type, or out of bounds.
@@ -73,39 +71,6 @@ impl ReadError {
     pub fn at_index(mut self, index: usize) -> Self {
         self.0.path = join(&format!("[{index}]"), &self.0.path);
         self
-    }
-
-    /// The error for whoever sent the text: which field, and what the field must be. It
-    /// never repeats a value.
-    pub fn refusal(self, text: &str) -> Error {
-        let Refused { path, problem } = *self.0;
-        let must = |sentence: String| {
-            let field = if path.is_empty() { "body" } else { &path };
-            Error::invalid(field, format!("`{field}` {sentence}."))
-        };
-        match problem {
-            Problem::Syntax(read) => syntax(text, read),
-            Problem::Unexpected { expected } => must(format!("must be {}", plain(&expected))),
-            Problem::UnknownVariant(known) => {
-                must(format!("must be one of `{}`", known.join("`, `")))
-            }
-            Problem::UnknownField { name, known } => {
-                let field = join(&path, &name);
-                Error::invalid(&field, unknown_field(&field, &name, known))
-            }
-            Problem::MissingField(name) => {
-                let field = join(&path, name);
-                Error::invalid(&field, format!("`{field}` is missing."))
-            }
-            Problem::FieldGivenTwice(name) => {
-                let field = join(&path, name);
-                Error::invalid(&field, format!("`{field}` is given twice."))
-            }
-            Problem::Other(sentence) => match sentence.rsplit_once(", expected ") {
-                Some((_, expected)) => must(format!("must be {}", plain(expected))),
-                None => must(sentence),
-            },
-        }
     }
 }
 
@@ -160,53 +125,9 @@ impl de::Error for ReadError {
     }
 }
 
-/// `read`: the number of bytes that the reader took of the text, which is no JSON.
-pub fn syntax(text: &str, read: usize) -> Error {
-    let (line, column) = match serde_json::from_str::<IgnoredAny>(text) {
-        Err(error) => (error.line(), error.column()),
-        // The text is JSON with a value that nothing can hold: a number, say.
-        Ok(_) => {
-            let before = text.as_bytes().get(..read).unwrap_or_default();
-            let line_start = before.iter().rposition(|byte| *byte == b'\n');
-            let lines = before.iter().filter(|byte| **byte == b'\n').count();
-            (lines + 1, read - line_start.map_or(0, |at| at + 1))
-        }
-    };
-    Error::invalid(
-        "body",
-        format!("The body is not valid JSON: line {line}, column {column}."),
-    )
-}
-
-fn unknown_field(field: &str, name: &str, known: &[&str]) -> String {
-    match find_nearest(name, known.iter().copied()) {
-        Some(candidate) => format!("`{field}` is not a field here. Did you mean `{candidate}`?"),
-        None if known.is_empty() => format!("`{field}` is not a field here: there are no fields."),
-        None => format!(
-            "`{field}` is not a field here. The fields are: {}.",
-            known.join(", ")
-        ),
-    }
-}
-
-fn join(path: &str, rest: &str) -> String {
+pub fn join(path: &str, rest: &str) -> String {
     match path.is_empty() || rest.is_empty() || rest.starts_with('[') {
         true => format!("{path}{rest}"),
         false => format!("{path}.{rest}"),
-    }
-}
-
-/// serde's name for a type, as a person would say it.
-fn plain(expected: &str) -> &str {
-    match expected {
-        "a string" | "string" => "a string",
-        "a boolean" => "true or false",
-        "a sequence" => "an array",
-        "a map" | "a JSON object" => "an object",
-        "u8" | "u16" | "u32" | "u64" | "usize" => "an integer of 0 or more",
-        "i32" | "i64" => "an integer",
-        "f32" | "f64" => "a number",
-        other if other.starts_with("struct ") => "an object",
-        other => other,
     }
 }

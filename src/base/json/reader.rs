@@ -6,14 +6,17 @@
 
 use std::borrow::Cow;
 
+use serde::de::value::{BorrowedStrDeserializer, MapAccessDeserializer};
 use serde::de::{
     self, DeserializeSeed, Deserializer, EnumAccess, Expected, IntoDeserializer, MapAccess,
     SeqAccess, Unexpected, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
 use super::problem::{ReadError, ReadResult};
+use crate::base::error::{Error, Result};
 
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
 const MAX_READ_DEPTH: u8 = 127;
@@ -56,6 +59,18 @@ pub fn decode_bytes<'de, T: de::Deserialize<'de>>(bytes: &'de [u8]) -> ReadResul
 /// the compiler would write each type's visitor once more.
 pub fn from_value<T: de::DeserializeOwned>(value: &serde_json::Value) -> ReadResult<T> {
     decode(&super::writer::text(value))
+}
+
+/// A text that is JSON, kept as it is.
+#[inline(never)]
+pub fn raw(json: String) -> Result<Box<RawValue>> {
+    let kept: &RawValue = decode(&json).map_err(|_| Error::storage("a text that is no JSON"))?;
+    if kept.get().len() < json.len() {
+        return Ok(kept.to_owned());
+    }
+    let text = Some(Cow::Owned(json));
+    de::Deserialize::deserialize(MapAccessDeserializer::new(RawText { text }))
+        .map_err(|_: ReadError| Error::storage("a text that is no JSON"))
 }
 
 pub struct Reader<'de> {
@@ -229,7 +244,7 @@ impl<'de> Deserializer<'de> for &mut Reader<'de> {
         visitor: V,
     ) -> ReadResult<V::Value> {
         if name == RAW_VALUE {
-            let text = Some(self.cursor.skip_value()?);
+            let text = Some(Cow::Borrowed(self.cursor.skip_value()?));
             return visitor.visit_map(RawText { text });
         }
         visitor.visit_newtype_struct(self)
@@ -467,7 +482,7 @@ impl<'de> VariantAccess<'de> for Variant<'_, 'de> {
 
 /// The text of a value, in the shape in which `RawValue` takes it.
 struct RawText<'de> {
-    text: Option<&'de str>,
+    text: Option<Cow<'de, str>>,
 }
 
 impl<'de> MapAccess<'de> for RawText<'de> {
@@ -481,7 +496,10 @@ impl<'de> MapAccess<'de> for RawText<'de> {
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> ReadResult<V::Value> {
-        seed.deserialize(Key(&Cow::Borrowed(self.text.take().unwrap_or_default())))
+        match self.text.take().unwrap_or_default() {
+            Cow::Borrowed(text) => seed.deserialize(BorrowedStrDeserializer::new(text)),
+            Cow::Owned(text) => seed.deserialize(text.into_deserializer()),
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, FromJson, Tree, json};
 use crate::base::order::sort_by;
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::context::tools::is_ours;
@@ -74,9 +74,9 @@ struct ListedDefinition {
     title: Option<String>,
     description: Option<String>,
     #[serde(default)]
-    input_schema: Value,
+    input_schema: Tree,
     #[serde(default)]
-    annotations: Value,
+    annotations: Tree,
 }
 
 /// Which names and how much room there are.
@@ -137,8 +137,8 @@ impl ListingRoom<'_> {
             name,
             title,
             description,
-            input_schema,
-            annotations,
+            input_schema: Tree(input_schema),
+            annotations: Tree(annotations),
         } = tool;
         let said = json::text(&json!([
             name,

@@ -4,7 +4,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::listing::clean;
-use crate::base::json::{self, FromJson};
+use crate::base::json::{self, FromJson, Tree};
 use crate::chat::tool_headers::ResolvedHeaders;
 use crate::chat::turn::CallState;
 
@@ -18,8 +18,8 @@ const COMPLETE: &str = "complete";
 #[serde(rename_all = "camelCase", default)]
 struct ToolResult {
     result_type: String,
-    content: Vec<Value>,
-    structured_content: Option<Value>,
+    content: Vec<Tree>,
+    structured_content: Option<Tree>,
     is_error: bool,
 }
 
@@ -46,7 +46,11 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
             "`{name}` failed: it asks for input, which is not offered here."
         ));
     }
-    let said: Vec<String> = read.content.iter().map(show_content).collect();
+    let said: Vec<String> = read
+        .content
+        .iter()
+        .map(|Tree(content)| show_content(content))
+        .collect();
     let said = sent.strip_json(said.join("\n"));
     if read.is_error {
         return CallState::failed(match said.trim().is_empty() {
@@ -54,12 +58,12 @@ pub fn read_result(name: &str, result: &RawValue, sent: &ResolvedHeaders) -> Cal
             false => said,
         });
     }
-    let Some(structured) = read.structured_content else {
+    let Some(Tree(structured)) = read.structured_content else {
         return done(said, false);
     };
     // The texts beside a structured result are the same JSON, for readers that take texts
     // alone, or words that belong to it.
-    let is_same = json::decode::<Value>(&said).is_ok_and(|said| said == structured);
+    let is_same = json::decode_tree(&said).is_ok_and(|said| said == structured);
     let structured = sent.strip_json(json::text(&structured));
     match is_same || said.trim().is_empty() {
         true => done(structured, true),

@@ -17,11 +17,11 @@ impl Arguments {
         if text.trim().is_empty() {
             return Ok(Self(Map::new()));
         }
-        let value: Value = json::decode(text).map_err(|_| wrong())?;
+        let value = json::decode_tree(text).map_err(|_| wrong())?;
         match value {
             Value::Object(fields) => Ok(Self(fields)),
             Value::Null => Ok(Self(Map::new())),
-            Value::String(text) => match json::decode(&text) {
+            Value::String(text) => match json::decode_tree(&text) {
                 Ok(Value::Object(fields)) => Ok(Self(fields)),
                 _ => Err(wrong()),
             },

@@ -5,8 +5,6 @@
 
 use std::collections::{HashMap, HashSet};
 
-use serde_json::Value;
-
 use super::truncate::cut_middle;
 use super::window::PlacedMessage;
 use crate::base::action::Role;
@@ -156,7 +154,7 @@ impl Documents {
 
 /// The label in lower case, and the key.
 fn read_call(arguments: &str) -> Option<(String, String)> {
-    let arguments: Value = json::decode(arguments).ok()?;
+    let arguments = json::decode_tree(arguments).ok()?;
     let text = |name: &str| arguments.get(name)?.as_str().map(str::to_owned);
     Some((text("label")?.trim().to_lowercase(), text("key")?))
 }

@@ -46,7 +46,7 @@ fn from_event(row: &EventRow) -> Result<ContextMessage> {
 }
 
 fn from_stored(row: &EventRow, fields: &str) -> Result<Vec<ContextMessage>> {
-    let message: Value = json::decode(&format!("{{{fields}}}"))
+    let message = json::decode_tree(&format!("{{{fields}}}"))
         .map_err(|_| Error::corrupt_row(&row.id, "message"))?;
     // A message of the AI SDK is never a tool event.
     let role = match &row.action {
@@ -108,7 +108,7 @@ impl Unfolding {
             return;
         };
         let input = part.get(field::INPUT).filter(|input| input.is_object());
-        let arguments = input.map_or_else(|| "{}".to_owned(), Value::to_string);
+        let arguments = input.map_or_else(|| "{}".to_owned(), json::text);
         let Ok(arguments) = json::decode::<JsonObject>(&arguments) else {
             return;
         };

@@ -236,7 +236,7 @@ impl PlainContext {
 fn count_tokens(messages: &str) -> Result<i64> {
     let list = ["[", messages, "]"].concat();
     let messages: Vec<PlainMessage<'_>> =
-        serde_json::from_str(&list).map_err(|error| Error::storage(error.to_string()))?;
+        json::decode(&list).map_err(|_| Error::storage("messages that are no JSON"))?;
     let tokens = |message: &PlainMessage<'_>| content_tokens(message.role, &message.content);
     Ok(messages.iter().map(tokens).sum())
 }

@@ -9,7 +9,7 @@ use super::rights::ImportSender;
 use crate::base::database::Database;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
-use crate::base::json;
+use crate::base::json::{self, Tree};
 
 pub struct Comparing {
     export: Export,
@@ -38,7 +38,7 @@ impl Comparing {
         };
         let stored = comparing.next_line(db)?.unwrap_or_default().to_owned();
         let head = |line: &[u8]| -> Option<Value> {
-            let mut head: Value = json::decode_bytes(line).ok()?;
+            let Tree(mut head) = json::decode_bytes(line).ok()?;
             for field in ADDRESS {
                 head.as_object_mut()?.remove(field);
             }
@@ -116,6 +116,6 @@ pub fn already_exists(session_id: &Id) -> Error {
 /// with other formatting.
 fn is_same(stored: &[u8], line: &[u8]) -> bool {
     let line = line.trim_ascii();
-    let value = |line: &[u8]| json::decode_bytes::<Value>(line).ok();
+    let value = |line: &[u8]| json::decode_bytes::<Tree>(line).ok();
     stored == line || value(line).is_some_and(|line| value(stored) == Some(line))
 }

@@ -111,8 +111,8 @@ async fn send(
         operation: operation.to_owned(),
     };
     let heard = ask(memory, &who, place, headers, json::text(&Value::from(body))).await?;
-    let answer: Value =
-        json::decode(&heard.body).map_err(|_| unavailable(&who, "its answer is not JSON"))?;
+    let answer =
+        json::decode_tree(&heard.body).map_err(|_| unavailable(&who, "its answer is not JSON"))?;
     if heard.status == 200 {
         return Ok(answer);
     }

@@ -23,7 +23,7 @@ use serde_json::{Map, Value};
 
 use super::{HomeResponse, ask, begin_write, unavailable, unsure};
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, FromJson, Tree, json};
 use crate::base::outbound::{Endpoint, WriteLock};
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
@@ -31,14 +31,14 @@ use crate::memory::definition::Definition;
 #[derive(Default, FromJson)]
 pub struct ServiceAnswer {
     pub content: Option<String>,
-    version: Option<Value>,
+    version: Option<Tree>,
     pub skills: Option<Vec<ServiceSkill>>,
 }
 
 impl ServiceAnswer {
     /// Identifies the text for [`replace`]. `None`: the service has no versions.
     fn version(&self) -> Option<&Value> {
-        let version = self.version.as_ref();
+        let version = self.version.as_ref().map(|Tree(version)| version);
         version.filter(|version| version.is_string() || version.is_number())
     }
 }

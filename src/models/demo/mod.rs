@@ -127,7 +127,7 @@ fn find_tool<'a>(request: &ModelRequest<'a>, name: &str) -> Option<&'a ToolDefin
 
 /// The labels that a memory tool accepts.
 fn labels(tool: &ToolDefinition) -> Vec<String> {
-    let schema: Value = json::decode(tool.parameters.get()).unwrap_or_default();
+    let schema = json::decode_tree(tool.parameters.get()).unwrap_or_default();
     let labels = schema.pointer("/properties/label/enum");
     let labels = labels.and_then(Value::as_array).into_iter().flatten();
     labels
@@ -205,7 +205,7 @@ fn call(request: &ModelRequest<'_>, name: &str, arguments: &str) -> DemoAction {
             list_tools(request)
         ));
     }
-    let parsed = json::decode::<Value>(arguments);
+    let parsed = json::decode_tree(arguments);
     if !parsed.is_ok_and(|parsed| parsed.is_object()) {
         return DemoAction::Say(format!(
             "The arguments of `{name}` must be a JSON object, as in `call {name} {{\"key\": \"value\"}}`."

@@ -36,7 +36,7 @@ fn sentence(result: &ContextMessage, call: Option<&ToolCall>) -> String {
         .unwrap_or("the tool");
     let said = |name: &str| -> String {
         let arguments = call.map(|call| call.arguments.as_str()).unwrap_or_default();
-        let arguments: Value = json::decode(arguments).unwrap_or_default();
+        let arguments = json::decode_tree(arguments).unwrap_or_default();
         let word = arguments.get(name).and_then(Value::as_str);
         quote(word.unwrap_or_default())
     };
