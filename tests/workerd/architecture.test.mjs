@@ -33,6 +33,13 @@ test("only_the_edge_names_the_worker_crate", () => {
   assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs", "base/upper.rs"]);
 });
 
+// serde_json's reader takes 12 KiB of the module, gzipped. Its `Value` brings the reader
+// along, so trees are read as `Tree`.
+test("only_the_own_reader_reads_json", () => {
+  assert.ok(holders(/\bdecode_tree\(/).length > 5);
+  assert.deepEqual(holders(/\bserde_json::from_\w+|\bRawValue::from_string\b|\bdecode(_bytes)?::<Value>|\b(let|fn) \w+(\(.*\))?: (Vec<)?Value>? = json::decode\(/), []);
+});
+
 test("only_the_schema_creates_and_drops_tables", () => {
   const pattern = /\b(CREATE|DROP|ALTER)\s+((UNIQUE|VIRTUAL|TEMP)\s+)?(TABLE|INDEX|TRIGGER|VIEW)\b/;
   assert.deepEqual(holders(pattern), ["store/schema/mod.rs"]);
