@@ -11,22 +11,28 @@ import { pathOf } from "./frame/frame.mjs";
 import { shuffled } from "./frame/stats.mjs";
 
 export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
+/** As many bytes, but not all of them ASCII: as in most languages, and in chats with emoji. */
+export const TEXT_BEYOND_ASCII = "Wie wird das Wetter heut in Tromsø? 🌦️ ".repeat(9);
 /** The bytes that a message of this text takes in the peer's tables. */
 const PEER_ROW_BYTES = 500;
+
+/** The agents of which messages are read. */
+const TEXTS = { messages: TEXT, letters: TEXT_BEYOND_ASCII };
 
 export const SLICE_MS = 150;
 const LANES = 8;
 const READ_FROM = 1_000;
 
 const event = { action: "user_message", content: TEXT };
-const message = (id) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text: TEXT }] });
+const message = (id, text = TEXT) => ({ ...(id && { id }), role: "user", parts: [{ type: "text", text }] });
 const ten = (thing) => Array.from({ length: 10 }, () => thing);
 
 const written = (operation, input) => ({ agent: "written", operation, body: { sessionId: "s", ...input } });
 const read = (agent, operation, input) => ({ agent, operation, body: { sessionId: "s", ...input } });
-const page = (limit) => {
-  const peer = [read("messages", "getHistory", { limit }), read("messages", "getRecentHistory", { limit, maxBytes: limit * PEER_ROW_BYTES })];
-  return { agent: read("messages", "getHistory", { limit }), peer };
+const page = (limit, agent = "messages") => {
+  const asked = read(agent, "getHistory", { limit });
+  const peer = [asked, read(agent, "getRecentHistory", { limit, maxBytes: limit * PEER_ROW_BYTES })];
+  return { agent: asked, floor: asked, rows: read(agent, "getHistoryByRows", { limit }), peer };
 };
 
 /**
@@ -63,8 +69,10 @@ export const CASES = {
     floor: read("events", "loadEvents", { limit: 500 }),
     aim: { floor: 0.9 },
   },
-  "newest 50 messages": { ...page(50), floor: read("messages", "getHistory", { limit: 50 }), rows: read("messages", "getHistoryByRows", { limit: 50 }), aim: { floor: 0.8, peer: 12 } },
-  "newest 500 messages": { ...page(500), floor: read("messages", "getHistory", { limit: 500 }), rows: read("messages", "getHistoryByRows", { limit: 500 }), aim: { floor: 1.3, peer: 4 } },
+  "newest 50 messages": { ...page(50), aim: { floor: 0.8, peer: 12 } },
+  "newest 500 messages": { ...page(500), aim: { floor: 1.3, peer: 4 } },
+  "newest 50 messages, not ASCII": { ...page(50, "letters"), aim: { floor: 0.8, peer: 12 } },
+  "newest 500 messages, not ASCII": { ...page(500, "letters"), aim: { floor: 1.3, peer: 4 } },
   "working context of 50": { agent: read("events", "buildWorkingContext", { limit: 50 }), aim: {} },
 };
 
@@ -73,17 +81,21 @@ export async function fill(frame, { withPeer = true } = {}) {
   const ask = (target, agent, operation, input) =>
     frame.ask({ target, door: "object", agent, path: pathOf(agent, operation), body: JSON.stringify({ sessionId: "s", ...input }) });
   for (const target of ["AGENT", "FLOOR"]) {
-    for (const agent of ["written", "events", "messages"]) {
+    for (const agent of ["written", "events", "messages", "letters"]) {
       const body = JSON.stringify({ id: "s" });
       await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
     }
     for (let n = 0; n < READ_FROM; n += 100) await ask(target, "events", "appendEvents", { events: Array.from({ length: 100 }, () => event) });
-    for (let n = 0; n < READ_FROM; n += 1) await ask(target, "messages", "appendMessage", { message: message(`m${n}`) });
+    for (const [agent, text] of Object.entries(TEXTS)) {
+      for (let n = 0; n < READ_FROM; n += 1) await ask(target, agent, "appendMessage", { message: message(`m${n}`, text) });
+    }
   }
   if (!withPeer) return;
-  for (let n = 0; n < READ_FROM; n += 100) {
-    const messages = Array.from({ length: 100 }, (_, at) => message(`m${n + at}`));
-    await ask("PEER", "messages", "appendMessages", { messages });
+  for (const [agent, text] of Object.entries(TEXTS)) {
+    for (let n = 0; n < READ_FROM; n += 100) {
+      const messages = Array.from({ length: 100 }, (_, at) => message(`m${n + at}`, text));
+      await ask("PEER", agent, "appendMessages", { messages });
+    }
   }
 }
 

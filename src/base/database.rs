@@ -112,13 +112,16 @@ impl Row {
 /// A row whose first column is a text that stays outside, and the row's other columns.
 pub type TextAndRow = (Option<SqlText>, Row);
 
-/// Text as the engine made it: in workerd a JavaScript string, which is never copied
-/// into wasm on its way out.
+/// Text as the engine made it, which is never copied into wasm on its way out. A page is
+/// made as a BLOB: its bytes are sent as they are. A string would be decoded and encoded
+/// again, which takes as long as the page itself where not all of it is ASCII.
 #[cfg(target_arch = "wasm32")]
 #[derive(Clone, Debug)]
 pub enum SqlText {
     /// A string of the engine's.
     Js(js_sys::JsString),
+    /// A BLOB of the engine's: UTF-8.
+    Bytes(js_sys::Uint8Array),
     /// A string made in Rust, too long for another copy: it is sent in pieces.
     Long(std::rc::Rc<String>),
 }
@@ -137,6 +140,7 @@ impl SqlText {
         #[cfg(target_arch = "wasm32")]
         return match self {
             Self::Js(text) => text.into(),
+            Self::Bytes(bytes) => from_utf8(bytes.to_vec()),
             Self::Long(text) => std::rc::Rc::unwrap_or_clone(text),
         };
         #[cfg(not(target_arch = "wasm32"))]
@@ -145,26 +149,64 @@ impl SqlText {
 }
 
 impl SqlText {
-    /// Texts one after the other. Engine texts are joined outside, and not copied.
+    /// Texts one after the other. Bytes of the engine's are joined outside, and not copied
+    /// into Rust.
     pub fn concat(texts: Vec<SqlText>) -> Self {
         #[cfg(target_arch = "wasm32")]
+        if let Some(joined) = texts
+            .iter()
+            .map(Self::find_bytes)
+            .collect::<Option<Vec<_>>>()
         {
-            let outside = texts.iter().map(|text| match text {
-                Self::Js(text) => Some(text),
-                Self::Long(_) => None,
-            });
-            if let Some(outside) = outside.collect::<Option<Vec<_>>>() {
-                let empty = js_sys::JsString::from("");
-                return Self::Js(
-                    outside
-                        .into_iter()
-                        .fold(empty, |all, text| all.concat(text)),
-                );
-            }
+            return Self::Bytes(join(&joined));
         }
         let texts: Vec<String> = texts.into_iter().map(Self::into_string).collect();
         texts.concat().into()
     }
+
+    /// The text between two short ones.
+    pub fn enclose(self, head: &str, tail: &str) -> Self {
+        match self {
+            #[cfg(target_arch = "wasm32")]
+            Self::Bytes(bytes) => Self::Bytes(join(&[
+                head.as_bytes().into(),
+                bytes,
+                tail.as_bytes().into(),
+            ])),
+            text => Self::concat(vec![head.into(), text, tail.into()]),
+        }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+impl SqlText {
+    /// `None`: the text is long, and not outside.
+    fn find_bytes(&self) -> Option<js_sys::Uint8Array> {
+        match self {
+            Self::Js(text) => Some(String::from(text).as_bytes().into()),
+            Self::Bytes(bytes) => Some(bytes.clone()),
+            Self::Long(_) => None,
+        }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+fn join(parts: &[js_sys::Uint8Array]) -> js_sys::Uint8Array {
+    let joined = js_sys::Uint8Array::new_with_length(parts.iter().map(|part| part.length()).sum());
+    let mut at = 0;
+    for part in parts {
+        joined.set(part, at);
+        at += part.length();
+    }
+    joined
+}
+
+/// The engine's bytes as text. What is no UTF-8 is replaced, as the engine does it where it
+/// makes a string.
+#[cfg(target_arch = "wasm32")]
+fn from_utf8(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 impl From<&str> for SqlText {

@@ -70,7 +70,14 @@ export function encodeInto(text, bytes) {
   return read === text.length ? written : -1;
 }
 
-/** Sends a JSON text. `cost`: the statements that it took. `more`: a list of more headers. */
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
+
+/** The text of UTF-8. */
+export function decode(bytes) {
+  return DECODER.decode(bytes);
+}
+
+/** Sends a JSON text, or its bytes. `cost`: the statements that it took. `more`: a list of more headers. */
 export function respond(status, body, cost, more) {
   return new Response(body, {
     status,

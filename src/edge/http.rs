@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use js_sys::{ArrayBuffer, JSON, JsString, Object, Promise, Reflect, Uint8Array};
+use js_sys::{ArrayBuffer, JSON, Object, Promise, Reflect, Uint8Array};
 use serde_json::{Map, Value};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
@@ -43,7 +43,7 @@ extern "C" {
     #[wasm_bindgen(js_name = respond)]
     fn respond_with(
         status: u16,
-        body: &JsString,
+        body: &JsValue,
         cost: Option<&Statements>,
         more: Option<&str>,
     ) -> JsValue;
@@ -52,9 +52,10 @@ extern "C" {
 /// An error here is a failure of the runtime, never the caller's fault.
 pub type ResponseResult = Result<web_sys::Response, JsValue>;
 
-/// The longest answer that is sent whole. Such an answer is in memory twice while it
-/// is sent: as the string and as its bytes. A longer answer is sent piece by piece.
-const MAX_WHOLE_UNITS: u32 = 512 << 10;
+/// The longest answer that is sent whole, in bytes or in UTF-16 units. A string is in memory
+/// twice while it is sent: as the string and as its bytes. A longer answer is sent piece by
+/// piece.
+const MAX_WHOLE_LENGTH: u32 = 512 << 10;
 
 /// `reservation` counts the answer's memory until the answer is sent.
 pub fn answer(
@@ -65,10 +66,14 @@ pub fn answer(
     headers: &[(&str, &str)],
 ) -> ResponseResult {
     let pieces = match body {
-        SqlText::Js(text) if text.length() <= MAX_WHOLE_UNITS => {
+        SqlText::Js(text) if text.length() <= MAX_WHOLE_LENGTH => {
+            return respond(status, body, Some(cost), headers);
+        }
+        SqlText::Bytes(bytes) if bytes.length() <= MAX_WHOLE_LENGTH => {
             return respond(status, body, Some(cost), headers);
         }
         SqlText::Js(text) => stream::of_text(text.clone(), reservation),
+        SqlText::Bytes(bytes) => stream::of_array(bytes.clone(), reservation),
         SqlText::Long(text) => stream::of_bytes(Rc::clone(text), reservation),
     };
     match pieces {
@@ -84,6 +89,7 @@ pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservati
     let bytes = match body {
         // JavaScript keeps two bytes per unit where a string is not Latin-1.
         SqlText::Js(text) => text.length() as usize * 2,
+        SqlText::Bytes(bytes) => bytes.length() as usize,
         SqlText::Long(text) => text.capacity(),
     };
     match Reservation::for_request(bytes) {
@@ -134,8 +140,9 @@ pub fn respond(
     extra: &[(&str, &str)],
 ) -> ResponseResult {
     let body = match body {
-        SqlText::Js(text) => text.clone(),
-        SqlText::Long(text) => JsString::from(text.as_str()),
+        SqlText::Js(text) => JsValue::from(text),
+        SqlText::Bytes(bytes) => JsValue::from(bytes),
+        SqlText::Long(text) => JsValue::from(text.as_str()),
     };
     let more = (!extra.is_empty()).then(|| json::text(&object_of(extra)));
     Ok(respond_with(status, &body, cost, more.as_deref()).unchecked_into())

@@ -4,7 +4,7 @@
 //! The Worker and the object take the same arguments and refuse the same ones. A refusal
 //! is an `Error` of JavaScript with the fields of the contract.
 
-use js_sys::{Array, JSON, JsString, Object, Reflect};
+use js_sys::{Array, JSON, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
 use super::http::{self, ReceivedBody};
@@ -24,6 +24,11 @@ extern "C" {
     /// Whether no half of a surrogate pair stands alone.
     #[wasm_bindgen(method, js_name = isWellFormed)]
     fn is_well_formed(this: &Text) -> bool;
+}
+
+#[wasm_bindgen(module = "/src/edge/glue.js")]
+extern "C" {
+    fn decode(bytes: &Uint8Array) -> JsString;
 }
 
 /// The longest answer, in UTF-16 units. The runtime carries 32 MiB per call. A text takes
@@ -173,6 +178,7 @@ pub fn reserve_forward(json: Option<&JsString>, limit: usize) -> Result<Option<R
 pub fn to_text(body: SqlText, may_be_repeated: bool) -> Result<JsValue> {
     let text = match body {
         SqlText::Js(text) => text,
+        SqlText::Bytes(bytes) => decode(&bytes),
         SqlText::Long(text) => JsString::from(text.as_str()),
     };
     let units = text.length() as usize;

@@ -213,7 +213,14 @@ impl Database for Sqlite<'_> {
             return Ok(None);
         }
         let row = parse_rows(&statements.others())?.pop().unwrap_or_default();
-        Ok(Some((text.dyn_into().ok().map(SqlText::Js), row)))
+        let text = match text.dyn_into::<JsString>() {
+            Ok(text) => Some(SqlText::Js(text)),
+            Err(other) => other
+                .dyn_into::<ArrayBuffer>()
+                .ok()
+                .map(|bytes| SqlText::Bytes(Uint8Array::new(&bytes))),
+        };
+        Ok(Some((text, row)))
     }
 
     fn find_bytes_and_text(
@@ -236,7 +243,7 @@ impl Database for Sqlite<'_> {
     fn copy_text(&self, text: &SqlText) -> String {
         match text {
             SqlText::Js(text) => copy(text).unwrap_or_default(),
-            SqlText::Long(text) => text.as_str().to_owned(),
+            other => other.clone().into_string(),
         }
     }
 

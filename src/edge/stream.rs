@@ -52,49 +52,63 @@ pub fn pulled(pull: &JsValue, cancel: Option<&JsValue>) -> Result<JsValue> {
     Ok(PulledStream::new(&source, &strategy).into())
 }
 
-/// UTF-16 units of a long text per piece.
+/// UTF-16 units of a long text per piece, or bytes.
 const PIECE_UNITS: u32 = 64 << 10;
 
-/// A long text, encoded piece by piece. Its reservation ends when the text is sent or
-/// the stream is cancelled.
+/// A long text, encoded piece by piece.
 pub fn of_text(text: JsString, reservation: Reservation) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
-    let kept = Rc::clone(&held);
     let encoder = TextEncoder::new();
-    let pull = move |controller: Controller| -> Result<(), JsValue> {
-        let taken = held.borrow_mut().take();
-        let Some((text, at, reservation)) = taken else {
-            return Ok(());
-        };
+    let mut at = 0;
+    of_pieces(reservation, move || {
         if at >= text.length() {
-            return controller.close();
+            return None;
         }
         let (piece, end) = encode_piece(&encoder, &text, at);
-        controller.enqueue(&piece)?;
-        held.replace(Some((text, end, reservation)));
-        Ok(())
-    };
-    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
-    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
-    pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
+        at = end;
+        Some(piece)
+    })
 }
 
 /// As [`of_text`], for a text in wasm memory, which never becomes a JavaScript string.
 pub fn of_bytes(text: Rc<String>, reservation: Reservation) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some((text, 0, reservation))));
+    let mut at = 0;
+    of_pieces(reservation, move || {
+        let end = text.len().min(at + PIECE_UNITS as usize);
+        let piece = text.as_bytes().get(at..end).unwrap_or_default();
+        at = end;
+        (!piece.is_empty()).then(|| Uint8Array::from(piece))
+    })
+}
+
+/// As [`of_text`], for a text that is bytes already.
+pub fn of_array(bytes: Uint8Array, reservation: Reservation) -> Result<JsValue> {
+    let mut at = 0;
+    of_pieces(reservation, move || {
+        let piece = bytes.slice(at, at + PIECE_UNITS);
+        at += piece.length();
+        (piece.length() > 0).then_some(piece)
+    })
+}
+
+/// The pieces of a text. Its reservation ends when the text is sent or the stream is
+/// cancelled.
+fn of_pieces(
+    reservation: Reservation,
+    next: impl FnMut() -> Option<Uint8Array> + 'static,
+) -> Result<JsValue> {
+    let next: Box<dyn FnMut() -> Option<Uint8Array>> = Box::new(next);
+    let held = Rc::new(RefCell::new(Some((next, reservation))));
     let kept = Rc::clone(&held);
     let pull = move |controller: Controller| -> Result<(), JsValue> {
         let taken = held.borrow_mut().take();
-        let Some((text, at, reservation)) = taken else {
+        let Some((mut next, reservation)) = taken else {
             return Ok(());
         };
-        let end = text.len().min(at + PIECE_UNITS as usize);
-        let piece = text.as_bytes().get(at..end).unwrap_or_default();
-        if piece.is_empty() {
+        let Some(piece) = next() else {
             return controller.close();
-        }
-        controller.enqueue(&Uint8Array::from(piece))?;
-        held.replace(Some((text, end, reservation)));
+        };
+        controller.enqueue(&piece)?;
+        held.replace(Some((next, reservation)));
         Ok(())
     };
     let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);

@@ -137,9 +137,9 @@ pub fn load_events(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
 }
 
 /// A page of `event`s; NULL if an event is too long for a page that SQLite makes.
-const PAGE_JSON: &str = "iif(count(event) = count(*),
-                             '[' || coalesce(group_concat(event, ','), '') || ']',
-                             NULL)";
+const PAGE_JSON: &str = "CAST(iif(count(event) = count(*),
+                                  '[' || coalesce(group_concat(event, ','), '') || ']',
+                                  NULL) AS BLOB)";
 
 /// Selects the JSON of events as `event`, NULL for a long one. `rows`: what follows FROM.
 fn shown_events(max_bytes: i64, rows: &str) -> String {

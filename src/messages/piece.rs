@@ -83,11 +83,11 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
 fn sql_of(range: &str) -> String {
     format!(
         "
-    SELECT iif(sum(shown < '{{') = 0
-               AND octet_length(group_concat(shown, ',')) + 1 - count(*) <= ?6
-               AND (count(*) >= ?8 OR min(parent_seq) = 0),
-               concat(?7, group_concat(shown, ','), {tail}),
-               group_concat(shown, ',')),
+    SELECT CAST(iif(sum(shown < '{{') = 0
+                    AND octet_length(group_concat(shown, ',')) + 1 - count(*) <= ?6
+                    AND (count(*) >= ?8 OR min(parent_seq) = 0),
+                    concat(?7, group_concat(shown, ','), {tail}),
+                    group_concat(shown, ',')) AS BLOB),
            count(*),
            max(seq),
            min(seq),

@@ -112,6 +112,28 @@ test("texts_of_any_script_arrive_as_they_were_sent", async () => {
   }
 });
 
+test("a_page_says_the_same_at_every_door_whatever_its_letters", async () => {
+  const texts = ["plain", "naïve", "\ufeffmarked", "日本語 🎉", "\u0000 \u2028 \ufffd", "half \\ud83c", "🎉".repeat(60_000), "x".repeat(400_000), "é".repeat(30_000)];
+  // Short pages are sent whole, and long ones piece by piece.
+  for (const [agent, given] of Object.entries({ "a short page": texts.slice(0, 6), "a long page": texts })) {
+    await server.call(agent, "createSession", { id: "s" });
+    await server.call(agent, "appendEvents", { sessionId: "s", events: given.map((content, n) => ({ id: `e${n}`, action: "user_message", content })) });
+    for (const [operation, input, textsOf] of [
+      ["loadEvents", { tail: true }, (events) => events.map(({ content }) => content)],
+      ["loadEvents", {}, (events) => events.map(({ content }) => content)],
+      ["getHistory", {}, ({ messages }) => messages.map(({ parts }) => parts[0].text)],
+      ["getHistory", { limit: 3 }, ({ messages }) => [...given.slice(0, -3), ...messages.map(({ parts }) => parts[0].text)]],
+      ["buildWorkingContext", {}, ({ messages }) => messages.map(({ content }) => content)],
+    ]) {
+      const asked = JSON.stringify({ sessionId: "s", ...input });
+      const { status, body } = await server.call(agent, operation, JSON.parse(asked));
+      assert.equal(status, 200);
+      assert.deepEqual(textsOf(body), given, `${agent} ${operation} ${asked}`);
+      for (const via of VIAS) assert.deepEqual(JSON.parse(await server.rpc(agent, operation, [asked], { via })), body, `${agent} ${operation} ${via}`);
+    }
+  }
+});
+
 test("an_error_arrives_with_code_details_and_status", async () => {
   for (const via of VIAS) {
     const unknown = await refusal(['{"sessionId":"nowhere"}'], { via, operation: "loadEvents" });

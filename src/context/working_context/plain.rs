@@ -78,13 +78,13 @@ static SHOWN: LazyLock<String> = LazyLock::new(|| {
 fn sql_of(range: &str, leaf_id: &str) -> String {
     format!(
         "
-    SELECT iif(count(shown) = count(*)
-               AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
-               AND (count(*) = ?3 OR min(parent_seq) = 0)
-               AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
-               AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
-               group_concat(shown, ','),
-               NULL),
+    SELECT CAST(iif(count(shown) = count(*)
+                    AND sum(seq - parent_seq) = max(seq) - min(parent_seq)
+                    AND (count(*) = ?3 OR min(parent_seq) = 0)
+                    AND NOT EXISTS (SELECT 1 FROM cf_agents_loaded_skills WHERE session_id = +?1)
+                    AND NOT EXISTS (SELECT 1 FROM cf_agents_events WHERE session_id = +?1 AND is_branch = 1),
+                    group_concat(shown, ','),
+                    NULL) AS BLOB),
            min(parent_seq),
            {leaf_id}
       FROM (SELECT e.seq AS seq, e.parent_seq AS parent_seq, {} AS shown
@@ -225,11 +225,7 @@ impl PlainContext {
         let leaf_id = json::quoted(&self.leaf_id);
         let head = format!(r#"{{"systemInstructions":{instructions},"messages":["#);
         let tail = format!(r#"],"leafId":{leaf_id},"tokensEstimate":{tokens_estimate}}}"#);
-        Ok(SqlText::concat(vec![
-            head.as_str().into(),
-            self.messages,
-            tail.as_str().into(),
-        ]))
+        Ok(self.messages.enclose(&head, &tail))
     }
 }
 
