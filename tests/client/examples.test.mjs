@@ -12,7 +12,7 @@ import { withChat, withExample } from "./example.mjs";
 
 const { sessionAgent } = await import("session-agent");
 
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 test("the_loop_of_the_ai_sdk_runs_in_its_own_worker", async () => {
   await withExample("ai-sdk-worker", async (url) => {

@@ -15,8 +15,8 @@ import { gate } from "../workerd/model_server.mjs";
 const NAMES = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 const MAC = "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome";
 
-/** A view that is not there after so long is missing. The machine may be busy. */
-const PATIENCE_MS = 20_000;
+/** A view that is not there after so long is missing. The machine may be busy with other tests. */
+const PATIENCE_MS = 60_000;
 
 const executablePath = process.env.CHROMIUM ?? NAMES.map(findOnPath).find((path) => path !== null) ?? (existsSync(MAC) ? MAC : undefined);
 

@@ -10,8 +10,11 @@ import { callTool, callTools, gate, say, withhold } from "./model_server.mjs";
 import { saysInPieces, startWorkersAi } from "./servers/workers_ai.mjs";
 import { startTools } from "./tool_server.mjs";
 
-/** How soon a server that was called sees that its caller has gone away. */
-const SOON_MS = 1_000;
+/**
+ * A server that was called sees by then that its caller has gone away. It sees this in
+ * milliseconds; the time is a third of that after which a call is given up anyway.
+ */
+const SOON_MS = 10_000;
 const MOST_AT_ONCE = 5;
 
 const never = new Promise(() => {});

@@ -134,14 +134,17 @@ test("open_tabs_show_what_operations_write", async () => {
   await call(server, "open tabs", "createSession", { id: "default" });
   await append("by a server");
   for (const tab of [here, there]) await shows(tab, [["user", "by a server"]]);
-  // Many writes within a second are one more list, with all of them.
+  // Many writes within a second are one more list, with all of them. A busy machine takes
+  // several seconds.
   let lists = 0;
   here.agent.addEventListener("message", ({ data }) => (lists += data.includes("cf_agent_chat_messages") ? 1 : 0));
   const texts = Array.from({ length: 20 }, (_, n) => `number ${n}`);
+  const begun = Date.now();
   for (const text of texts) await append(text, "assistant");
   const expected = [["user", "by a server"], ...texts.map((text) => ["assistant", text])];
   for (const tab of [here, there]) await shows(tab, expected);
-  assert.ok(lists <= 4, `${lists} lists for 20 writes`);
+  const seconds = Math.ceil((Date.now() - begun) / 1000);
+  assert.ok(lists <= 3 + seconds, `${lists} lists for 20 writes in ${seconds} s`);
   await there.agent.call("deleteMessages", [{ sessionId: "default", messageIds: texts }]);
   for (const tab of [here, there]) await shows(tab, expected.slice(0, 1));
   assert.deepEqual(other.messages, []);

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { startServer } from "./harness.mjs";
 
 const MESSAGES = 2_000;
-const PATIENCE_MS = 15_000;
+const PATIENCE_MS = 60_000;
 
 // The demo summarises.
 const server = await startServer({ vars: { AUTH: "open", MODEL: "demo" } });

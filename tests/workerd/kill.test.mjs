@@ -33,7 +33,10 @@ test("a_killed_runtime_loses_no_acknowledged_write_and_keeps_no_half_of_one", as
       }
     };
     const writers = Array.from({ length: 4 }, writer);
+    const before = acknowledged.size;
     await pause(40 + 35 * kill);
+    // However slow the machine is, the runtime is killed in the middle of writing.
+    while (acknowledged.size < before + 2) await pause(1);
     const killed = server.kill9();
     alive = false;
     await Promise.all([killed, ...writers]);

@@ -333,7 +333,11 @@ async function measuredOnce(context, what, requests, atOnce) {
     const peak = await server.peakMemory();
     if (peak === null) return [];
     const above = peak - idle;
-    const stats = (await server.call(AGENTS[0], "getStats", {})).body;
+    // A socket that was closed is noticed a moment later.
+    const deadline = Date.now() + 20_000;
+    let stats;
+    do stats = (await server.call(AGENTS[0], "getStats", {})).body;
+    while (stats.requests.heldBytes !== 0 && Date.now() < deadline);
     const shown = [...new Set(statuses)].sort().join(" ");
     const mb = (bytes) => `${(bytes / 1e6).toFixed(0)} MB`;
     context.diagnostic(`${what}: ${mb(above)} (wasm ${mb(stats.memory.wasmBytes)}; ${shown})`);

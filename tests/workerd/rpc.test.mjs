@@ -337,7 +337,7 @@ test("what_follows_an_answer_follows_a_call", async () => {
     await call("appendMessage", { message: { role: n % 2 ? "assistant" : "user", parts: [{ type: "text", text: `${n} ${"word ".repeat(200)}` }] } });
   }
   // The compaction runs off the path of the append.
-  for (let left = 100; left > 0; left -= 1) {
+  for (let left = 1000; left > 0; left -= 1) {
     const { compactions } = await call("getCompactions");
     if (compactions.length > 0) return;
     await new Promise((resolve) => setTimeout(resolve, 50));

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { after, afterEach, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport } from "ai";
 import { AgentClient } from "agents/client";
@@ -101,15 +102,28 @@ test("a_socket_that_breaks_as_the_turn_ends_shows_its_answer", async () => {
 
 test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   const { server, model } = locked;
-  const [speaks, listens] = [await mint("expired", { expiresIn: 2 }), await mint("expired", { expiresIn: 2 })];
-  const speaker = connect(server, "expired", { token: speaks });
-  const listener = connect(server, "expired", { token: listens });
-  const lasting = connect(server, "expired", { token: await mint("expired", { expiresIn: 60 }) });
-  await Promise.all([speaker.ready, listener.ready, lasting.ready]);
-  assert.deepEqual((await speaker.call("listSessions")).sessions, []);
+  const lasting = connect(server, "expired", { token: await mint("expired", { expiresIn: 600 }) });
+  await lasting.ready;
+  /** Two sockets that were heard before their tokens' end; `null` if that took too long. */
+  const connectFor = async (expiresIn) => {
+    const begun = Date.now();
+    const clients = [];
+    for (let n = 0; n < 2; n += 1) clients.push(connect(server, "expired", { token: await mint("expired", { expiresIn }) }));
+    const ends = Date.now() + expiresIn * 1000;
+    const heard = Promise.all(clients.map(async (client) => {
+      await client.ready;
+      return (await client.call("listSessions")).sessions;
+    }));
+    const answers = await Promise.race([heard.catch(() => null), pause(begun + expiresIn * 1000 - Date.now(), null)]);
+    if (answers !== null) assert.deepEqual(answers, [[], []]);
+    return answers && { ends, clients };
+  };
+  let connected = null;
+  for (let expiresIn = 2; connected === null; expiresIn *= 2) connected = await connectFor(expiresIn);
+  const { ends, clients: [speaker, listener] } = connected;
   const closes = [speaker, listener].map((client) => once(client, "close"));
   // The test waits for the token's own end: no event tells of it.
-  await new Promise((resolve) => setTimeout(resolve, 2_100));
+  await pause(ends - Date.now() + 100);
   speaker.send(JSON.stringify({ type: "rpc", id: "1", method: "listSessions", args: [] }));
   const [spoken] = await closes[0];
   assert.equal(spoken.code, 4401);
