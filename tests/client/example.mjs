@@ -3,26 +3,20 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { ROOT } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startModel } from "../workerd/model_server.mjs";
+import { takePort } from "../workerd/ports.mjs";
 
 const START_MS = 240_000;
 
-async function freePort() {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address();
-  server.close();
-  return port;
-}
-
 /** Runs `npm start` of an example while `work` asks the address that it is given. */
 export async function withExample(name, work, env = {}) {
-  const port = await freePort();
+  const taken = await takePort();
+  const { port } = taken.address();
+  taken.close();
   const child = spawn(NODE, [join(ROOT, "scripts/run.cjs"), "example", name], { cwd: join(ROOT, "examples", name), env: { ...process.env, ...env, PORT: `${port}` }, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (said += text));

@@ -6,21 +6,20 @@ import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { request } from "node:http";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { OPENAPI } from "../../scripts/places.mjs";
+import { takePort } from "./ports.mjs";
 
 const RUN = fileURLToPath(new URL("../../scripts/run.cjs", import.meta.url));
 const state = mkdtempSync(join(tmpdir(), "session-agent-start-"));
 after(() => rmSync(state, { recursive: true, force: true }));
 
 test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal", async () => {
-  const taken = createServer().listen(0, "127.0.0.1");
-  await once(taken, "listening");
+  const taken = await takePort();
   const { port } = taken.address();
 
   const npmStart = spawn(process.execPath, [RUN, "start"], {
