@@ -1,12 +1,14 @@
 // What happened and what it cost.
 
 import assert from "node:assert/strict";
-import { after, describe, test } from "node:test";
+import { after, beforeEach, describe, test } from "node:test";
+import { awayFromMidnight } from "../workerd/harness.mjs";
 import { skip, startConsole } from "./browser.mjs";
 
 describe("activity", { skip }, async () => {
   const site = skip ? null : await startConsole();
   after(() => site?.stop());
+  beforeEach(awayFromMidnight);
   const ask = (...given) => site.ask(...given);
 
   test("every_request_of_the_page_says_its_rows_and_its_time", async (t) => {

@@ -15,6 +15,7 @@ import { once } from "node:events";
 import { mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
 import { answers } from "./answers.mjs";
@@ -27,6 +28,7 @@ const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WORKER = "session-agent";
 const CLASS = "SessionAgent";
 const CALLER = "caller";
+const DAY_MS = 86_400_000;
 
 /**
  * Starts the built Worker.
@@ -48,6 +50,12 @@ export async function startServer(options = {}) {
   const server = new Server(options, options.storage ?? (await mkdtemp(join(tmpdir(), "session-agent-"))));
   await server.start();
   return server;
+}
+
+/** Days begin at midnight UTC. Waits for the next one if there is less than a minute left of this. */
+export async function awayFromMidnight() {
+  const left = DAY_MS - (Date.now() % DAY_MS);
+  if (left < 60_000) await pause(left);
 }
 
 class Server {

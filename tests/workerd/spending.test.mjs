@@ -2,9 +2,10 @@
 // across an eviction and a kill, and what counting costs.
 
 import assert from "node:assert/strict";
-import { after, afterEach, test } from "node:test";
+import { after, afterEach, beforeEach, test } from "node:test";
 import { AgentClient } from "agents/client";
 import { call, startChatServer, until } from "./chat_server.mjs";
+import { awayFromMidnight } from "./harness.mjs";
 import { gate, refuse, say, USAGE } from "./model_server.mjs";
 
 const SECRET = "the secret of these tests, which is long enough";
@@ -14,6 +15,7 @@ after(async () => {
   clients.forEach((client) => client.close());
   await stop();
 });
+beforeEach(awayFromMidnight);
 afterEach(() => assert.equal(model.left, 0, "an answer of the model's was never asked for"));
 
 const bearer = (token) => ({ authorization: `Bearer ${token}` });
