@@ -45,6 +45,16 @@ export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
   return agent;
 }
 
+/** The same, for requests whose order counts: `onTaken` is called when an answer begins. */
+export function openAgentTelling(name: string, onTaken: () => void): AgentClient {
+  const send = async (url: string, init?: RequestInit) => {
+    const response = await measured(url, init);
+    if (response.ok) onTaken();
+    return response;
+  };
+  return sessionAgent(location.origin, name, { token: () => credential.peek() ?? undefined, fetch: send });
+}
+
 /** Sent while the page goes away, when nobody can wait for the answer. */
 export function sendLast(agent: string, operation: string, input: object): void {
   const token = credential.peek();

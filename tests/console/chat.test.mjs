@@ -144,6 +144,36 @@ describe("chat", { skip }, async () => {
     assert.equal(await page.getByRole("article").count(), said.length);
   });
 
+  test("messages_come_to_the_agent_in_the_order_in_which_they_were_sent", async (t) => {
+    const rest = gate();
+    model.next(say("First, ", rest, "done."), say("Second done."), say("Fourth done."));
+    const page = await site.open(t, "#/ordered/sessions/s");
+    await write(page, "First?");
+    await page.getByText("First,").waitFor();
+    const sent = [];
+    page.on("request", (request) => request.url().endsWith("/chat") && sent.push(request.postDataJSON().message.parts[0].text));
+    const second = await hold(page, "**/chat", (request) => request.postData().includes("Second?"));
+    for (const text of ["Second?", "Third?", "Fourth?"]) await write(page, text);
+    await second.come;
+    const waiting = page.getByRole("region", { name: "Waiting messages" });
+    await waiting.getByText("3 messages waiting").waitFor();
+    assert.deepEqual(sent, ["Second?"]);
+    // A message that the agent was not sent yet is taken back, too.
+    await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Take back" }).click();
+    await waiting.getByText("2 messages waiting").waitFor();
+    second.open();
+    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Third?");
+    // The agent has taken the second message before it is sent the fourth.
+    await until(() => sent, (sent) => sent.length === 2);
+    rest.open();
+    await page.getByText("Fourth done.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    await until(() => history("ordered"), (said) => said.length === 6);
+    const texts = (await history("ordered")).map(([, text]) => text);
+    assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Fourth?", "Fourth done."]);
+    assert.deepEqual(sent, ["Second?", "Fourth?"]);
+  });
+
   test("the_first_message_that_is_loaded_is_edited_where_it_stands", async (t) => {
     await ask("deep", "createSession", { id: "s" });
     await ask("deep", "appendEvents", { sessionId: "s", events: Array.from({ length: 160 }, (_, n) => ({ id: `n${n}`, action: n % 2 ? "agent_message" : "user_message", content: `Number ${n}.` })) });

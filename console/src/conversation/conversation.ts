@@ -4,13 +4,13 @@
 
 import { computed, signal } from "@preact/signals";
 import { type AgentClient, type ChatChunk, type ChatInput, NetworkError, type SessionClient, type UiMessage } from "session-agent";
-import { openAgent } from "../connection.ts";
+import { openAgent, openAgentTelling } from "../connection.ts";
 import { may } from "../rights.ts";
 import { markFailed } from "../requests.ts";
 import { Answer } from "./answer.ts";
 import { userMessage } from "./messages.ts";
 import { EventTree } from "./tree.ts";
-import { joined, nextValue, untilBack } from "./waits.ts";
+import { begun, joined, Line, nextValue, untilBack, type WaitingMessage } from "./waits.ts";
 
 const PAGE = 100;
 /** Who goes up and up is read ever longer pages. */
@@ -18,12 +18,6 @@ const LONGEST_PAGE = 800;
 const NEWEST = 30;
 /** So many pages are read to find a message that the address names. */
 const PAGES_TO_FIND = 40;
-
-/** A message that this page has sent, and that is answered after the answers before it. */
-export interface WaitingMessage {
-  id: string;
-  text: string;
-}
 
 export type State = "loading" | "idle" | "answering" | "stopping";
 
@@ -47,6 +41,9 @@ export class Conversation {
   #opening: Promise<unknown> = Promise.resolve();
   /** Counts what the reader did with the messages. What was asked for before is out of date. */
   #deeds = 0;
+  #line = new Line();
+  /** Waiting messages that the agent was not sent yet. */
+  #unsent = new Set<string>();
   /** Listens whether a turn runs that this page did not begin. */
   #listening: AbortController | null = null;
 
@@ -204,43 +201,46 @@ export class Conversation {
   /** Waits until the turn of a message begins, and follows the turn. `false`: it did not begin. */
   async #wait(input: ChatInput, message: WaitingMessage): Promise<boolean> {
     this.waiting.value = [...this.waiting.peek(), message];
-    const over = () => (this.waiting.value = this.waiting.peek().filter(({ id }) => id !== message.id));
+    this.#unsent.add(message.id);
+    const isWanted = () => {
+      this.#unsent.delete(message.id);
+      return this.waiting.peek().some(({ id }) => id === message.id);
+    };
     try {
-      const { first, rest } = await this.#begun(input);
+      const { first, rest } = await begun(() => this.#answer({ ...input, whenBusy: "queue" }, isWanted), this.#signal);
       // The agent's turns follow each other at once. This page reads the end of the one before first.
       while (first !== undefined && this.state.peek() !== "idle") await nextValue(this.state);
-      over();
+      this.#drop(message.id);
       if (first === undefined) return false;
       if (!this.loaded.peek().some(({ id }) => id === message.id)) {
         this.#show([...this.loaded.peek(), { ...userMessage(message.text), id: message.id, createdAt: Date.now() }]);
       }
       return await this.#follow(joined(first, rest), true);
     } catch (error) {
-      over();
+      this.#drop(message.id);
       this.#fail(error);
       return false;
     }
   }
 
-  /** The first chunk of a turn, however long it takes to come. `undefined`: the message was taken back. */
-  async #begun(input: ChatInput): Promise<{ first: ChatChunk | undefined; rest: AsyncIterator<ChatChunk> }> {
-    const waiting: ChatInput = { ...input, whenBusy: "queue" };
-    for (;;) {
-      const rest = this.session.chat(waiting, { signal: this.#signal })[Symbol.asyncIterator]();
-      try {
-        const { value, done } = await rest.next();
-        return { first: done || value.type === "abort" ? undefined : value, rest };
-      } catch (error) {
-        if (this.#signal.aborted || !(error instanceof NetworkError)) throw error;
-        // The message has its id, so asking again is asking once.
-        await untilBack(this.#signal);
-      }
+  /** The turn of a message. The agent gets the messages in the order in which they were sent. */
+  async *#answer(input: ChatInput, isWanted = () => true): AsyncGenerator<ChatChunk> {
+    const leave = await this.#line.enter();
+    try {
+      if (isWanted()) yield* openAgentTelling(this.agentName, leave).session(this.id).chat(input, { signal: this.#signal });
+    } finally {
+      leave();
     }
+  }
+
+  #drop(waiting: string): void {
+    this.waiting.value = this.waiting.peek().filter(({ id }) => id !== waiting);
   }
 
   /** Takes a waiting message back. The composer gets its text again. */
   async takeBack(id: string): Promise<void> {
-    await this.#guarded(() => this.session.cancelTurn({ messageId: id }, { signal: this.#signal }));
+    if (this.#unsent.has(id)) this.#drop(id);
+    else await this.#guarded(() => this.session.cancelTurn({ messageId: id }, { signal: this.#signal }));
   }
 
   /** Says another text in a message's place. The old text stays, on its own branch. */
@@ -320,7 +320,7 @@ export class Conversation {
   async #turn(input: ChatInput): Promise<boolean> {
     if (this.state.peek() !== "idle") return false;
     this.problem.value = null;
-    return await this.#follow(this.session.chat(input, { signal: this.#signal }), true);
+    return await this.#follow(this.#answer(input), true);
   }
 
   /** Takes an answer as it comes. `false`: the turn did not begin. `signal` ends the listening. */

@@ -1,8 +1,14 @@
 // What a conversation waits for.
 
 import type { Signal } from "@preact/signals";
-import type { ChatChunk } from "session-agent";
+import { type ChatChunk, NetworkError } from "session-agent";
 import { isLost } from "../connection.ts";
+
+/** A message that this page has sent, and that is answered after the answers before it. */
+export interface WaitingMessage {
+  id: string;
+  text: string;
+}
 
 /** How often a broken answer looks for the connection. */
 const BACK_MS = 300;
@@ -17,6 +23,35 @@ export function nextValue<T>(of: Signal<T>): Promise<void> {
       queueMicrotask(() => stop());
     });
   });
+}
+
+/** Requests overtake each other on their way. Here each one leaves when the one before was taken. */
+export class Line {
+  #last: Promise<void> = Promise.resolve();
+
+  /** Waits for the one before. Who got through calls what this gives, to let the next one through. */
+  async enter(): Promise<() => void> {
+    const before = this.#last;
+    let leave = () => {};
+    this.#last = new Promise((resolve) => (leave = resolve));
+    await before;
+    return leave;
+  }
+}
+
+/** The first chunk of a turn, however long it takes to come. `undefined`: the message was taken back. */
+export async function begun(ask: () => AsyncIterator<ChatChunk>, signal: AbortSignal): Promise<{ first: ChatChunk | undefined; rest: AsyncIterator<ChatChunk> }> {
+  for (;;) {
+    const rest = ask();
+    try {
+      const { value, done } = await rest.next();
+      return { first: done || value.type === "abort" ? undefined : value, rest };
+    } catch (error) {
+      if (signal.aborted || !(error instanceof NetworkError)) throw error;
+      // The message has its id, so asking again is asking once.
+      await untilBack(signal);
+    }
+  }
 }
 
 /** The chunks of an answer whose first one was read already. */
