@@ -2,21 +2,10 @@
 //! takes five kilobytes each time; here, numbers are sorted and the items follow.
 
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
 
 /// Sorts a list.
 pub fn sort<T: Ord>(items: &mut Vec<T>) {
     sort_by(items, T::cmp);
-}
-
-/// A map of these pairs. Of two with the same key, the later one counts. `collect` would
-/// sort the pairs first.
-pub fn map_of<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> BTreeMap<K, V> {
-    let mut map = BTreeMap::new();
-    for (key, value) in pairs {
-        map.insert(key, value);
-    }
-    map
 }
 
 /// Sorts a list by `compare`. Equal items keep their order.

@@ -23,8 +23,8 @@ pub fn list_of(values: &[SqlValue]) -> String {
         }
         match value {
             SqlValue::Integer(number) => list.push_str(&number.to_string()),
-            SqlValue::Real(number) if number.is_finite() => list.push_str(&number.to_string()),
-            SqlValue::Null | SqlValue::Real(_) => list.push_str("null"),
+            SqlValue::Real(number) => list.push_str(&json::encode(number).unwrap_or_default()),
+            SqlValue::Null => list.push_str("null"),
             SqlValue::Text(text) => push_quoted(&mut list, text),
         }
     }

@@ -5,13 +5,12 @@
 //! secret's value is looked up for each call, and what the tool answers is stripped of
 //! it. No header can name a setting of the Worker itself, such as a provider's key.
 
-use std::collections::BTreeMap;
-
 use super::origin::origin_of;
 use crate::base::error::{Code, Error, Result};
 use crate::base::json;
 use crate::base::outbound::Outbound;
 use crate::base::settings::{Setting, is_own_setting};
+use crate::base::sorted::SortedMap;
 
 /// The most headers of one tool.
 pub const MAX_HEADERS: usize = 16;
@@ -76,7 +75,7 @@ const RESERVED_BEGINNINGS: &[&str] = &[
 
 /// A tool's headers as they were defined, by name in lower case.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct ToolHeaders(BTreeMap<String, String>);
+pub struct ToolHeaders(SortedMap<String, String>);
 
 /// The headers of one call, with their secrets.
 #[derive(Default)]
@@ -87,13 +86,13 @@ pub struct ResolvedHeaders {
 
 impl ToolHeaders {
     /// Checks the names and values of a definition.
-    pub fn parse(given: BTreeMap<String, String>) -> Result<Self> {
+    pub fn parse(given: SortedMap<String, String>) -> Result<Self> {
         if given.len() > MAX_HEADERS {
             return Err(refused(format!(
                 "A tool has at most {MAX_HEADERS} `headers`."
             )));
         }
-        let mut headers = BTreeMap::new();
+        let mut headers = SortedMap::default();
         for (name, value) in given {
             let name = name.to_ascii_lowercase();
             check_name(&name)?;
@@ -120,7 +119,7 @@ impl ToolHeaders {
     }
 
     /// What `listTools` shows: the names of secrets, never a secret.
-    pub fn into_shown(self) -> BTreeMap<String, String> {
+    pub fn into_shown(self) -> SortedMap<String, String> {
         self.0
     }
 
@@ -128,7 +127,7 @@ impl ToolHeaders {
     /// Checks each secret anew: the settings may have changed since the definition.
     pub fn resolve(&self, outbound: &dyn Outbound, url: Option<&str>) -> Result<ResolvedHeaders> {
         let mut resolved = ResolvedHeaders::default();
-        for (name, value) in &self.0 {
+        for (name, value) in self.0.iter() {
             let value = match split_secret(value) {
                 Some((scheme, secret)) => {
                     let secret = find_secret(outbound, secret, url)?;
@@ -273,7 +272,7 @@ fn find_secret(outbound: &dyn Outbound, name: &str, url: Option<&str>) -> Result
 /// `NAME=https://origin` separated by commas, spaces or lines.
 fn find_origin(setting: &str, name: &str) -> Option<String> {
     if setting.trim_start().starts_with('{') {
-        let origins: BTreeMap<String, String> = json::decode(setting).ok()?;
+        let origins: SortedMap<String, String> = json::decode(setting).ok()?;
         return origins.get(name).and_then(|origin| origin_of(origin));
     }
     let pairs = setting.split([',', ' ', '\n', '\r', '\t']);
@@ -302,7 +301,7 @@ mod tests {
     use crate::testing::Script;
 
     fn headers(name: &str, value: &str) -> Result<ToolHeaders> {
-        ToolHeaders::parse(BTreeMap::from([(name.to_owned(), value.to_owned())]))
+        ToolHeaders::parse(SortedMap::from_iter([(name.to_owned(), value.to_owned())]))
     }
 
     fn outside() -> Script {
@@ -421,7 +420,7 @@ mod tests {
         assert!(many(MAX_HEADERS).is_ok());
         assert!(many(MAX_HEADERS + 1).is_err());
         let twice = ["x-a", "X-A"].map(|name| (name.to_owned(), "1".to_owned()));
-        assert!(ToolHeaders::parse(twice.into()).is_err());
+        assert!(ToolHeaders::parse(twice.into_iter().collect()).is_err());
     }
 
     #[test]

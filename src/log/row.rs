@@ -153,7 +153,7 @@ impl EventRow {
         Ok(note
             .client_calls
             .into_iter()
-            .chain(note.approvals.into_keys()))
+            .chain(note.approvals.into_iter().map(|(call_id, _)| call_id)))
     }
 
     pub fn damaged(&self) -> Error {

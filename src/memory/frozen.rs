@@ -2,8 +2,6 @@
 //! prompt is refreshed, so that a provider's prefix cache stays warm. A reminder can
 //! report what changed meanwhile.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
@@ -17,8 +15,8 @@ use crate::base::database::{Database, Row, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::json;
-use crate::base::order::map_of;
-use crate::base::upper::to_upper;
+use crate::base::letter_case::{to_lower, to_upper};
+use crate::base::sorted::SortedMap;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -81,7 +79,7 @@ pub fn freeze_again(
 fn find(
     db: &dyn Database,
     scope: BlockScope<'_>,
-) -> Result<Option<(FrozenPrompt, BTreeMap<String, String>)>> {
+) -> Result<Option<(FrozenPrompt, SortedMap<String, String>)>> {
     let sql = format!(
         "SELECT {}
            FROM cf_agents_prompts
@@ -122,7 +120,7 @@ pub fn write(
     db: &dyn Database,
     scope: BlockScope<'_>,
     prompt: String,
-    sections: &BTreeMap<String, String>,
+    sections: &SortedMap<String, String>,
     frozen_at: i64,
 ) -> Result<FrozenPrompt> {
     let frozen = FrozenPrompt {
@@ -155,12 +153,12 @@ fn hash(text: &str) -> String {
 }
 
 /// A hash per block with [`WhenChanged::Remind`], by its label in lower case.
-fn hash_sections(blocks: &[Block]) -> BTreeMap<String, String> {
-    let shown = blocks
+fn hash_sections(blocks: &[Block]) -> SortedMap<String, String> {
+    blocks
         .iter()
         .filter(|block| block.when_changed == WhenChanged::Remind)
-        .map(|block| (block.label.to_lowercase(), hash(&section_of(block))));
-    map_of(shown)
+        .map(|block| (to_lower(&block.label), hash(&section_of(block))))
+        .collect()
 }
 
 fn section_of(block: &Block) -> String {
@@ -178,7 +176,7 @@ pub async fn find_reminder(memory: &Memory<'_>, scope: BlockScope<'_>) -> Result
     let mut changed = Vec::new();
     for block in read_blocks(memory, &reminding).await? {
         let section = section_of(&block);
-        let was = frozen.get(&block.label.to_lowercase());
+        let was = frozen.get(&to_lower(&block.label));
         // An unavailable home doesn't mean that the block changed.
         if block.unavailable.is_some() || was == Some(&hash(&section)) {
             continue;

@@ -4,7 +4,7 @@
 //! or end its own.
 
 use super::block::Block;
-use crate::base::upper::to_upper;
+use crate::base::letter_case::to_upper;
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.

@@ -4,7 +4,7 @@
 //!
 //! The feed omits the new parents of surviving events: they follow from the deletes.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
@@ -15,6 +15,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::order::sort;
+use crate::base::sorted::SortedMap;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};
@@ -139,8 +140,8 @@ fn find_changed(
     db: &dyn Database,
     session_id: &Id,
     taken: &DeletionOutcome,
-) -> Result<BTreeMap<i64, String>> {
-    let mut changed = BTreeMap::new();
+) -> Result<SortedMap<i64, String>> {
+    let mut changed = Vec::new();
     let mut runs = RunCache::of(db, session_id);
     let was_in_run: HashMap<i64, bool> = taken
         .gone
@@ -154,17 +155,17 @@ fn find_changed(
             .unwrap_or(false);
         let above = runs.find(moved.parent_seq)?;
         if began != (above == RunPosition::Alone) {
-            changed.insert(moved.link.seq, moved.link.id.clone());
+            changed.push((moved.link.seq, moved.link.id.clone()));
         }
         if let RunPosition::Run(start) = above {
-            changed.insert(start.seq, start.id);
+            changed.push((start.seq, start.id));
         }
     }
     let parents = taken.parents();
     for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
         if let RunPosition::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
-            changed.insert(start.seq, start.id);
+            changed.push((start.seq, start.id));
         }
     }
-    Ok(changed)
+    Ok(changed.into_iter().collect())
 }

@@ -29,8 +29,8 @@ test("only_the_edge_names_the_worker_crate", () => {
   assert.ok(holders(named).length > 0);
   assert.deepEqual(holders(named, /^edge\//), []);
   // The seam's text is a string of JavaScript's, so that it is not copied. And JavaScript
-  // has the table of upper case, which the wasm then need not bring.
-  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs", "base/upper.rs"]);
+  // has the tables of upper and lower case, which the wasm then need not bring.
+  assert.deepEqual(holders(/\bjs_sys\b/, /^edge\//), ["base/database.rs", "base/letter_case.rs"]);
 });
 
 // serde_json's reader takes 12 KiB of the module, gzipped. Its `Value` brings the reader

@@ -1,7 +1,5 @@
 //! The tools that an agent's models may call in chat turns beside the memory's own.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::access::{Effect, Needs};
@@ -10,6 +8,7 @@ use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, JsonObject, Limit};
 use crate::base::outbound::Outbound;
+use crate::base::sorted::SortedMap;
 use crate::chat::client_tools::check_name;
 use crate::chat::mcp::ServerSource;
 use crate::chat::mcp::refresh::define_server;
@@ -58,7 +57,7 @@ pub struct DefineTool {
     /// the Worker's secret of this name. The variable `TOOL_SECRETS` must name the
     /// tool's origin for this secret.
     #[serde(default)]
-    headers: BTreeMap<String, String>,
+    headers: SortedMap<String, String>,
     /// How long a call may take, in milliseconds. Left out: 30 seconds of silence and 5
     /// minutes in all.
     timeout_ms: Option<Limit<30_000, MAX_TIMEOUT_MS>>,

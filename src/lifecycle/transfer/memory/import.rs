@@ -17,7 +17,6 @@ use crate::base::database::{Database, MAX_VALUE_BYTES};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json;
-use crate::base::order::map_of;
 use crate::lifecycle::transfer::rules::CALL_TOOL;
 use crate::lifecycle::transfer::target::{ImportTarget, LeftOut, at_line};
 use crate::memory::BlockScope;
@@ -308,8 +307,14 @@ impl MemoryImport {
                 let sections = line.sections.iter();
                 let sections = sections.map(|(key, hash)| (key.0.clone(), hash.clone()));
                 let frozen_at = line.frozen_at.0;
-                frozen::write(db, scope, line.prompt.clone(), &map_of(sections), frozen_at)
-                    .map(drop)
+                frozen::write(
+                    db,
+                    scope,
+                    line.prompt.clone(),
+                    &sections.collect(),
+                    frozen_at,
+                )
+                .map(drop)
             }
         }
     }
