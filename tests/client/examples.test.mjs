@@ -138,7 +138,7 @@ test("a_visitor_chats_approves_branches_corrects_the_memory_and_comes_back", { s
     await page.reload();
     await shows("Then not.");
     assert.equal(await page.getByText("Rather not.").count(), 0);
-    assert.equal(await memory.inputValue(), "Likes snow and tea.");
+    await until(() => memory.inputValue(), (text) => text === "Likes snow and tea.");
 
     // A page that is loaded again in the middle of an answer hears the rest.
     const later = gate();
