@@ -16,6 +16,7 @@ import { remember } from "./seen.ts";
 import { deleteNow, deleting, undo } from "./sessions/deleting.ts";
 import { SessionList } from "./sessions/list.tsx";
 import { SessionPage } from "./sessions/session.tsx";
+import { sessionsOf } from "./sessions/sessions.ts";
 import { SessionsHome } from "./sessions/sessions_home.tsx";
 import { Settings } from "./settings/settings.tsx";
 import { SignIn } from "./sign_in.tsx";
@@ -111,7 +112,7 @@ function Deletions() {
         <div key={`${session.agent}/${session.id}`} role="status">
           <p>“<Name text={session.name} />” goes when you leave this page.</p>
           <Button onClick={() => undo(session)}>Undo</Button>
-          <Button kind="quiet" onClick={() => void deleteNow(session).catch(tellError)}>Delete now</Button>
+          <Button kind="quiet" onClick={() => void deleteNow(session).then(() => sessionsOf(session.agent).drop(session.id), tellError)}>Delete now</Button>
         </div>
       ))}
     </section>

@@ -104,6 +104,8 @@ describe("sessions", { skip }, async () => {
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Delete now" }).click();
     await until(() => ask("at-once", "getSession", { sessionId: "s" }), (session) => session === null);
+    await page.getByRole("button", { name: "Delete now" }).waitFor({ state: "detached" });
+    await until(() => page.getByRole("link", { name: /A session/ }).count(), (count) => count === 0);
   });
 
   test("a_session_goes_out_as_a_file_and_comes_in_again", async (t) => {
