@@ -264,6 +264,15 @@ pub trait Database {
         text.clone().into_string()
     }
 
+    /// As [`Self::copy_text`], without a look at whether the bytes are UTF-8.
+    fn copy_bytes(&self, text: &SqlText) -> Vec<u8> {
+        match text {
+            #[cfg(target_arch = "wasm32")]
+            SqlText::Bytes(bytes) => bytes.to_vec(),
+            text => self.copy_text(text).into_bytes(),
+        }
+    }
+
     /// The size of the database, free pages included.
     fn size_bytes(&self) -> Result<i64>;
 

@@ -35,12 +35,13 @@ const PIECE_BYTES: usize = 1 << 20;
 /// Events of at most this many bytes may be plain, however many events a piece has.
 const SHORT_BYTES: usize = 8 << 10;
 
-/// How most messages begin and go on, with a string between each two of these words.
+/// What most messages consist of: these words with a string between each two of them, and
+/// then a time.
 const USUAL: [&str; 4] = [
     r#"{"id":"#,
     r#","role":"#,
     r#","parts":[{"type":"text","text":"#,
-    "}]",
+    r#"}],"createdAt":"#,
 ];
 
 /// The message of an event `e` if the event is plain, as `messages::view` makes it.
@@ -294,17 +295,19 @@ impl Piece {
             && piece.bytes() <= ask.max_bytes
             && (piece.length() >= ask.limit || above_seq == 0);
         // The text is JSON only if no row is damaged.
-        let json = db.copy_text(&piece.text);
+        let json = db.copy_bytes(&piece.text);
         let messages = match piece.is_page {
             true => json
-                .strip_prefix(ask.form.head())?
-                .strip_suffix(&*ask.form.tail(piece.cursor()))?,
+                .strip_prefix(ask.form.head().as_bytes())?
+                .strip_suffix(ask.form.tail(piece.cursor()).as_bytes())?,
             false => &json,
         };
         if json::count_values(messages, &USUAL) != Some(piece.length()) {
             return None;
         }
-        piece.mixed = (!row.is_plain).then_some(json);
+        if !row.is_plain {
+            piece.mixed = Some(String::from_utf8(json).ok()?);
+        }
         Some(piece)
     }
 

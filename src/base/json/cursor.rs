@@ -261,32 +261,6 @@ impl<'de> Cursor<'de> {
         }
     }
 
-    /// As [`Self::skip_value`], quicker for an object that begins with these words. A string
-    /// stands between each two of them. The last ends a field of the object.
-    pub fn skip_usual(&mut self, words: &[&str]) -> ReadResult<()> {
-        let start = self.at;
-        if self.skip_words(words).is_ok() {
-            return Ok(());
-        }
-        self.at = start;
-        self.skip_value().map(drop)
-    }
-
-    fn skip_words(&mut self, words: &[&str]) -> ReadResult<()> {
-        let (first, others) = words.split_first().ok_or_else(|| self.syntax())?;
-        self.word(first)?;
-        for word in others {
-            self.skip_string()?;
-            self.word(word)?;
-        }
-        while self.next_byte() == b',' {
-            self.at += 1;
-            self.skip_key()?;
-            self.skip_value()?;
-        }
-        self.take(b'}')
-    }
-
     fn skip_key(&mut self) -> ReadResult<()> {
         self.skip_string()?;
         self.take(b':')

@@ -78,29 +78,71 @@ mod tests {
             ("\"\u{1}\"", None),
             ("1]", None),
         ] {
-            assert_eq!(count_values(text, &[]), count, "{text}");
-            assert_eq!(count_values(text, &[r#"{"a":"#, ","]), count, "{text}");
+            assert_eq!(count_values(text.as_bytes(), &[]), count, "{text}");
+            let usual = [r#"{"a":"#, ","];
+            assert_eq!(count_values(text.as_bytes(), &usual), count, "{text}");
         }
-        let usual = [r#"{"id":"#, r#","of":[{"x":"#, "}]"];
+        let usual = [r#"{"id":"#, r#","of":[{"x":"#, r#"}],"at":"#];
         for (text, count) in [
-            (r#"{"id":"1","of":[{"x":"\n\""}]}"#, Some(1)),
+            (r#"{"id":"1","of":[{"x":"\n\""}],"at":0}"#, Some(1)),
+            (r#"{"id":"1","of":[{"x":"\u00e9 é"}],"at":10}"#, Some(1)),
             (
                 r#"{"id":"1","of":[{"x":"2"}], "at" : [3] },{"id":"1"}"#,
                 Some(2),
             ),
             (
-                r#"{"id":"1","of":[{"x":"2"},3]},{"id":"1","of":[{"x":"2"}]}"#,
+                r#"{"id":"1","of":[{"x":"2"},3]},{"id":"1","of":[{"x":"2"}],"at":34}"#,
                 Some(2),
             ),
-            (r#"{"id":"1","of":[{"x":"2"}]},"#, None),
-            (r#"{"id":"1","of":[{"x":"2"}],}"#, None),
-            (r#"{"id":"1","of":[{"x":"2"}]"#, None),
-            (r#"{"id":"1","of":[{"x":"2"}]]"#, None),
-            (r#"{"id":"1","of":[{"x":"\q"}]}"#, None),
-            (r#"{"id":"1","of":[{"x":"2}]}"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":3.5,"y":{}}"#, Some(1)),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":3},"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":3,}"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":3"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":3]"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":03}"#, None),
+            (r#"{"id":"1","of":[{"x":"2"}],"at":}"#, None),
+            (r#"{"id":"1","of":[{"x":"\q"}],"at":3}"#, None),
+            (r#"{"id":"1","of":[{"x":"\u00e"}],"at":3}"#, None),
+            (r#"{"id":"1","of":[{"x":"2}],"at":3}"#, None),
         ] {
-            assert_eq!(count_values(text, &usual), count, "{text}");
+            assert_eq!(count_values(text.as_bytes(), &usual), count, "{text}");
         }
+    }
+
+    #[test]
+    fn texts_that_chance_damages_are_counted_as_another_reader_counts_them() {
+        let usual = [r#"{"id":"#, r#","x":"#, r#","at":"#];
+        let whole = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;
+        let mut state = 7_u64;
+        let mut roll = |sides: usize| {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            (state >> 33) as usize % sides
+        };
+        let mut valid = 0;
+        for _ in 0..20_000 {
+            let mut bytes = whole.as_bytes().to_vec();
+            for _ in 0..1 + roll(2) {
+                let at = roll(bytes.len());
+                match roll(3) {
+                    0 => drop(bytes.remove(at)),
+                    1 => bytes.insert(at, br#""\{}[],:0 1a"#[roll(12)]),
+                    _ => bytes[at] = br#""\{}[],:0 1a"#[roll(12)],
+                }
+            }
+            let Ok(text) = String::from_utf8(bytes) else {
+                continue;
+            };
+            let read: Option<Vec<serde_json::Value>> =
+                serde_json::from_str(&format!("[{text}]")).ok();
+            let expected = read.map(|values| values.len()).filter(|count| *count > 0);
+            let counted = count_values(text.as_bytes(), &usual);
+            valid += usize::from(expected.is_some());
+            // Only what serde_json accepts may be counted. It refuses more: deep nesting.
+            assert_eq!(counted, expected, "{text}");
+        }
+        assert!(valid > 500, "{valid}");
     }
 
     #[derive(Deserialize, Debug)]

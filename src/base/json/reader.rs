@@ -16,6 +16,7 @@ use serde_json::value::RawValue;
 
 use super::cursor::Cursor;
 use super::problem::{ReadError, ReadResult};
+use super::scan::skip_usual;
 use crate::base::error::{Error, Result};
 
 /// How deep the types that are read may nest, as in serde_json: reading them recurses.
@@ -33,17 +34,28 @@ pub fn decode<'de, T: de::Deserialize<'de>>(text: &'de str) -> ReadResult<T> {
 }
 
 /// How many values a text holds with commas between them. `None`: the text is something
-/// else. `usual`: see [`Cursor::skip_usual`].
-pub fn count_values(text: &str, usual: &[&str]) -> Option<usize> {
-    let mut cursor = Cursor::new(text);
+/// else. `usual`: see [`skip_usual`]. A usual value may hold what is no UTF-8.
+pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
+    let mut text = None;
+    let mut at = 0;
     let mut count = 0;
     loop {
-        cursor.skip_usual(usual).ok()?;
+        at = match skip_usual(bytes, at, usual) {
+            Some(end) if matches!(bytes.get(end), None | Some(b',')) => end,
+            _ => {
+                let text = *text.get_or_insert(std::str::from_utf8(bytes).ok()?);
+                let mut cursor = Cursor::new(text).at(at);
+                cursor.skip_value().ok()?;
+                cursor.next_byte();
+                cursor.place()
+            }
+        };
         count += 1;
-        if cursor.is_at_end() {
-            return Some(count);
+        match bytes.get(at) {
+            None => return Some(count),
+            Some(b',') => at += 1,
+            Some(_) => return None,
         }
-        cursor.take(b',').ok()?;
     }
 }
 

@@ -143,6 +143,38 @@ pub fn count_plain(bytes: &[u8]) -> usize {
     start + count_plain_by_eight(bytes.get(start..).unwrap_or_default())
 }
 
+/// The end of a usual object that begins at `at`: these words with a string between each
+/// two of them, and then a number and the brace. `None`: the object is another one, or no JSON.
+pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
+    let (first, others) = words.split_first()?;
+    let mut rest = bytes.get(at..)?.strip_prefix(first.as_bytes())?;
+    for word in others {
+        rest = skip_string(rest)?.strip_prefix(word.as_bytes())?;
+    }
+    let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let rest = rest.get(digits..)?.strip_prefix(b"}")?;
+    // `01` is no number.
+    (digits == 1 || (digits > 1 && bytes.get(bytes.len() - rest.len() - 1 - digits) != Some(&b'0')))
+        .then(|| bytes.len() - rest.len())
+}
+
+/// What follows a string. `None`: there is no string, or one with `\u`.
+fn skip_string(bytes: &[u8]) -> Option<&[u8]> {
+    let mut rest = bytes.strip_prefix(b"\"")?;
+    loop {
+        rest = rest.get(count_plain(rest)..)?;
+        rest = match rest {
+            [b'"', rest @ ..] => return Some(rest),
+            [
+                b'\\',
+                b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't',
+                rest @ ..,
+            ] => rest,
+            _ => return None,
+        };
+    }
+}
+
 /// As [`count_plain`]. Eight bytes are looked at together.
 fn count_plain_by_eight(bytes: &[u8]) -> usize {
     const ONES: u64 = 0x0101_0101_0101_0101;
