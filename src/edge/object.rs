@@ -1,8 +1,7 @@
 //! The Durable Object: one agent.
 //!
 //! This module binds the class by hand. The worker crate's macro copies a response
-//! into Rust bytes; here an answer that SQLite made stays a JavaScript string until
-//! it is sent.
+//! into Rust bytes; here an answer that SQLite made stays outside until it is sent.
 
 mod alarms;
 mod calls;
