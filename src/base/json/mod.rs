@@ -110,6 +110,14 @@ mod tests {
     }
 
     #[test]
+    fn a_text_of_many_unusual_values_is_looked_at_once() {
+        // If each value looked at the whole text, this test would take hours.
+        let text = r#"{"é":1},"#.repeat(1 << 20);
+        let text = text.trim_end_matches(',');
+        assert_eq!(count_values(text.as_bytes(), &["{}"]), Some(1 << 20));
+    }
+
+    #[test]
     fn texts_that_chance_damages_are_counted_as_another_reader_counts_them() {
         let usual = [r#"{"id":"#, r#","x":"#, r#","at":"#];
         let whole = r#"{"id":"1","x":"a\n","at":10},{"id":"2","x":"é","at":7},{"id":"\u0033","x":{},"at":0}"#;

@@ -43,8 +43,11 @@ pub fn count_values(bytes: &[u8], usual: &[&str]) -> Option<usize> {
         at = match skip_usual(bytes, at, usual) {
             Some(end) if matches!(bytes.get(end), None | Some(b',')) => end,
             _ => {
-                let text = *text.get_or_insert(std::str::from_utf8(bytes).ok()?);
-                let mut cursor = Cursor::new(text).at(at);
+                let known = match text {
+                    Some(known) => known,
+                    None => *text.insert(std::str::from_utf8(bytes).ok()?),
+                };
+                let mut cursor = Cursor::new(known).at(at);
                 cursor.skip_value().ok()?;
                 cursor.next_byte();
                 cursor.place()
