@@ -89,7 +89,8 @@ pub fn reserve_answer(body: &SqlText, may_be_repeated: bool) -> Result<Reservati
     let bytes = match body {
         // JavaScript keeps two bytes per unit where a string is not Latin-1.
         SqlText::Js(text) => text.length() as usize * 2,
-        SqlText::Bytes(bytes) => bytes.length() as usize,
+        // A long page is held whole, and in pieces that are being sent.
+        SqlText::Bytes(bytes) => bytes.length() as usize * 2,
         SqlText::Long(text) => text.capacity(),
     };
     match Reservation::for_request(bytes) {
