@@ -158,11 +158,12 @@ describe("chat", { skip }, async () => {
     const waiting = page.getByRole("region", { name: "Waiting messages" });
     await waiting.getByText("3 messages waiting").waitFor();
     assert.deepEqual(sent, ["Second?"]);
-    // A message that the agent was not sent yet is taken back, too.
+    // A message that the agent was not sent yet is taken back, too, and spoils no draft.
+    await page.getByRole("textbox", { name: "Message" }).fill("A draft.");
     await waiting.getByRole("listitem").filter({ hasText: "Third?" }).getByRole("button", { name: "Take back" }).click();
     await waiting.getByText("2 messages waiting").waitFor();
+    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Third?\n\nA draft.");
     second.open();
-    await until(() => page.getByRole("textbox", { name: "Message" }).inputValue(), (text) => text === "Third?");
     // The agent has taken the second message before it is sent the fourth.
     await until(() => sent, (sent) => sent.length === 2);
     rest.open();
@@ -172,6 +173,27 @@ describe("chat", { skip }, async () => {
     const texts = (await history("ordered")).map(([, text]) => text);
     assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Fourth?", "Fourth done."]);
     assert.deepEqual(sent, ["Second?", "Fourth?"]);
+  });
+
+  test("a_message_that_is_lost_on_its_way_keeps_its_place", async (t) => {
+    const rest = gate();
+    model.next(say("First, ", rest, "done."), say("Second done."), say("Third done."));
+    const page = await site.open(t, "#/kept/sessions/s");
+    await write(page, "First?");
+    await page.getByText("First,").waitFor();
+    let isLost = false;
+    await page.route("**/chat", async (route) => {
+      if (isLost || !route.request().postData().includes("Second?")) return await route.fallback();
+      isLost = true;
+      await route.abort("connectionfailed");
+    });
+    for (const text of ["Second?", "Third?"]) await write(page, text);
+    await page.getByText("The connection is lost.").waitFor();
+    rest.open();
+    await page.getByText("Third done.").waitFor();
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    const texts = (await history("kept")).map(([, text]) => text);
+    assert.deepEqual(texts, ["First?", "First, done.", "Second?", "Second done.", "Third?", "Third done."]);
   });
 
   test("the_first_message_that_is_loaded_is_edited_where_it_stands", async (t) => {
@@ -317,6 +339,29 @@ describe("chat", { skip }, async () => {
     await page.getByText("Summary of earlier messages").waitFor({ state: "detached" });
     await page.getByText("Said as number 5,").waitFor();
     assert.deepEqual((await ask("compacted", "getCompactions", { sessionId: "s" })).compactions, []);
+  });
+
+  test("a_summary_that_is_removed_while_a_message_is_sent_is_gone", async (t) => {
+    await ask("moved", "createSession", { id: "s" });
+    await ask("moved", "configureCompaction", { sessionId: "s", protectHead: 1, tailTokenBudget: 10, minTailMessages: 40 });
+    await ask("moved", "appendEvents", { sessionId: "s", events: Array.from({ length: 60 }, (_, n) => ({ action: n % 2 ? "agent_message" : "user_message", content: `Said as number ${n}.` })) });
+    model.next(say("They counted."), say("Sixty."));
+    await ask("moved", "compact", { sessionId: "s" });
+    const page = await site.open(t, "#/moved/sessions/s");
+    await page.getByText("Said as number 59.").waitFor();
+    await page.getByRole("region", { name: "Messages" }).evaluate((list) => (list.scrollTop = 0));
+    const summary = page.getByText("Summary of earlier messages");
+    await summary.click();
+    let readings = 0;
+    const first = await hold(page, "**/rpc/getHistory", () => (readings += 1) === 1);
+    await page.getByRole("button", { name: "Remove the summary" }).click();
+    await first.come;
+    await write(page, "How many?");
+    await until(() => history("moved"), (said) => said.at(-1)[1] === "Sixty.");
+    await page.getByRole("button", { name: "Send", exact: true }).waitFor();
+    first.open();
+    await summary.waitFor({ state: "detached" });
+    await page.getByText("Said as number 5.").waitFor();
   });
 
   test("a_message_is_deleted_and_forked_from", async (t) => {

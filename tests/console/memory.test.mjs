@@ -101,6 +101,21 @@ describe("memory", { skip }, async () => {
     assert.deepEqual([await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()], [0, ["Of the second block."]]);
   });
 
+  test("more_entries_that_are_asked_for_twice_are_shown_once", async (t) => {
+    await ask("twice", "defineBlock", { label: "notes", kind: "searchable" });
+    for (let n = 0; n < 60; n += 1) await ask("twice", "setEntry", { label: "notes", key: `k${n}`, content: `Entry ${n}.` });
+    const page = await site.open(t, "#/twice/memory/notes");
+    const more = await hold(page, "**/rpc/listEntries", (request) => request.postDataJSON().cursor !== undefined);
+    const button = page.getByRole("button", { name: "Show more" });
+    await button.waitFor();
+    await button.dblclick();
+    await more.come;
+    more.open();
+    await button.waitFor({ state: "detached" });
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await until(() => page.locator(".entry").count(), (count) => count === 60);
+  });
+
   test("a_fact_that_was_replaced_is_shown_with_its_time_and_found_in_the_past", async (t) => {
     await ask("facts", "defineBlock", { label: "homes", kind: "searchable" });
     await ask("facts", "setEntry", { label: "homes", key: "lisbon", title: "Lisbon", content: "The user lives by the river.", validFrom: Date.UTC(2020, 0, 1) });

@@ -4,6 +4,7 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, describe, test } from "node:test";
+import { gate } from "../workerd/model_server.mjs";
 import { skip, startConsole, until } from "./browser.mjs";
 
 describe("sessions", { skip }, async () => {
@@ -100,12 +101,26 @@ describe("sessions", { skip }, async () => {
   test("a_session_is_deleted_at_once_where_somebody_says_so", async (t) => {
     await seeded("at-once");
     const page = await site.open(t, "#/at-once/sessions/s");
+    await page.getByRole("link", { name: /A session/ }).waitFor();
+    // What the list looks at is read before the session is deleted, and comes after.
+    const looking = gate();
+    await page.route("**/rpc/listSessions", async (route) => {
+      const response = await route.fetch();
+      looking.reach();
+      await looking.gate;
+      await route.fulfill({ response });
+    }, { times: 1 });
+    await looking.reached;
     await page.getByLabel("More for this session").click();
     await page.getByRole("button", { name: "Delete", exact: true }).click();
     await page.getByRole("button", { name: "Delete now" }).click();
     await until(() => ask("at-once", "getSession", { sessionId: "s" }), (session) => session === null);
     await page.getByRole("button", { name: "Delete now" }).waitFor({ state: "detached" });
-    await until(() => page.getByRole("link", { name: /A session/ }).count(), (count) => count === 0);
+    const isRead = page.waitForResponse("**/rpc/listSessions").then((response) => response.finished());
+    looking.open();
+    await isRead;
+    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    assert.equal(await page.getByRole("link", { name: /A session/ }).count(), 0);
   });
 
   test("a_session_goes_out_as_a_file_and_comes_in_again", async (t) => {

@@ -23,7 +23,7 @@ export function Composer({ conversation }: { conversation: Conversation }) {
     const chosen = model.peek().trim();
     const isTaken = await conversation.send(text, chosen ? { model: chosen } : {});
     // What was not taken is not lost.
-    if (!isTaken) setText((newer) => (newer === "" ? text : newer));
+    if (!isTaken) setText((newer) => (newer === "" ? text : `${text}\n\n${newer}`));
   };
   if (!may("chat")) return <p class="composer hint">Your token may read this conversation, and write nothing.</p>;
   const models = rights.value.models;

@@ -8,7 +8,7 @@ import { openAgent, openAgentTelling } from "../connection.ts";
 import { may } from "../rights.ts";
 import { markFailed } from "../requests.ts";
 import { Answer } from "./answer.ts";
-import { userMessage } from "./messages.ts";
+import { renewed, userMessage } from "./messages.ts";
 import { EventTree } from "./tree.ts";
 import { begun, joined, Line, nextValue, untilBack, type WaitingMessage } from "./waits.ts";
 
@@ -38,12 +38,15 @@ export class Conversation {
   #pageAbove = PAGE;
   #closing = new AbortController();
   #updatedAt = 0;
+  /** Whether any message may have moved since all were read. */
+  #isMoved = false;
   #opening: Promise<unknown> = Promise.resolve();
   /** Counts what the reader did with the messages. What was asked for before is out of date. */
   #deeds = 0;
+  /** The agent gets the messages in the order in which they were sent. */
   #line = new Line();
-  /** Waiting messages that the agent was not sent yet. */
-  #unsent = new Set<string>();
+  /** Waiting messages that the agent was not sent yet, and what takes each one back. */
+  #unsent = new Map<string, () => void>();
   /** Listens whether a turn runs that this page did not begin. */
   #listening: AbortController | null = null;
 
@@ -83,13 +86,15 @@ export class Conversation {
 
   async #readAgain(): Promise<void> {
     const deeds = (this.#deeds += 1);
+    this.#isMoved = true;
     const session = await this.session.getSession({}, { signal: this.#signal });
     if (deeds !== this.#deeds) return;
     this.isUnknown.value = session === null;
     this.#updatedAt = session?.updatedAt ?? 0;
-    if (session === null) return;
+    if (session === null) return void (this.#isMoved = false);
     const page = await this.session.getHistory({ limit: PAGE }, { signal: this.#signal });
     if (deeds !== this.#deeds) return;
+    this.#isMoved = false;
     this.loaded.value = page.messages;
     this.#above.value = page.cursor;
     this.problem.value = null;
@@ -164,26 +169,17 @@ export class Conversation {
 
   /** Reads the newest messages again, and leaves what is unchanged as it is. */
   async #refresh(): Promise<void> {
-    const deeds = this.#deeds;
+    const [deeds, isMoved] = [this.#deeds, this.#isMoved];
     const session = await this.session.getSession({}, { signal: this.#signal });
-    const { messages, cursor } = await this.session.getHistory({ limit: NEWEST }, { signal: this.#signal });
+    const { messages, cursor } = await this.session.getHistory({ limit: isMoved ? PAGE : NEWEST }, { signal: this.#signal });
     if (deeds !== this.#deeds) return;
     this.isUnknown.value = session === null;
     this.#updatedAt = session?.updatedAt ?? 0;
-    const before = this.loaded.peek();
-    const from = messages[0] === undefined ? -1 : before.findLastIndex(({ id }) => id === messages[0]!.id);
-    if (from < 0) {
-      this.loaded.value = messages;
-      this.#above.value = cursor;
-    } else {
-      const known = new Map(before.slice(from).map((message) => [message.id, message]));
-      const kept = messages.map((message) => {
-        const old = known.get(message.id);
-        return old !== undefined && JSON.stringify(old) === JSON.stringify(message) ? old : message;
-      });
-      this.loaded.value = [...before.slice(0, from), ...kept];
-    }
-    await this.tree.catchUp();
+    const all = isMoved ? null : renewed(this.loaded.peek(), messages);
+    this.loaded.value = all ?? messages;
+    if (all === null) this.#above.value = cursor;
+    this.#isMoved = false;
+    await this.tree.catchUp(isMoved);
   }
 
   /** Sends a text. While an answer is said, the text waits. `false`: the agent did not take it. */
@@ -201,36 +197,34 @@ export class Conversation {
   /** Waits until the turn of a message begins, and follows the turn. `false`: it did not begin. */
   async #wait(input: ChatInput, message: WaitingMessage): Promise<boolean> {
     this.waiting.value = [...this.waiting.peek(), message];
-    this.#unsent.add(message.id);
-    const isWanted = () => {
-      this.#unsent.delete(message.id);
-      return this.waiting.peek().some(({ id }) => id === message.id);
-    };
+    const { turn, leave } = this.#line.enter();
+    const takenBack = new Promise<boolean>((resolve) => this.#unsent.set(message.id, () => resolve(false)));
+    const isWanted = await Promise.race([turn.then(() => true), takenBack]);
+    this.#unsent.delete(message.id);
     try {
-      const { first, rest } = await begun(() => this.#answer({ ...input, whenBusy: "queue" }, isWanted), this.#signal);
+      if (!isWanted) return false;
+      // Until the agent has taken it, the message keeps its place in the line.
+      const { first, rest } = await begun(() => this.#ask({ ...input, whenBusy: "queue" }, leave), this.#signal);
       // The agent's turns follow each other at once. This page reads the end of the one before first.
       while (first !== undefined && this.state.peek() !== "idle") await nextValue(this.state);
-      this.#drop(message.id);
       if (first === undefined) return false;
+      this.#drop(message.id);
       if (!this.loaded.peek().some(({ id }) => id === message.id)) {
         this.#show([...this.loaded.peek(), { ...userMessage(message.text), id: message.id, createdAt: Date.now() }]);
       }
       return await this.#follow(joined(first, rest), true);
     } catch (error) {
-      this.#drop(message.id);
       this.#fail(error);
       return false;
+    } finally {
+      this.#drop(message.id);
+      leave();
     }
   }
 
-  /** The turn of a message. The agent gets the messages in the order in which they were sent. */
-  async *#answer(input: ChatInput, isWanted = () => true): AsyncGenerator<ChatChunk> {
-    const leave = await this.#line.enter();
-    try {
-      if (isWanted()) yield* openAgentTelling(this.agentName, leave).session(this.id).chat(input, { signal: this.#signal });
-    } finally {
-      leave();
-    }
+  /** `onTaken` is called when the agent has the message. */
+  #ask(input: ChatInput, onTaken: () => void): AsyncGenerator<ChatChunk> {
+    return openAgentTelling(this.agentName, onTaken).session(this.id).chat(input, { signal: this.#signal });
   }
 
   #drop(waiting: string): void {
@@ -239,7 +233,8 @@ export class Conversation {
 
   /** Takes a waiting message back. The composer gets its text again. */
   async takeBack(id: string): Promise<void> {
-    if (this.#unsent.has(id)) this.#drop(id);
+    const giveUp = this.#unsent.get(id);
+    if (giveUp !== undefined) giveUp();
     else await this.#guarded(() => this.session.cancelTurn({ messageId: id }, { signal: this.#signal }));
   }
 
@@ -320,7 +315,7 @@ export class Conversation {
   async #turn(input: ChatInput): Promise<boolean> {
     if (this.state.peek() !== "idle") return false;
     this.problem.value = null;
-    return await this.#follow(this.#answer(input), true);
+    return await this.#follow(this.#line.through((leave) => this.#ask(input, leave)), true);
   }
 
   /** Takes an answer as it comes. `false`: the turn did not begin. `signal` ends the listening. */

@@ -1,4 +1,4 @@
-// Single messages: how one is made, and what of one is text.
+// Messages: how one is made, what of one is text, and what of many is new.
 
 import type { UiMessage } from "session-agent";
 
@@ -9,4 +9,16 @@ export function userMessage(text: string): { id: string; role: "user"; parts: { 
 /** What of a message is text. */
 export function textOf(message: UiMessage): string {
   return message.parts.filter(({ type }) => type === "text").map(({ text }) => String(text)).join("\n\n");
+}
+
+/** Messages whose newest ones were read again: an unchanged one is the same object. `null`: there is a gap between. */
+export function renewed(before: readonly UiMessage[], newest: readonly UiMessage[]): readonly UiMessage[] | null {
+  const from = before.findLastIndex(({ id }) => id === newest[0]?.id);
+  if (from < 0) return null;
+  const known = new Map(before.slice(from).map((message) => [message.id, message]));
+  const kept = newest.map((message) => {
+    const old = known.get(message.id);
+    return old !== undefined && JSON.stringify(old) === JSON.stringify(message) ? old : message;
+  });
+  return [...before.slice(0, from), ...kept];
 }

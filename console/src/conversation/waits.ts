@@ -29,13 +29,24 @@ export function nextValue<T>(of: Signal<T>): Promise<void> {
 export class Line {
   #last: Promise<void> = Promise.resolve();
 
-  /** Waits for the one before. Who got through calls what this gives, to let the next one through. */
-  async enter(): Promise<() => void> {
-    const before = this.#last;
+  /** `turn` comes when all before have left. Who got through, or gave up, calls `leave`. */
+  enter(): { turn: Promise<void>; leave: () => void } {
+    const turn = this.#last;
     let leave = () => {};
-    this.#last = new Promise((resolve) => (leave = resolve));
-    await before;
-    return leave;
+    const left = new Promise<void>((resolve) => (leave = resolve));
+    this.#last = turn.then(() => left);
+    return { turn, leave };
+  }
+
+  /** What is asked for when its turn comes. */
+  async *through<T>(ask: (leave: () => void) => AsyncIterable<T>): AsyncGenerator<T> {
+    const { turn, leave } = this.enter();
+    try {
+      await turn;
+      yield* ask(leave);
+    } finally {
+      leave();
+    }
   }
 }
 
@@ -48,6 +59,8 @@ export async function begun(ask: () => AsyncIterator<ChatChunk>, signal: AbortSi
       return { first: done || value.type === "abort" ? undefined : value, rest };
     } catch (error) {
       if (signal.aborted || !(error instanceof NetworkError)) throw error;
+      // Something that is no agent has refused, and refuses again.
+      if ((error.status ?? 500) < 500) throw error;
       // The message has its id, so asking again is asking once.
       await untilBack(signal);
     }

@@ -27,17 +27,20 @@ export function Entries({ agent, of, hasVersions }: { agent: string; of: BlockOf
   const [deleted, setDeleted] = useState<string | null>(null);
   const [opened, setOpened] = useState<string | null>(null);
   const [changed, setChanged] = useState<Entry | "new" | null>(null);
-  /** An answer to an earlier search comes too late. */
+  /** Count what was asked for. An answer to what was asked for earlier comes too late. */
   const searches = useRef(0);
+  const loads = useRef(0);
 
   const load = async (from: string | null) => {
+    const turn = (loads.current += 1);
     try {
       const page = await client.listEntries({ ...of, limit: PAGE, ...(from !== null && { cursor: from }) });
+      if (turn !== loads.current) return;
       setEntries((before) => (from === null ? page.entries : [...(before ?? []), ...page.entries]));
       setCursor(page.cursor);
       setError(undefined);
     } catch (error) {
-      setError(error);
+      if (turn === loads.current) setError(error);
     }
   };
   useEffect(() => void load(null), [agent, of.label]);

@@ -17,11 +17,14 @@ export function Import({ agent, onClose }: { agent: string; onClose: () => void 
   const [sent, setSent] = useState<number | null>(null);
   const [error, setError] = useState<string | null>(null);
   const suggested = useRef("");
+  const latest = useRef<File | null>(null);
   const choose = async (file: File | null) => {
+    latest.current = file;
     setFile(file);
     setError(null);
     if (file === null) return;
     const found = await idIn(file);
+    if (file !== latest.current) return;
     const before = suggested.current;
     suggested.current = found;
     // An id that was written meanwhile stays.

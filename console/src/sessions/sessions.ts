@@ -74,6 +74,9 @@ export class Sessions {
 
   drop(id: string): void {
     this.#all.value = this.#all.peek().filter((session) => session.id !== id);
+    // What was asked for before may still have it.
+    if (this.isLoading.peek()) void this.reload();
+    else this.#turn += 1;
   }
 }
 
