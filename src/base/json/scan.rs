@@ -1,9 +1,9 @@
-//! Checks on text that is stored as text: serde_json accepts depths and halves of
-//! surrogate pairs that SQLite can't handle.
+//! Checks on text that is stored as text: JSON may hold depths and halves of surrogate
+//! pairs that SQLite can't handle.
 
 use crate::base::error::{Error, Result};
 
-/// The most levels of nested objects and arrays. serde_json stops at 128, SQLite at
+/// The most levels of nested objects and arrays. The reader of JSON stops at 127, SQLite at
 /// 1,000; real data needs fewer than this.
 pub const MAX_DEPTH: usize = 100;
 
