@@ -274,7 +274,6 @@ describe("chat", { skip }, async () => {
       const page = await site.open(t, `#/${agent}/sessions/s`);
       await write(page, "Pay 5.");
       await page.getByText("waits for you").waitFor();
-      await page.getByRole("button", { name: "Send", exact: true }).waitFor();
       await page.getByRole("button", { name: isApproved ? "Approve" : "Decline" }).click();
       await page.getByText(isApproved ? "Paid." : "Not paid.").waitFor();
       await page.locator(".state").getByText(isApproved ? "done" : "declined", { exact: true }).waitFor();
@@ -286,6 +285,38 @@ describe("chat", { skip }, async () => {
       if (isApproved) assert.deepEqual(call.output, { did: "pay", given: { amount: 5 } });
     });
   }
+
+  test("a_call_is_approved_once_its_turn_is_over", async (t) => {
+    await ask("slow", "defineTool", { name: "pay", description: "Pays.", service: "TOOLS", needsApproval: true });
+    model.next(callTool("pay", { amount: 5 }, "c1"), say("Paid."));
+    const page = await site.open(t, "");
+    // The call is there, and the end of the turn's answer is on its way.
+    await page.addInitScript(() => {
+      const { fetch } = window;
+      const isReleased = new Promise((resolve) => (window.release = resolve));
+      window.fetch = async (...given) => {
+        const response = await fetch(...given);
+        if (!/\/chat(\?|$)/.test(response.url)) return response;
+        const transform = async (text, controller) => {
+          for (const event of text.split(/(?<=\n\n)/)) {
+            controller.enqueue(event);
+            if (event.includes("tool-approval-request")) await isReleased;
+          }
+        };
+        const held = response.body.pipeThrough(new TextDecoderStream()).pipeThrough(new TransformStream({ transform }));
+        return new Response(held.pipeThrough(new TextEncoderStream()), response);
+      };
+    });
+    await page.goto(site.at("#/slow/sessions/s"));
+    await page.reload();
+    await write(page, "Pay 5.");
+    await page.getByText("waits for you").waitFor();
+    const approve = page.getByRole("button", { name: "Approve" });
+    assert.equal(await approve.isDisabled(), true);
+    await page.evaluate(() => window.release());
+    await approve.click();
+    await page.getByText("Paid.").waitFor();
+  });
 
   test("a_turn_that_fails_says_so_and_what_was_written_stays", async (t) => {
     const page = await site.open(t, "#/failed/sessions/s");

@@ -28,6 +28,8 @@ export function Message({ conversation, message, fork }: Props) {
   if (isOverlay(message)) return <Overlay conversation={conversation} message={message} />;
   const isEdited = conversation.edited.value === message.id;
   const approve = (approvalId: string, approved: boolean) => void conversation.approve(message.id, approvalId, approved);
+  // An answer to a call begins the next turn.
+  const isBusy = conversation.state.value !== "idle";
   const role = ROLES[message.role] ?? message.role;
   return (
     <article class={`message ${message.role}`} aria-label={`${role}, ${shownTime(message.createdAt)}`}>
@@ -37,7 +39,7 @@ export function Message({ conversation, message, fork }: Props) {
         <Siblings conversation={conversation} message={message} />
         {!isEdited && <Actions conversation={conversation} message={message} fork={fork} />}
       </header>
-      {isEdited ? <Editor conversation={conversation} message={message} /> : message.parts.map((part, n) => <Part key={n} part={part} approve={approve} />)}
+      {isEdited ? <Editor conversation={conversation} message={message} /> : message.parts.map((part, n) => <Part key={n} part={part} approve={approve} isBusy={isBusy} />)}
     </article>
   );
 }

@@ -8,9 +8,10 @@ import { cut, shownJson, shownName, shownText } from "../text.ts";
 interface Props {
   part: any;
   approve: (approvalId: string, approved: boolean) => void;
+  isBusy: boolean;
 }
 
-export function Part({ part, approve }: Props) {
+export function Part({ part, approve, isBusy }: Props) {
   if (part === null || typeof part !== "object") return <Raw value={part} />;
   const type = String(part.type);
   if (type === "text" && typeof part.text === "string") return <Prose text={part.text} />;
@@ -18,7 +19,7 @@ export function Part({ part, approve }: Props) {
   if (type === "step-start") return null;
   if (type === "file") return <File part={part} />;
   if (type === "source-url") return <Link url={part.url} text={part.title ?? part.url} />;
-  if (type.startsWith("tool-") || type === "dynamic-tool") return <Call part={part} approve={approve} />;
+  if (type.startsWith("tool-") || type === "dynamic-tool") return <Call part={part} approve={approve} isBusy={isBusy} />;
   return <Raw value={part} />;
 }
 
@@ -67,7 +68,7 @@ const STATES: Record<string, string> = {
   "output-denied": "declined",
 };
 
-function Call({ part, approve }: Props) {
+function Call({ part, approve, isBusy }: Props) {
   const name = part.type === "dynamic-tool" ? String(part.toolName) : String(part.type).slice("tool-".length);
   const state = String(part.state);
   const isOpen = state === "approval-requested";
@@ -86,8 +87,8 @@ function Call({ part, approve }: Props) {
       {typeof part.errorText === "string" && <Code text={part.errorText} />}
       {isOpen && (
         <div class="actions approval">
-          <Button kind="main" icon="check" onClick={() => approve(part.approval?.id, true)}>Approve</Button>
-          <Button kind="danger" icon="close" onClick={() => approve(part.approval?.id, false)}>Decline</Button>
+          <Button kind="main" icon="check" disabled={isBusy} onClick={() => approve(part.approval?.id, true)}>Approve</Button>
+          <Button kind="danger" icon="close" disabled={isBusy} onClick={() => approve(part.approval?.id, false)}>Decline</Button>
         </div>
       )}
     </details>
