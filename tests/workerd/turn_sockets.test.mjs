@@ -130,9 +130,17 @@ test("a_socket_whose_token_has_expired_is_closed_with_4401", async () => {
   // A socket that only listens is closed when there is something to send.
   model.next(say("For who may hear it."));
   const request = { id: "s", message: { id: "u", role: "user", parts: [{ type: "text", text: "Go." }] } };
+  // The message that is sent closes the socket. The answer comes later.
+  const isOver = new Promise((resolve) => {
+    lasting.addEventListener("message", ({ data }) => {
+      const { type, id, done } = JSON.parse(data);
+      if (type === "cf_agent_use_chat_response" && id === "r" && done) resolve();
+    });
+  });
   lasting.send(JSON.stringify({ type: "cf_agent_use_chat_request", id: "r", init: { method: "POST", body: JSON.stringify(request) } }));
   const [heard] = await closes[1];
   assert.equal(heard.code, 4401);
+  await isOver;
 });
 
 test("a_page_over_http_is_held_against_its_token", async () => {
