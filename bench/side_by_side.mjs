@@ -12,8 +12,8 @@ import { shuffled } from "./frame/stats.mjs";
 
 export const TEXT = "What is the weather like in Oslo today? ".repeat(10);
 /** As many bytes, but not all of them ASCII: as in most languages, and in chats with emoji. */
-export const TEXT_BEYOND_ASCII = "Wie wird das Wetter heut in Tromsø? 🌦️ ".repeat(9);
-/** The bytes that a message of this text takes in the peer's tables. */
+const TEXT_BEYOND_ASCII = "Wie wird das Wetter heut in Tromsø? 🌦️ ".repeat(9);
+/** The bytes that a message of either text takes in the peer's tables. */
 const PEER_ROW_BYTES = 500;
 
 /** The agents of which messages are read. */
@@ -81,7 +81,7 @@ export async function fill(frame, { withPeer = true } = {}) {
   const ask = (target, agent, operation, input) =>
     frame.ask({ target, door: "object", agent, path: pathOf(agent, operation), body: JSON.stringify({ sessionId: "s", ...input }) });
   for (const target of ["AGENT", "FLOOR"]) {
-    for (const agent of ["written", "events", "messages", "letters"]) {
+    for (const agent of ["written", "events", ...Object.keys(TEXTS)]) {
       const body = JSON.stringify({ id: "s" });
       await frame.ask({ target, door: "object", agent, path: pathOf(agent, "createSession"), body });
     }

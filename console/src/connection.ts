@@ -39,7 +39,7 @@ export function openAgent(name: string, { isQuiet = false } = {}): AgentClient {
   let agent = agents.get(key);
   if (agent === undefined) {
     const send = (url: string, init?: RequestInit) => measured(url, init, isQuiet);
-    agent = sessionAgent(location.origin, name, { token: () => credential.peek() ?? undefined, fetch: send });
+    agent = agentBy(name, send);
     agents.set(key, agent);
   }
   return agent;
@@ -52,6 +52,10 @@ export function openAgentTelling(name: string, onTaken: () => void): AgentClient
     if (response.ok) onTaken();
     return response;
   };
+  return agentBy(name, send);
+}
+
+function agentBy(name: string, send: (url: string, init?: RequestInit) => Promise<Response>): AgentClient {
   return sessionAgent(location.origin, name, { token: () => credential.peek() ?? undefined, fetch: send });
 }
 

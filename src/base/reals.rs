@@ -1,8 +1,9 @@
 //! Reads a number so that it is written as it was read.
 //!
 //! The standard library reads every number exactly, with a table of 10 KiB that nothing
-//! else in the wasm needs. `json::decode` reads without the table, and may miss the number
-//! by a few steps. `json::encode` writes exactly, so its texts lead back to the number.
+//! else in the wasm needs. `json::decode` reads without the table, and may miss a tiny or a
+//! rare number by a few steps. `json::encode` writes exactly, so its texts lead back to the
+//! number.
 
 use crate::base::json::{decode, encode};
 

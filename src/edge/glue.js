@@ -77,7 +77,10 @@ export function decode(bytes) {
   return DECODER.decode(bytes);
 }
 
-/** Sends a JSON text, or its bytes. `cost`: the statements that it took. `more`: a list of more headers. */
+/**
+ * Sends a JSON text, or its bytes. `cost`: the statements that it took. `more`: further
+ * headers, as JSON of an object.
+ */
 export function respond(status, body, cost, more) {
   return new Response(body, {
     status,

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { after, describe, test } from "node:test";
 import { say, startModel } from "../workerd/model_server.mjs";
-import { hold, skip, startConsole, until } from "./browser.mjs";
+import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 const AXE = skip ? "" : await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const SECRET = "the secret of this test, long enough";
@@ -232,7 +232,7 @@ describe("access", { skip }, async () => {
       const isRefused = page.waitForResponse((response) => response.status() === 401).then((response) => response.finished());
       late.open();
       await isRefused;
-      await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      await drawn(page);
       assert.equal(await page.getByLabel("Secret or token").count(), 0);
       assert.equal(await page.getByText("Say something").count(), 1);
     } finally {

@@ -101,6 +101,11 @@ export async function hold(page, url, fits = () => true) {
   return { come: here.reached, open: here.open };
 }
 
+/** Waits until the page has drawn what it knows. */
+export function drawn(page) {
+  return page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+}
+
 /** Asks until the answer is as the test wants it. */
 export async function until(ask, isRight) {
   const end = Date.now() + PATIENCE_MS;

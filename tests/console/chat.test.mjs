@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { callTool, gate, say, startModel } from "../workerd/model_server.mjs";
-import { hold, skip, startConsole, until } from "./browser.mjs";
+import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 const TOOLS = `export default {
   async fetch(request) {
@@ -94,7 +94,7 @@ describe("chat", { skip }, async () => {
     const isRead = page.waitForResponse("**/rpc/getHistory").then((response) => response.finished());
     reading.open();
     await isRead;
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await drawn(page);
     assert.equal(await page.getByRole("article").filter({ hasText: "From here." }).count(), 1);
     rest.open();
     await page.getByText("To both: hello.").waitFor();

@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
 import { gate, say, startModel } from "../workerd/model_server.mjs";
-import { hold, skip, startConsole, until } from "./browser.mjs";
+import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 const MESSAGES = 10_000;
 const LONGEST_TASK_MS = 100;
@@ -154,7 +154,7 @@ describe("long", { skip }, async () => {
       await edge(last, ({ below }) => below <= 1);
       // A reader who drags the bar to the top gets there, too.
       await list.evaluate((list) => (list.scrollTop = 3000));
-      await list.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+      await drawn(page);
       await list.evaluate((list) => (list.scrollTop = 0));
       await edge(first, ({ top }) => top <= 1);
       // A key that comes when the list is scrolled and was not told yet.

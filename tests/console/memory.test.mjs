@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { after, describe, test } from "node:test";
-import { hold, skip, startConsole, until } from "./browser.mjs";
+import { drawn, hold, skip, startConsole, until } from "./browser.mjs";
 
 describe("memory", { skip }, async () => {
   const site = skip ? null : await startConsole();
@@ -97,7 +97,7 @@ describe("memory", { skip }, async () => {
     const isFound = page.waitForResponse("**/rpc/searchContext").then((response) => response.finished());
     searching.open();
     await isFound;
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await drawn(page);
     assert.deepEqual([await page.getByText("1 hit").count(), await page.locator(".entry .prose").allTextContents()], [0, ["Of the second block."]]);
   });
 
@@ -112,7 +112,7 @@ describe("memory", { skip }, async () => {
     await more.come;
     more.open();
     await button.waitFor({ state: "detached" });
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await drawn(page);
     await until(() => page.locator(".entry").count(), (count) => count === 60);
   });
 

@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { after, describe, test } from "node:test";
 import { gate } from "../workerd/model_server.mjs";
-import { skip, startConsole, until } from "./browser.mjs";
+import { drawn, skip, startConsole, until } from "./browser.mjs";
 
 describe("sessions", { skip }, async () => {
   const site = skip ? null : await startConsole();
@@ -119,7 +119,7 @@ describe("sessions", { skip }, async () => {
     const isRead = page.waitForResponse("**/rpc/listSessions").then((response) => response.finished());
     looking.open();
     await isRead;
-    await page.evaluate(() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(resolve))));
+    await drawn(page);
     assert.equal(await page.getByRole("link", { name: /A session/ }).count(), 0);
   });
 

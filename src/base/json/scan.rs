@@ -152,10 +152,11 @@ pub fn skip_usual(bytes: &[u8], at: usize, words: &[&str]) -> Option<usize> {
         rest = skip_string(rest)?.strip_prefix(word.as_bytes())?;
     }
     let digits = rest.iter().take_while(|byte| byte.is_ascii_digit()).count();
-    let rest = rest.get(digits..)?.strip_prefix(b"}")?;
+    let (number, rest) = rest.split_at_checked(digits)?;
+    let rest = rest.strip_prefix(b"}")?;
     // `01` is no number.
-    (digits == 1 || (digits > 1 && bytes.get(bytes.len() - rest.len() - 1 - digits) != Some(&b'0')))
-        .then(|| bytes.len() - rest.len())
+    let is_number = matches!(number, [_] | [b'1'..=b'9', ..]);
+    is_number.then(|| bytes.len() - rest.len())
 }
 
 /// What follows a string. `None`: there is no string, or one with `\u`.
