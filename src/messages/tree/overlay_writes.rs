@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
 use crate::base::columns::{FromRow, find_value, load, load_values};
-use crate::base::database::{Database, Row, SqlValue};
+use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -78,8 +78,10 @@ pub fn check_room(db: &dyn Database, session_id: &Id) -> Result<()> {
     ))
 }
 
-/// Writes an overlay as it was exported. Both edges must lie on one path. `numbers` are
-/// the tokens before, the tokens after, and the time when the overlay was made.
+/// Writes an overlay as it was exported. Both edges must lie on one path, and no overlay
+/// of the session may have its id: forks and deletes find an overlay by its id alone.
+/// `numbers` are the tokens before, the tokens after, and the time when the overlay was
+/// made.
 pub fn restore(
     db: &dyn Database,
     session_id: &Id,
@@ -110,6 +112,13 @@ pub fn restore(
         ));
     }
     check_room(db, session_id)?;
+    let sql = "SELECT 1 FROM cf_agents_compactions WHERE session_id = ?1 AND id = ?2";
+    if find_row(db, sql, &[session_id.as_str().into(), id.as_str().into()])?.is_some() {
+        return Err(Error::invalid(
+            "id",
+            "A line above has a compaction of this `id` already.",
+        ));
+    }
     let [tokens_before, tokens_after, created_at] = numbers;
     let sql = format!(
         "{INSERT}

@@ -3,6 +3,7 @@
 pub mod files;
 pub mod foreign;
 pub mod kept;
+pub mod rearranged;
 pub mod staging;
 pub mod transfer;
 pub mod transfer_memory;
