@@ -266,6 +266,7 @@ impl Accepting<'_> {
             message_id: message_id.clone(),
             is_continuation: continued.is_some(),
             parent_id: parent,
+            answer_seq,
             max_steps: usize::try_from(config.max_steps.0).unwrap_or(1),
             model: options.model.map(str::to_owned),
             system_instructions: options.system_instructions.to_vec(),

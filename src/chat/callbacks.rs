@@ -29,7 +29,7 @@ use crate::base::outbound::{
 };
 use crate::log::sessions::session_exists;
 use crate::memory::Memory;
-use crate::messages::read::find_message;
+use crate::messages::read::find_message_around;
 use crate::store::config::load_config;
 use crate::store::spending::TurnUsage;
 use crate::store::turn_end::TurnEndCallback;
@@ -168,8 +168,14 @@ impl FromRow<'_> for FailedCallback {
 }
 
 /// Writes the call for a turn's end, if the agent's configuration names somebody to call;
-/// `false`: nobody is called. Part of the turn's last transaction.
-pub fn keep(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bool> {
+/// `false`: nobody is called. `message_id`: the message that holds what the turn said last.
+/// Part of the turn's last transaction.
+pub fn keep(
+    memory: &Memory<'_>,
+    turn: &Turn,
+    message_id: &str,
+    report: &TurnReport,
+) -> Result<bool> {
     if turn.calls_nobody_back {
         return Ok(false);
     }
@@ -185,7 +191,7 @@ pub fn keep(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<boo
         &[
             Id::mint_delivery(host).as_str().into(),
             turn.session_id.as_str().into(),
-            turn.message_id.as_str().into(),
+            message_id.into(),
             report.into(),
             host.now_ms().into(),
         ],
@@ -317,7 +323,7 @@ impl CallbackSender<'_> {
             return Ok(None);
         }
         let id = Id::parse(call.message_id.clone()).map_err(Error::storage)?;
-        let found = find_message(self.db, &call.session_id, &id);
+        let found = find_message_around(self.db, &call.session_id, &id);
         Ok(found.ok().flatten().map(|message| message.json))
     }
 

@@ -15,13 +15,14 @@ use futures_util::{StreamExt as _, future};
 use super::chunk_writer::ChunkWriter;
 use super::chunks::Chunk;
 use super::partial_answer::PartialAnswer;
+use super::place::find_place;
 use super::recover::{MAX_RECOVERIES, RecoveredTurn};
 use super::retell::{retell, tell_outcome};
 use super::running_turns::RunningTurn;
 use super::store::{save_turn, state_bytes};
 use super::turn::{CallState, NextAction, Turn, TurnEnding, kept_bytes};
 use super::turn_tools::{MAX_OUTPUT_BYTES, TurnTools};
-use super::turn_window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, find_leaf, keep_window};
+use super::turn_window::{MAX_SENT_BYTES, RefusedRequest, TurnWindow, keep_window};
 use crate::base::budget::{Reservation, TURNS};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
@@ -228,7 +229,7 @@ impl TurnDriver<'_> {
         let config = self.config()?;
         let turn = self.turn.borrow().clone();
         let memory = &self.context.memory;
-        if let Some(leaf_seq) = find_leaf(memory.db, &turn)? {
+        if let Some(leaf_seq) = find_place(memory.db, &turn)?.seq {
             let turn_tools = self.turn_tools(&config, &turn)?;
             let choice = self.choice(&config, &turn)?;
             let (db, host) = (memory.db, memory.host);
@@ -311,7 +312,7 @@ impl TurnDriver<'_> {
         instructions.extend(config.system_instructions.0.iter().cloned());
         instructions.extend(turn.system_instructions.iter().cloned());
         let reminder = find_reminder(memory, scope).await?;
-        let leaf_seq = find_leaf(memory.db, turn)?;
+        let leaf_seq = find_place(memory.db, turn)?.seq;
         let choice = self.choice(config, turn)?;
         let window = TurnWindow::load(memory.db, memory.host, &turn.session_id, config, &choice)?;
         let reminded = reminder.as_deref().map_or(0, tokens::estimate);

@@ -1,6 +1,7 @@
 //! The end of a turn in the log.
 
 use super::callbacks;
+use super::place::find_place;
 use super::report::TurnReport;
 use super::turn::Turn;
 use crate::base::database::{Database, atomically};
@@ -32,7 +33,7 @@ pub fn write(
                     return Ok(false);
                 };
                 end_open_turn(db, host, &turn.session_id, &open, report.spent.clone())?;
-                callbacks::keep(memory, turn, report)
+                callbacks::keep(memory, turn, &turn.message_id, report)
             })?;
             // Whoever cancelled the turn knows why it ended.
             if is_cancelled {
@@ -50,25 +51,32 @@ fn write_all(memory: &Memory<'_>, turn: &Turn, report: &TurnReport) -> Result<bo
     // The session may have been deleted meanwhile, and made again with another turn.
     let open = find_row(db, turn)?.ok_or_else(gone)?;
     let spent = &report.spent;
-    let is_told = callbacks::keep(memory, turn, report)?;
     let mut events = turn.events()?;
+    let mut message_id = turn.message_id.clone();
+    let mut ends_by_itself = false;
     if let Some(first) = events.first_mut() {
         let json = match turn.is_run {
             true => json::encode(report),
             false => json::encode(spent),
         };
         first.ends_turn = Some(json?);
-        let parent = match &turn.parent_id {
-            Some(id) => Parent::After(id.clone()),
+        let place = find_place(db, turn)?;
+        let parent = match place.find_id(db, &turn.session_id)? {
+            Some(id) => Parent::After(id),
             None => Parent::Root,
         };
         let appended = append(db, host, &turn.session_id, &events, &parent, None)?;
-        if ends_by_its_answer(&open, &appended) {
-            return Ok(is_told);
+        // What a turn adds to a message behind which others have written is a message by
+        // itself.
+        if let (Some(first), true) = (appended.events.first(), place.has_moved) {
+            message_id.clone_from(&first.id);
         }
+        ends_by_itself = ends_by_its_answer(&open, &appended);
     }
-    end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
-    Ok(is_told)
+    if !ends_by_itself {
+        end_open_turn(db, host, &turn.session_id, &open, spent.clone())?;
+    }
+    callbacks::keep(memory, turn, &message_id, report)
 }
 
 /// Whether the answer stands where the turn's row says. If it does, the answer ends the

@@ -49,6 +49,7 @@ pub mod mcp;
 pub mod open_calls;
 mod origin;
 mod partial_answer;
+mod place;
 pub mod plan;
 pub mod recount;
 pub mod recover;

@@ -211,8 +211,16 @@ fn take_answers(accepted: &mut Accepted<'_>, log: &Log<'_>, request: &ChatReques
     for message in &request.messages {
         // On a socket a continued message has an id of the client's own until the
         // history is sent again. Until then the call ids tell which message it is.
-        let asking = log.find(message.id.as_ref()).or(log.newest);
-        let Some(asking) = asking.filter(|stored| !stored.open.is_empty()) else {
+        let asks = |stored: &&NamedMessage| !stored.open.is_empty();
+        let asking = log.find(message.id.as_ref()).or(log.newest).filter(asks);
+        // Others may have written while the message went on. Then it went on in a message
+        // of its own, which the client does not know yet.
+        let is_last = request
+            .messages
+            .last()
+            .is_some_and(|last| std::ptr::eq(last, message));
+        let asking = asking.or_else(|| log.newest.filter(|_| is_last).filter(asks));
+        let Some(asking) = asking else {
             continue;
         };
         for answer in message.answers() {

@@ -43,8 +43,11 @@ pub struct Turn {
     /// The id of the assistant message that the turn writes or continues.
     pub message_id: String,
     pub is_continuation: bool,
-    /// The event that the answer follows; `None`: the answer is a root.
+    /// The event that the turn answers; `None`: the answer is a root. See `chat/place.rs`.
     pub parent_id: Option<Id>,
+    /// The `seq` of the session's next event when the turn began; 0: not known.
+    #[serde(default)]
+    pub answer_seq: i64,
     pub max_steps: usize,
     /// The model that the request named; it overrides the agent's own.
     pub model: Option<String>,
@@ -404,6 +407,7 @@ mod tests {
             message_id: "m".to_owned(),
             is_continuation: false,
             parent_id: None,
+            answer_seq: 0,
             max_steps: 3,
             model: None,
             system_instructions: Vec::new(),

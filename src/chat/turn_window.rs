@@ -8,7 +8,6 @@ use crate::base::ids::Id;
 use crate::context::compaction::journal::{change_journal, load_journal};
 use crate::context::working_context::budget::{Budget, WindowSteps};
 use crate::context::working_context::fitting::FittedContext;
-use crate::log::find::find_seqs;
 use crate::models::choice::ModelChoice;
 use crate::models::context_windows::{DEFAULT_CONTEXT_TOKENS, find_context_window};
 use crate::models::length::LengthRefusal;
@@ -18,7 +17,6 @@ use crate::store::config::Config;
 use crate::store::last_turns::load_calibration;
 use crate::store::learned_windows::{find_learned_window, learn_window};
 
-use super::ending::gone;
 use super::store::save_turn;
 use super::turn::Turn;
 use crate::context::compaction::fixed::tools_tokens;
@@ -109,16 +107,6 @@ impl TurnWindow {
             || self.calibration.correct(fitted.least_tokens) > percent(self.tokens, COMPACT_PERCENT)
             || fitted.events as i64 > percent(CONTEXT_EVENTS as i64, COMPACT_PERCENT)
     }
-}
-
-/// The event that the turn answers; `None`: the answer is a root.
-pub fn find_leaf(db: &dyn Database, turn: &Turn) -> Result<Option<i64>> {
-    let Some(id) = &turn.parent_id else {
-        return Ok(None);
-    };
-    let found = find_seqs(db, &turn.session_id, std::iter::once(id))?;
-    let seq = found.get(id.as_str()).ok_or_else(gone)?;
-    Ok(Some(*seq))
 }
 
 /// Keeps where the window stands now, if it moved.

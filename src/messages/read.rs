@@ -1,6 +1,6 @@
 //! Reads single messages, by their id or by their place.
 
-use super::run::{find_run, find_run_event, load_run_from};
+use super::run::{find_run, find_run_event, load_run_around, load_run_from};
 use super::view::{Message, MessageGatherer};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::database::{Database, Row};
@@ -25,6 +25,21 @@ pub fn find_message(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Optio
             return Ok(None);
         }
     }
+    message_from(db, session_id, row).map(Some)
+}
+
+/// The message that shows the event with this id: the event's own, or the run that the
+/// event is in.
+pub fn find_message_around(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Message>> {
+    let found = find_seqs(db, session_id, std::iter::once(id))?;
+    let Some(seq) = found.get(id.as_str()) else {
+        return Ok(None);
+    };
+    let run = load_run_around(db, session_id, *seq)?;
+    let Some(first) = run.events.first() else {
+        return Ok(None);
+    };
+    let row = get_event_row(db, session_id, first.seq)?;
     message_from(db, session_id, row).map(Some)
 }
 

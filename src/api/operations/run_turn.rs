@@ -22,7 +22,7 @@ use crate::chat::waiting::find_of_message;
 use crate::log::find::find_seqs;
 use crate::log::note::get_note;
 use crate::log::sessions::session_exists;
-use crate::messages::read::find_message;
+use crate::messages::read::find_message_around;
 use crate::store::config::{MAX_INSTRUCTIONS, check_instructions};
 use crate::store::spending::TurnUsage;
 use crate::store::when_busy::WhenBusy;
@@ -231,7 +231,7 @@ fn answer(
     report: &TurnReport,
 ) -> Result<Reply> {
     let message = match session_exists(agent.db, session_id)? {
-        true => find_message(agent.db, session_id, answer_id)?,
+        true => find_message_around(agent.db, session_id, answer_id)?,
         false => None,
     };
     if let Err(error) = report.check() {

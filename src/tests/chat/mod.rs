@@ -8,6 +8,7 @@ pub mod last_turns;
 mod limits;
 pub mod listeners;
 mod mcp;
+mod meanwhile;
 pub mod run_turn;
 pub mod tools;
 pub mod turns;
