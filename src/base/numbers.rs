@@ -34,6 +34,12 @@ pub fn place(session_number: i64, seq: i64) -> i64 {
     (session_number << SEQ_BITS) | seq
 }
 
+/// The number of a row that stands for a part of an event: the `part`th part of this
+/// session. All parts of a session are one range, beyond the places.
+pub fn part_place(session_number: i64, part: i64) -> i64 {
+    BEYOND_PLACES + place(session_number, part)
+}
+
 /// The session's number and the event's `seq`: the reverse of [`place`].
 pub fn split_place(place: i64) -> (i64, i64) {
     (place >> SEQ_BITS, place & MAX_SEQ)
@@ -73,6 +79,7 @@ mod tests {
         }
         assert!(place(0, MAX_SEQ) < place(1, 0));
         assert!(place(MAX_SESSION_NUMBER, MAX_SEQ) < BEYOND_PLACES);
+        assert!(part_place(MAX_SESSION_NUMBER, MAX_SEQ) < EXACT);
         const {
             assert!(BEYOND_PLACES < EXACT);
             assert!((MAX_SEQ + 1) * CURSORS_A_SEQ < EXACT);

@@ -302,7 +302,7 @@ impl SessionCursor {
 /// A page of sessions, newest activity first, as JSON. `only` narrows the page to one
 /// session, for a caller who may see no other session.
 ///
-/// Reads one row of the log per session of the agent, whatever the page's length. In
+/// Reads one row of the log per session that may be listed, whatever the page's length. In
 /// return, an append writes nothing but its event.
 pub fn list_sessions(
     db: &dyn Database,
@@ -310,20 +310,25 @@ pub fn list_sessions(
     before: Option<SessionCursor>,
     only: Option<&Id>,
 ) -> Result<String> {
+    // A caller who may see one session does not read the others, and a cursor's number,
+    // which counts all sessions, tells that caller nothing.
+    let (narrowed, order) = match only {
+        Some(_) => ("WHERE s.id = ?1", "s.active_at < ?3"),
+        None => ("WHERE ?1 IS NULL", "(s.active_at, s.number) < (?3, ?4)"),
+    };
     // Long metadata is read by a separate statement, if the page still has space for it.
     let sql = format!(
         "SELECT {}
-             FROM ({}
-                    WHERE ?2 IS NULL OR s.id = ?2) AS s
-            WHERE ?3 IS NULL OR (s.active_at, s.number) < (?3, ?4)
+             FROM ({} {narrowed}) AS s
+            WHERE ?3 IS NULL OR (?4 IS NOT NULL AND {order})
             ORDER BY s.active_at DESC, s.number DESC
-            LIMIT ?1 + 0",
+            LIMIT ?2 + 0",
         ListedSession::columns(),
         shown_sessions()
     );
     let params: [SqlValue; 4] = [
-        (limit + 1).into(),
         only.map(Id::as_str).into(),
+        (limit + 1).into(),
         before.map(|cursor| cursor.active_at).into(),
         before.map(|cursor| cursor.number).into(),
     ];

@@ -57,7 +57,7 @@ pub fn advance(db: &dyn Database, asker: BuildScope<'_>) -> Result<BuildProgress
         BuildScope::Anyone(session_id) => (session_id, false),
         BuildScope::Only(session_id) => (Some(session_id), true),
     };
-    let Some(mut state) = begin(db, is_narrowed)? else {
+    let Some(mut state) = begin(db, asker)? else {
         return Ok(BuildProgress::default());
     };
     let mut left = BATCHES_PER_SEARCH;
@@ -101,11 +101,18 @@ pub fn build_batch(db: &dyn Database) -> Result<bool> {
 }
 
 /// The state to continue from. `None`: there is nothing to do.
-fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<StoredProgress>> {
-    let state = match (find_state(db)?, is_narrowed) {
+fn begin(db: &dyn Database, asker: BuildScope<'_>) -> Result<Option<StoredProgress>> {
+    let state = match (find_state(db)?, asker) {
         (Some(StoredProgress::Whole(_)), _) => return Ok(None),
-        (None, true) => ASKED,
-        (None | Some(StoredProgress::Asked { .. }), false) => {
+        // The first search for a session writes the state also if a search for another
+        // session has: the rows that it writes say nothing of other sessions.
+        (None | Some(StoredProgress::Asked { .. }), BuildScope::Only(session_id)) => {
+            if is_begun(db, session_id)? {
+                return Ok(Some(ASKED));
+            }
+            ASKED
+        }
+        (None | Some(StoredProgress::Asked { .. }), BuildScope::Anyone(_)) => {
             let sql = "SELECT coalesce(max(number), 0) FROM cf_agents_sessions";
             let newest = find_value(db, sql, &[])?;
             StoredProgress::Building(IndexCursor {
@@ -117,6 +124,14 @@ fn begin(db: &dyn Database, is_narrowed: bool) -> Result<Option<StoredProgress>>
     };
     set_state(db, state)?;
     Ok(Some(state))
+}
+
+/// Whether a search has asked for this session.
+fn is_begun(db: &dyn Database, session_id: &str) -> Result<bool> {
+    match find_number(db, session_id)? {
+        Some(number) => Ok(find_own(db, number)?.is_some()),
+        None => Ok(false),
+    }
 }
 
 /// A session that is being indexed.

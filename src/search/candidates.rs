@@ -4,11 +4,13 @@
 //! A search within one session uses that session's rows alone. The engine's own score and
 //! word counts are not used there: they cover the whole agent, and what other sessions
 //! say must not change an answer. A session's rows are one range of numbers, in which its
-//! words are counted.
+//! words are counted. The ends of a range are integers in the statement: FTS5 ignores the
+//! end of a range that is bound as a double, as every bound number is, and then visits
+//! every session's rows.
 
 use std::collections::HashMap;
 
-use super::index::FIRST_PART;
+use super::index::{FIRST_PART, OWN_PARTS};
 use super::query::{WordQuery, find_word};
 use super::rank::{QueryTerm, rarity};
 use super::terms::load_terms;
@@ -16,7 +18,7 @@ use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, json};
-use crate::base::numbers::{MAX_SEQ, place, seq_sql, session_number_sql};
+use crate::base::numbers::{MAX_SEQ, part_place, place, seq_sql, session_number_sql};
 use crate::search::request::{FILTERS, SearchRequest};
 
 /// The most candidates whose texts are read.
@@ -96,7 +98,7 @@ fn of_agent(
         session_number_sql("rowid"),
         seq_sql("rowid"),
     );
-    filtered(db, search, &found, vec![query.to_fts().into()], Vec::new())
+    filtered(db, search, &found, vec![query.to_fts().into()])
 }
 
 /// Ranks events by the rarity of the words that each holds; among equals the later is
@@ -144,7 +146,7 @@ fn of_session(
                    FROM json_each(?1) AS wanted
                   CROSS JOIN cf_agents_search AS found
                   WHERE found.cf_agents_search MATCH wanted.value ->> 0
-                    AND found.rowid BETWEEN wanted.value ->> 2 AND ?6
+                    AND found.rowid BETWEEN wanted.value ->> 2 AND {last}
                   UNION
                  SELECT wanted.key, wanted.value ->> 1, part.seq
                    FROM json_each(?1) AS wanted
@@ -153,14 +155,25 @@ fn of_session(
                      ON part.rowid_ = found.rowid
                     AND part.number = {number}
                   WHERE found.cf_agents_search MATCH wanted.value ->> 0
-                    AND found.rowid >= {FIRST_PART})
+                    AND found.rowid BETWEEN {first_part} AND {last_part}
+                  UNION
+                 SELECT wanted.key, wanted.value ->> 1, part.seq
+                   FROM json_each(?1) AS wanted
+                  CROSS JOIN cf_agents_search_parts AS part
+                     ON part.number = {number}
+                    AND part.rowid_ < {OWN_PARTS}
+                  CROSS JOIN cf_agents_search AS found
+                  WHERE found.cf_agents_search MATCH wanted.value ->> 0
+                    AND found.rowid = part.rowid_)
           GROUP BY seq
           ORDER BY score DESC, seq DESC
           LIMIT ?5",
         seq = seq_sql("found.rowid"),
+        first_part = part_place(number, 0),
+        last_part = part_place(number, MAX_SEQ),
     );
     let asked = json::encode(&asked)?;
-    let events = filtered(db, search, &found, vec![asked.into()], vec![last.into()])?;
+    let events = filtered(db, search, &found, vec![asked.into()])?;
     Ok(IndexMatches { events, terms })
 }
 
@@ -195,20 +208,19 @@ fn count_in(
     last: i64,
 ) -> Result<Vec<(i64, i64)>> {
     let sql = format!(
-        "SELECT count(*), coalesce(min(id), ?2)
+        "SELECT count(*), coalesce(min(id), {first})
            FROM (SELECT rowid AS id
                    FROM cf_agents_search
                   WHERE cf_agents_search MATCH ?1
-                    AND rowid BETWEEN ?2 AND ?3
+                    AND rowid BETWEEN {first} AND {last}
                   ORDER BY rowid DESC
                   LIMIT {MAX_COUNTED})"
     );
     wanted
         .iter()
         .map(|word| {
-            let params = [word.as_str().into(), first.into(), last.into()];
-            let (count, least) =
-                find(db, &sql, &params)?.ok_or_else(|| Error::storage("a count is missing"))?;
+            let (count, least) = find(db, &sql, &[word.as_str().into()])?
+                .ok_or_else(|| Error::storage("a count is missing"))?;
             // If every row was counted, the whole range may be searched.
             Ok((count, if count < MAX_COUNTED { first } else { least }))
         })
@@ -216,14 +228,12 @@ fn count_in(
 }
 
 /// The found events that the filters let through. `found` is SQL that gives number, seq
-/// and score. ?1 is its own value, ?2 to ?4 are the filters', ?5 is the limit, then comes
-/// `more`.
+/// and score. ?1 is its own value, ?2 to ?4 are the filters', ?5 is the limit.
 fn filtered(
     db: &dyn Database,
     search: &SearchRequest<'_>,
     found: &str,
     mut params: Vec<SqlValue>,
-    more: Vec<SqlValue>,
 ) -> Result<Vec<IndexMatch>> {
     let is_filtered = search.is_filtered();
     // An event's row is read only if there is a filter.
@@ -253,7 +263,6 @@ fn filtered(
         MAX_CANDIDATES
     };
     params.push(limit.into());
-    params.extend(more);
     let offered = load::<(i64, i64, Option<f64>)>(db, &sql, &params)?;
     Ok(offered
         .into_iter()

@@ -4,14 +4,15 @@
 use serde::Serialize;
 
 use super::document::{EventText, MAX_TEXT_BYTES, about_column, read_text};
-use super::progress::{self, StoredProgress, find_number, find_state};
+use super::progress::{self, StoredProgress, find_state};
 use super::stem::stem;
 use super::words::WordSplitter;
-use crate::base::columns::find_value;
+use crate::base::columns::{find, find_value};
 use crate::base::database::{Database, MAX_LIST_BYTES, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, json};
 use crate::base::numbers::{self, BEYOND_PLACES, MAX_SEQ, has_place};
+use crate::store::stored::SEARCH;
 
 /// The most bytes of one column in one row of the index. Two columns are sent as one JSON
 /// value, which stays below the engine's limit for values.
@@ -19,6 +20,10 @@ const MAX_COLUMN_BYTES: usize = 700_000;
 
 /// The lowest rowid of a row that holds a further part of a long text.
 pub const FIRST_PART: i64 = BEYOND_PLACES;
+
+/// From here on, each session's parts have a range of their own. Parts that an earlier
+/// build wrote stand below, those of all sessions in one range.
+pub const OWN_PARTS: i64 = FIRST_PART + MAX_SEQ + 1;
 
 /// How complete the search index is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -64,24 +69,23 @@ impl SessionIndex {
         if self.holds(seq) {
             return Ok(true);
         }
-        // No search has asked for this session.
-        if self.state == progress::ASKED && self.from == progress::NOTHING {
-            return Ok(false);
-        }
         self.state.keep(db, self.number, seq)?;
         Ok(true)
     }
 }
 
-/// `None`: the agent has never searched, or there is no such session.
+/// `None`: no search has asked for this session, or there is no such session.
 pub fn find_place(db: &dyn Database, session_id: &str) -> Result<Option<SessionIndex>> {
-    let Some(state) = find_state(db)? else {
-        return Ok(None);
-    };
-    let Some(number) = find_number(db, session_id)? else {
-        return Ok(None);
-    };
-    place(db, number, state).map(Some)
+    // One statement and one row, whoever has searched: the rows that a caller reads say
+    // nothing of other sessions.
+    let sql = "SELECT s.number, (SELECT value FROM cf_agents_config WHERE key = ?2)
+                 FROM cf_agents_sessions AS s
+                WHERE s.id = ?1";
+    let found: Option<(i64, Option<String>)> = find(db, sql, &[session_id.into(), SEARCH.into()])?;
+    match found {
+        Some((number, stored)) => place_of(db, number, stored.as_deref()),
+        None => Ok(None),
+    }
 }
 
 /// As [`find_place`], for the session with this number. `stored`: the index's state, as
@@ -91,18 +95,19 @@ pub fn place_of(
     number: i64,
     stored: Option<&str>,
 ) -> Result<Option<SessionIndex>> {
-    match progress::parse_state(stored)? {
-        Some(state) => place(db, number, state).map(Some),
-        None => Ok(None),
+    let Some(state) = progress::parse_state(stored)? else {
+        return Ok(None);
+    };
+    let from = state.find_from(db, number)?;
+    // Other sessions were searched, each by callers who see it alone.
+    if state == progress::ASKED && from == progress::NOTHING {
+        return Ok(None);
     }
-}
-
-fn place(db: &dyn Database, number: i64, state: StoredProgress) -> Result<SessionIndex> {
-    Ok(SessionIndex {
+    Ok(Some(SessionIndex {
         number,
         state,
-        from: state.find_from(db, number)?,
-    })
+        from,
+    }))
 }
 
 /// Collects rows for the index and writes them, one statement per full list.
@@ -176,10 +181,16 @@ impl<'a> IndexWriter<'a> {
 
     fn new_part(&self, number: i64, seq: i64) -> Result<i64> {
         let sql = "INSERT INTO cf_agents_search_parts (rowid_, number, seq)
-                   SELECT max(coalesce(max(rowid_) + 1, 0), ?1), ?2, ?3
+                   SELECT coalesce(max(rowid_) + 1, ?1), ?3, ?4
                      FROM cf_agents_search_parts
+                    WHERE rowid_ BETWEEN ?1 AND ?2
                 RETURNING rowid_";
-        let params = [FIRST_PART.into(), number.into(), seq.into()];
+        let params = [
+            numbers::part_place(number, 0).into(),
+            numbers::part_place(number, MAX_SEQ).into(),
+            number.into(),
+            seq.into(),
+        ];
         find_value(self.db, sql, &params)?.ok_or_else(|| Error::storage("a part without a number"))
     }
 
