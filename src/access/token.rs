@@ -40,6 +40,7 @@ pub struct Secret {
     text: String,
     signing_key: [u8; 32],
     callback_key: [u8; 32],
+    delivery_key: [u8; 32],
 }
 
 impl Secret {
@@ -52,6 +53,7 @@ impl Secret {
         Some(Self {
             signing_key: key_for("session-agent token signing key 2"),
             callback_key: key_for("session-agent callback signing key 1"),
+            delivery_key: key_for("session-agent delivery key 1"),
             text,
         })
     }
@@ -70,6 +72,14 @@ impl Secret {
     /// so that whoever checks the seal need not have the secret.
     pub fn sign_callback(&self, content: &str) -> [u8; 32] {
         mac(&self.callback_key, content)
+            .finalize()
+            .into_bytes()
+            .into()
+    }
+
+    /// The seal of a delivery's id, by which the id is known again.
+    pub fn seal_delivery(&self, content: &str) -> [u8; 32] {
+        mac(&self.delivery_key, content)
             .finalize()
             .into_bytes()
             .into()

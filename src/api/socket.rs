@@ -153,7 +153,7 @@ impl FrameOutcome {
 /// Answers one frame.
 pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<FrameOutcome> {
     match parse_frame(text) {
-        Incoming::Chat { id, request } => Ok(ask(agent, state, id, &request)),
+        Incoming::Chat { id, mut request } => Ok(ask(agent, state, id, &mut request)),
         Incoming::Cancel { id } => {
             if may_cancel(agent, state, &id)
                 && !take_back(agent, &state.session_id, |place| place.turn_id == id)?
@@ -180,7 +180,12 @@ pub async fn hear(agent: &Agent<'_>, state: &SocketState, text: &str) -> Result<
     }
 }
 
-fn ask(agent: &Agent<'_>, state: &SocketState, id: String, request: &ChatRequest) -> FrameOutcome {
+fn ask(
+    agent: &Agent<'_>,
+    state: &SocketState,
+    id: String,
+    request: &mut ChatRequest,
+) -> FrameOutcome {
     // The session is the socket's, whatever chat id the page sends.
     match start(agent, &state.session_id, request, &id) {
         Ok(Started::Turn(work)) => FrameOutcome {

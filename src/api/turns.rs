@@ -15,6 +15,7 @@ use crate::access::{Caller, permit};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::chat::delivery::Delivery;
 use crate::chat::driver;
 use crate::chat::early::{self, EarlyAnswer, find_oldest, forget};
 use crate::chat::recount::recount;
@@ -48,14 +49,14 @@ pub fn begin_chat(
 }
 
 fn parse_and_begin(agent: &Agent<'_>, session_id: &str, body: Vec<u8>) -> Result<BegunTurn> {
-    let request = parse_chat_request(&body)?;
+    let mut request = parse_chat_request(&body)?;
     drop(body);
     let session_id = match &request.session_id {
         Some(id) => id.clone(),
         None => parse_session_id(session_id)?,
     };
     let turn_id = Id::mint_turn(agent.host);
-    let started = start(agent, &session_id, &request, turn_id.as_str())?;
+    let started = start(agent, &session_id, &mut request, turn_id.as_str())?;
     Ok(match started {
         Started::Turn(work) => BegunTurn {
             listener: TurnListener::to(Rc::clone(work.running())),
@@ -86,7 +87,7 @@ pub enum Started {
 pub fn start(
     agent: &Agent<'_>,
     session_id: &Id,
-    request: &ChatRequest,
+    request: &mut ChatRequest,
     turn_id: &str,
 ) -> Result<Started> {
     permit(agent.caller, CHAT_RULE, Some(session_id))?;
@@ -97,10 +98,14 @@ pub fn start(
 pub fn start_permitted(
     agent: &Agent<'_>,
     session_id: &Id,
-    request: &ChatRequest,
+    request: &mut ChatRequest,
     turn_id: &str,
 ) -> Result<Started> {
     check_wishes(agent.caller, request)?;
+    if let Some(id) = &request.delivery_id {
+        request.calls_nobody_back |= Delivery::of(agent.policy, agent.name, session_id).gave(id);
+    }
+    let request = &*request;
     if let Some(place) = line_up(agent, session_id, request, turn_id)? {
         return Ok(Started::Queued(place));
     }

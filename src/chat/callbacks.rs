@@ -14,6 +14,7 @@ use futures_util::future::join_all;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::delivery::Delivery;
 use super::report::{TurnFinish, TurnReport};
 use super::tool_address::check_url;
 use super::turn::Turn;
@@ -142,9 +143,10 @@ impl FromRow<'_> for Callback {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct FailedCallback {
-    /// The delivery's id, which every try had.
+    /// The delivery's id, which every try had. Who has no secret is shown its beginning
+    /// alone, which no request can use.
     id: String,
-    session_id: String,
+    session_id: Id,
     attempts: i64,
     failed_at: i64,
     /// Why the last try failed.
@@ -155,11 +157,18 @@ impl FailedCallback {
     const COLUMNS: &str = "id, session_id, attempts, failed_at, coalesce(reason, '')";
 }
 
+impl FailedCallback {
+    /// Shows the whole id, by which the agent knows the delivery again.
+    pub fn show_id(&mut self, policy: &Policy, agent_name: &str) {
+        self.id = Delivery::of(policy, agent_name, &self.session_id).seal(&self.id);
+    }
+}
+
 impl FromRow<'_> for FailedCallback {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             id: row.text(0)?.to_owned(),
-            session_id: row.text(1)?.to_owned(),
+            session_id: Id::parse(row.text(1)?.to_owned()).map_err(Error::storage)?,
             attempts: row.integer(2)?,
             failed_at: row.integer(3)?,
             reason: row.text(4)?.to_owned(),
@@ -285,9 +294,11 @@ impl CallbackSender<'_> {
         }
         let config = load_config(self.db, &self.outbound.deployed())?;
         let place = place_of(self.outbound, config.on_turn_end.as_ref())?;
+        let delivery_id =
+            Delivery::of(self.policy, self.agent_name, &call.session_id).seal(&call.id);
         let message = self.find_message(call)?.map(json::raw);
         let body = Body {
-            delivery_id: &call.id,
+            delivery_id: &delivery_id,
             agent: self.agent_name,
             session_id: call.session_id.as_str(),
             message: message.transpose()?,
@@ -298,12 +309,12 @@ impl CallbackSender<'_> {
         let body = json::encode(&body)?;
         let now_s = (self.host.now_ms() / 1000).to_string();
         let mut headers = vec![
-            (ID_HEADER.to_owned(), call.id.clone()),
+            (ID_HEADER.to_owned(), delivery_id.clone()),
             (TIME_HEADER.to_owned(), now_s.clone()),
         ];
         // A Worker without a secret has nothing to sign with.
         if let Some(secret) = self.policy.secret() {
-            let signed = secret.sign_callback(&format!("{}.{now_s}.{body}", call.id));
+            let signed = secret.sign_callback(&format!("{delivery_id}.{now_s}.{body}"));
             let signature = format!("v1,{}", STANDARD.encode(signed));
             headers.push((SIGNATURE_HEADER.to_owned(), signature));
         }

@@ -40,6 +40,7 @@ pub mod callbacks;
 pub mod chunk_writer;
 pub mod chunks;
 pub mod client_tools;
+pub mod delivery;
 pub mod driver;
 pub mod early;
 mod ending;

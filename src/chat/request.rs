@@ -57,7 +57,10 @@ pub struct ChatRequest {
     pub when_busy: Option<WhenBusy>,
     /// Whether `runTurn` asks: its message says where its answer will be.
     pub is_run: bool,
-    /// The request answers a call of `onTurnEnd`: the end of its turn calls nobody.
+    /// The call of `onTurnEnd` that the request says it answers. What it says counts only
+    /// once [`super::delivery`] has found it true.
+    pub delivery_id: Option<Id>,
+    /// The end of the request's turn calls nobody.
     pub calls_nobody_back: bool,
 }
 
@@ -210,7 +213,8 @@ pub fn parse_chat_request(body: &[u8]) -> Result<ChatRequest> {
             .map_or(Ok(Vec::new()), |text| parse_instructions(&text))?,
         when_busy: parsed.when_busy,
         is_run: false,
-        calls_nobody_back: parsed.delivery_id.is_some(),
+        delivery_id: parsed.delivery_id,
+        calls_nobody_back: false,
     })
 }
 

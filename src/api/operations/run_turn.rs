@@ -5,7 +5,7 @@ use std::rc::Rc;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use crate::access::{Effect, Needs, permit_voice};
+use crate::access::{Caller, Effect, Needs, permit_voice};
 use crate::api::limits::EVENTS_BODY_BYTES;
 use crate::api::operation::{Agent, Operation, Reply, RunWaiting};
 use crate::api::turns::{Started, start_permitted, take_up};
@@ -61,7 +61,8 @@ pub struct RunTurn {
     /// says. `replace` needs a token that may run `cancelTurn`.
     when_busy: Option<WhenBusy>,
     /// The `deliveryId` of the call of `onTurnEnd` that this request answers. The end of
-    /// this turn calls nobody.
+    /// this turn calls nobody. An id that this agent gave out for no turn of this session
+    /// changes nothing.
     delivery_id: Option<Id>,
 }
 
@@ -149,9 +150,10 @@ impl RunTurn {
             when_busy: self.when_busy,
             is_run: true,
             // A service that runs a turn before it answers is not told of that turn: it
-            // would run the next one.
-            calls_nobody_back: self.delivery_id.is_some()
-                || agent.turns.callbacks.is_of(&self.session_id),
+            // would run the next one. A page is no such service.
+            calls_nobody_back: *agent.caller == Caller::Owner
+                && agent.turns.callbacks.is_of(&self.session_id),
+            delivery_id: self.delivery_id,
         })
     }
 }
@@ -163,7 +165,7 @@ enum Asked {
 }
 
 /// Begins the turn, or finds the turn that the same message began before.
-fn ask(agent: &Agent<'_>, session_id: &Id, request: ChatRequest) -> Result<Asked> {
+fn ask(agent: &Agent<'_>, session_id: &Id, mut request: ChatRequest) -> Result<Asked> {
     let message_id = request.message_ids().next();
     if let Some(id) = message_id
         && let Some(asked) = find_earlier(agent, session_id, id)?
@@ -171,7 +173,7 @@ fn ask(agent: &Agent<'_>, session_id: &Id, request: ChatRequest) -> Result<Asked
         return Ok(asked);
     }
     let turn_id = Id::mint_turn(agent.host);
-    match start_permitted(agent, session_id, &request, turn_id.as_str())? {
+    match start_permitted(agent, session_id, &mut request, turn_id.as_str())? {
         Started::Turn(work) => {
             let running = Rc::clone(work.running());
             agent.starter.begin(work);

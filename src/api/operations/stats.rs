@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::access::{Effect, Needs};
+use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::{DEFAULT_BODY_BYTES, EVENTS_BODY_BYTES};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::allocator::usage;
@@ -118,8 +118,13 @@ struct CallbackStats {
 }
 
 impl CallbackStats {
-    fn load(db: &dyn Database) -> Result<Self> {
-        let (failed, waiting) = load_failed(db)?;
+    fn load(agent: &Agent<'_>) -> Result<Self> {
+        let (mut failed, waiting) = load_failed(agent.db)?;
+        if *agent.caller == Caller::Owner {
+            for callback in &mut failed {
+                callback.show_id(agent.policy, agent.name);
+            }
+        }
         Ok(Self { waiting, failed })
     }
 }
@@ -152,7 +157,7 @@ impl RunAtOnce for GetStats {
             },
             requests: held(&REQUESTS),
             search_index: find_index_state(agent.db)?,
-            callbacks: CallbackStats::load(agent.db)?,
+            callbacks: CallbackStats::load(agent)?,
             limits: LimitStats {
                 event_bytes: MAX_EVENT_BYTES,
                 answer_bytes: MAX_ANSWER_BYTES,

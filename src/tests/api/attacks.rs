@@ -615,8 +615,8 @@ fn a_page_that_may_not_stop_turns_stops_its_own_alone() {
     ] {
         let mut alice = Alice::with_model();
         let request = json!({"message": {"id": "m", "role": "user", "parts": []}});
-        let request = parse_chat_request(request.to_string().as_bytes()).unwrap();
-        start(&alice.agent(&alice.db), &id("s"), &request, "turn").unwrap();
+        let mut request = parse_chat_request(request.to_string().as_bytes()).unwrap();
+        start(&alice.agent(&alice.db), &id("s"), &mut request, "turn").unwrap();
         alice.caller = Caller::Scoped(TokenScope {
             session_id: Some(id("s")),
             operations: Some(operations.iter().map(|name| (*name).to_owned()).collect()),

@@ -7,6 +7,7 @@ pub mod defaults;
 pub mod door;
 pub mod examples;
 pub mod faults;
+mod fields;
 pub mod lists;
 pub mod mcp;
 mod nonsense;

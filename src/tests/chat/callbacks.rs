@@ -250,11 +250,16 @@ fn every_end_of_a_turn_is_told() {
 fn a_callback_starts_no_callback() {
     let alice = Alice::called_back();
     // The service says which call it answers.
-    let by_id = json!({"sessionId": "s", "message": user("by id"), "deliveryId": "d-1"});
+    alice.outbound.answer(said("Zero."));
+    alice.says("hello");
+    alice.outbound.answer(ok());
+    alice.calls_back();
+    let delivery = body_of(&alice.told_ends()[0])["deliveryId"].clone();
+    let by_id = json!({"sessionId": "s", "message": user("by id"), "deliveryId": delivery});
     alice.outbound.answer(said("One."));
     alice.ok("runTurn", by_id);
     alice.outbound.answer(said("Two."));
-    alice.chat(json!({"id": "s", "message": user("by chat"), "deliveryId": "d-1"}));
+    alice.chat(json!({"id": "s", "message": user("by chat"), "deliveryId": delivery}));
     assert_eq!(alice.callback_rows(), 0);
     // The service runs a turn before it answers.
     alice.outbound.answer(said("Three."));

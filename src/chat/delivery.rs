@@ -1,0 +1,57 @@
+//! The ids of calls to `onTurnEnd`. A request that names such an id starts no further
+//! call, so an id has to be one that this agent gave out, for this session: it carries a
+//! seal, and nothing of it is stored once its call is answered.
+
+use sha2::{Digest as _, Sha256};
+
+use crate::access::Policy;
+use crate::base::ids::Id;
+
+/// How many bytes of a seal an id carries: 128 bits.
+const SEAL_BYTES: usize = 16;
+
+/// The deliveries of one session.
+#[derive(Clone, Copy)]
+pub struct Delivery<'a> {
+    policy: &'a Policy,
+    agent_name: &'a str,
+    session_id: &'a Id,
+}
+
+impl<'a> Delivery<'a> {
+    pub fn of(policy: &'a Policy, agent_name: &'a str, session_id: &'a Id) -> Self {
+        Self {
+            policy,
+            agent_name,
+            session_id,
+        }
+    }
+
+    /// The id as it is given out.
+    pub fn seal(self, id: &str) -> String {
+        let seal: String = (self.digest(id).iter().take(SEAL_BYTES))
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        format!("{id}-{seal}")
+    }
+
+    /// Whether this id was given out for a turn of this session.
+    pub fn gave(self, given: &Id) -> bool {
+        let Some((id, _)) = given.as_str().rsplit_once('-') else {
+            return false;
+        };
+        // Both are compared as digests, so that the time says nothing of the seal.
+        self.digest(&self.seal(id)) == self.digest(given.as_str())
+    }
+
+    fn digest(self, id: &str) -> [u8; 32] {
+        // With their lengths in front, three texts are never another three.
+        let (agent, session) = (self.agent_name, self.session_id.as_str());
+        let content = format!("{} {} {id}{agent}{session}", id.len(), agent.len());
+        match self.policy.secret() {
+            Some(secret) => secret.seal_delivery(&content),
+            // Nobody is narrowed where there is no secret, so nobody gains by a forgery.
+            None => Sha256::digest(content).into(),
+        }
+    }
+}
