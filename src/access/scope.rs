@@ -91,6 +91,19 @@ impl Caller {
         self.scope().and_then(|scope| scope.session_id.as_ref())
     }
 
+    /// This caller, who may also run an operation that shows less than one of its token's.
+    pub fn with_operation(&self, operation: &str) -> Self {
+        let mut caller = self.clone();
+        if let Caller::Scoped(TokenScope {
+            operations: Some(names),
+            ..
+        }) = &mut caller
+        {
+            names.push(operation.to_owned());
+        }
+        caller
+    }
+
     /// Whether the caller may write messages of the agent, its tools or the system.
     pub fn may_write_agent_messages(&self) -> bool {
         self.allows(|allow| allow.agent_messages)

@@ -109,7 +109,7 @@ async fn serve(
             "capabilities": scope.capabilities(),
             "instructions": INSTRUCTIONS,
         })),
-        (_, "tools/list") => tools::list(&scope, request),
+        (_, "tools/list") => tools::list(&scope, request).await,
         (_, "tools/call") => tools::call(&scope, request).await,
         (_, "resources/list") => resources::list(&scope, request).await,
         (_, "resources/templates/list") => resources::list_templates(&scope, request),

@@ -5,9 +5,7 @@ use serde_json::Value;
 use super::message::{Request, RpcError};
 use super::outcome::Outcome;
 use super::scope::{PROMPTS, Scope, unknown};
-use crate::api::dispatch::dispatch;
 use crate::base::action::Role;
-use crate::base::error::Error;
 use crate::base::json::{self, FromJson, json};
 
 const NAME: &str = "system";
@@ -47,9 +45,7 @@ pub async fn get(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcErr
         Some(format) => json!({"format": format}),
         None => json!({}),
     };
-    let reply = dispatch(scope.agent, "renderPrompt", scope.input(input)).await?;
-    let rendered: Rendered = json::decode(&reply.body.into_string())
-        .map_err(|_| Error::storage("renderPrompt's answer has no prompt"))?;
+    let rendered: Rendered = scope.ask("renderPrompt", scope.session_id(), input).await?;
     let content: Value = json!({"type": "text", "text": rendered.prompt});
     Outcome::new(&json!({
         "description": DESCRIPTION,

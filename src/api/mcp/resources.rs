@@ -10,18 +10,18 @@ use super::revision::Revision;
 use super::scope::{RESOURCES, Scope};
 use super::uri::{self, Address};
 use crate::base::error::{Code, Error};
-use crate::base::json::json;
-use crate::memory::block::read as read_block;
-use crate::memory::definition::Definition;
+use crate::base::ids::Id;
+use crate::base::json::{FromJson, Tree, json};
 use crate::memory::homes::PATIENCE_MS;
 use crate::memory::kind::BlockKind;
 use crate::memory::label::Label;
-use crate::memory::skills::{get_document, list as list_skills};
-use crate::memory::view::{get_in_view, load_view};
-use crate::memory::{BlockScope, Memory};
+use crate::memory::skills::skill::Skill;
 
-/// The operations that show a block.
-const BLOCKS: &[&str] = &["getBlock", "getBlocks"];
+/// The operation that shows a block. Who may run it may be told which blocks there are.
+const BLOCKS: &[&str] = &["getBlock"];
+
+/// The operation that lists documents.
+const LISTS: &[&str] = &["listSkills"];
 
 /// The code for a resource that is not there, in the revisions with a handshake.
 const NOT_FOUND: i64 = -32_002;
@@ -60,33 +60,44 @@ struct Resources {
     next_cursor: Option<String>,
 }
 
+/// A block as `getBlocks` and `getBlock` show it.
+#[derive(FromJson)]
+struct ShownBlock {
+    label: Label,
+    kind: BlockKind,
+    description: Option<String>,
+    content: String,
+    unavailable: Option<String>,
+    /// Where the block lives; `null`: in this object.
+    source: Tree,
+}
+
 /// Lists what the caller's operations show.
 pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_one(RESOURCES)?;
-    let memory = scope.agent.memory();
-    let view = BlockScope::get(scope.agent.db, scope.session_id())?;
-    let blocks = load_view(&memory, view)?;
+    let blocks = load_blocks(scope).await?;
     let mut resources = Vec::new();
-    if scope.permit_one(BLOCKS).is_ok() {
-        resources.extend(blocks.iter().map(|block| Resource {
-            uri: uri::of_block(&block.label),
-            name: block.label.as_str().to_owned(),
-            description: block.description.clone(),
-            mime_type: TEXT,
-            size: None,
-        }));
+    for (place, block) in &blocks {
+        if scope.permit_one_in(BLOCKS, *place).is_ok() {
+            resources.push(Resource {
+                uri: uri::of_block(&block.label),
+                name: block.label.as_str().to_owned(),
+                description: block.description.clone(),
+                mime_type: TEXT,
+                size: None,
+            });
+        }
     }
-    if scope.may("listSkills") {
-        let begun_ms = memory.host.now_ms();
-        for block in blocks
-            .iter()
-            .filter(|block| block.kind == BlockKind::Loadable)
-        {
+    let host = scope.agent.host;
+    let begun_ms = host.now_ms();
+    for (place, block) in blocks {
+        let is_late = host.now_ms() - begun_ms >= 2 * PATIENCE_MS;
+        if block.kind == BlockKind::Loadable
+            && scope.permit_one_in(LISTS, place).is_ok()
             // As for a prompt: homes that are away cost a bounded time together.
-            let is_late = memory.host.now_ms() - begun_ms >= 2 * PATIENCE_MS;
-            if !is_late || block.home().is_this_object() {
-                resources.extend(documents_of(&memory, block).await?);
-            }
+            && (!is_late || block.source.0.is_null())
+        {
+            resources.extend(documents_of(scope, place, &block.label).await?);
         }
     }
     let page = cut(resources, request)?;
@@ -96,23 +107,64 @@ pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     })
 }
 
+/// The blocks of which the caller may list something, without their contents, each with
+/// the session that it belongs to. A session's block hides the agent's of its label.
+async fn load_blocks<'a>(
+    scope: &'a Scope<'_>,
+) -> Result<Vec<(Option<&'a Id>, ShownBlock)>, RpcError> {
+    let mut blocks: Vec<(Option<&Id>, ShownBlock)> = Vec::new();
+    for place in scope.places() {
+        let input = json!({"contents": false});
+        let rights = [BLOCKS, LISTS].concat();
+        let own: Vec<ShownBlock> = match scope.permit_one_in(&rights, place) {
+            Ok(()) => {
+                scope
+                    .ask_for_one(&rights, "getBlocks", place, input)
+                    .await?
+            }
+            Err(_) => continue,
+        };
+        blocks.retain(|(_, block)| !own.iter().any(|own| own.label.key() == block.label.key()));
+        blocks.extend(own.into_iter().map(|block| (place, block)));
+    }
+    Ok(blocks)
+}
+
+#[derive(FromJson)]
+struct SkillPage {
+    skills: Vec<Skill>,
+    cursor: Option<String>,
+}
+
 /// The documents of one block. A home that is away lists none.
-async fn documents_of(memory: &Memory<'_>, block: &Definition) -> Result<Vec<Resource>, Error> {
-    let skills = match list_skills(memory, block).await {
-        Ok(listing) => listing.into_skills(),
-        Err(error) if matches!(error.code, Code::StorageFailed | Code::CorruptRow) => {
-            return Err(error);
+async fn documents_of(
+    scope: &Scope<'_>,
+    place: Option<&Id>,
+    label: &Label,
+) -> Result<Vec<Resource>, Error> {
+    let mut documents = Vec::new();
+    let mut cursor: Option<String> = None;
+    loop {
+        let input = json!({"label": label.as_str(), "limit": 1000, "cursor": cursor});
+        let page: SkillPage = match scope.ask("listSkills", place, input).await {
+            Ok(page) => page,
+            Err(error) if matches!(error.code, Code::StorageFailed | Code::CorruptRow) => {
+                return Err(error);
+            }
+            Err(_) => return Ok(Vec::new()),
+        };
+        documents.extend(page.skills.into_iter().map(|skill| Resource {
+            uri: uri::of_skill(label, &skill.key),
+            name: skill.key,
+            description: skill.description,
+            mime_type: MARKDOWN,
+            size: skill.bytes,
+        }));
+        cursor = page.cursor;
+        if cursor.is_none() {
+            return Ok(documents);
         }
-        Err(_) => Vec::new(),
-    };
-    let resource = |skill: crate::memory::skills::skill::Skill| Resource {
-        uri: uri::of_skill(&block.label, &skill.key),
-        name: skill.key,
-        description: skill.description,
-        mime_type: MARKDOWN,
-        size: skill.bytes,
-    };
-    Ok(skills.into_iter().map(resource).collect())
+    }
 }
 
 pub fn list_templates(scope: &Scope<'_>, _: &Request) -> Result<Outcome, RpcError> {
@@ -145,14 +197,8 @@ pub async fn read(
     scope.permit_one(RESOURCES)?;
     let asked = request.text("uri")?;
     let found = match Address::parse(asked)? {
-        Some(Address::Block(label)) => {
-            scope.permit_one(BLOCKS)?;
-            find_block(scope, &label).await?
-        }
-        Some(Address::Skill { label, key }) => {
-            scope.permit("loadSkill")?;
-            find_skill(scope, &label, &key).await?
-        }
+        Some(Address::Block(label)) => find_block(scope, &label).await?,
+        Some(Address::Skill { label, key }) => find_skill(scope, &label, &key).await?,
         None => None,
     };
     let Some((text, mime_type)) = found else {
@@ -164,13 +210,19 @@ pub async fn read(
 
 type Found = Option<(String, &'static str)>;
 
+/// The session's block of this label, or the agent's.
 async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError> {
-    let memory = scope.agent.memory();
-    let view = BlockScope::get(scope.agent.db, scope.session_id())?;
-    let Some(block) = or_none(get_in_view(&memory, view, label))? else {
+    let mut found: Option<ShownBlock> = None;
+    for place in scope.places().collect::<Vec<_>>().into_iter().rev() {
+        let input = json!({"label": label.as_str()});
+        found = scope.ask("getBlock", place, input).await?;
+        if found.is_some() {
+            break;
+        }
+    }
+    let Some(block) = found else {
         return Ok(None);
     };
-    let block = read_block(&memory, &block).await?;
     if let Some(reason) = block.unavailable {
         let message = format!("The block can't be read now: {reason}.");
         return Err(Error::new(Code::NotConfigured, message).into());
@@ -178,14 +230,16 @@ async fn find_block(scope: &Scope<'_>, label: &Label) -> Result<Found, RpcError>
     Ok(Some((block.content, TEXT)))
 }
 
+#[derive(FromJson)]
+struct ShownDocument {
+    content: String,
+}
+
 /// Shows a document, and loads it into no session's context.
 async fn find_skill(scope: &Scope<'_>, label: &Label, key: &str) -> Result<Found, RpcError> {
-    let memory = scope.agent.memory();
-    let view = BlockScope::get(scope.agent.db, scope.session_id())?;
-    let Some(block) = or_none(get_in_view(&memory, view, label))? else {
-        return Ok(None);
-    };
-    let document = or_none(get_document(&memory, &block, key).await)?;
+    let input = json!({"label": label.as_str(), "key": key, "dryRun": true});
+    let shown = scope.ask("loadSkill", scope.session_id(), input).await;
+    let document: Option<ShownDocument> = or_none(shown)?;
     Ok(document.map(|document| (document.content, MARKDOWN)))
 }
 

@@ -1,9 +1,12 @@
-//! What the caller of a method may see and do: the rules of the operations behind it.
+//! What the caller of a method may see and do: the rules of the operations behind it. All
+//! that a method shows comes from these operations, by [`Scope::ask`].
 
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::message::{RpcError, method_not_found};
 use crate::access::{AccessRule, permit};
+use crate::api::dispatch::dispatch;
 use crate::api::operation::Agent;
 use crate::api::route::parse_session_id;
 use crate::api::table::find_entry;
@@ -12,10 +15,10 @@ use crate::base::ids::Id;
 use crate::base::json::{self, json};
 
 /// The operations behind the tools.
-pub const TOOLS: &[&str] = &["getTools", "callTool", "search"];
+pub const TOOLS: &[&str] = &["callTool", "search"];
 
-/// The operations behind the resources: the first two show blocks, the others documents.
-pub const RESOURCES: &[&str] = &["getBlocks", "getBlock", "listSkills", "loadSkill"];
+/// The operations behind the resources: the first shows blocks, the others documents.
+pub const RESOURCES: &[&str] = &["getBlock", "listSkills", "loadSkill"];
 
 /// The operation behind the prompts.
 pub const PROMPTS: &[&str] = &["renderPrompt"];
@@ -48,21 +51,23 @@ impl<'a> Scope<'a> {
         self.session_id.as_ref()
     }
 
-    /// Checks that the caller may run this operation here.
-    pub fn permit(&self, operation: &str) -> Result<()> {
-        let rule: AccessRule = find_entry(operation)?.rule;
-        permit(self.agent.caller, rule, self.session_id())
-    }
-
+    /// Whether the caller may run this operation here.
     pub fn may(&self, operation: &str) -> bool {
-        self.permit(operation).is_ok()
+        self.permit_one(&[operation]).is_ok()
     }
 
-    /// Checks that the caller may run one of these operations.
+    /// Checks that the caller may run one of these operations here.
     pub fn permit_one(&self, operations: &[&str]) -> Result<()> {
+        self.permit_one_in(operations, self.session_id())
+    }
+
+    /// Checks that the caller may run one of these operations on this session, or on the
+    /// agent itself.
+    pub fn permit_one_in(&self, operations: &[&str], session_id: Option<&Id>) -> Result<()> {
         let mut refusal = None;
         for operation in operations {
-            match self.permit(operation) {
+            let rule: AccessRule = find_entry(operation)?.rule;
+            match permit(self.agent.caller, rule, session_id) {
                 Ok(()) => return Ok(()),
                 Err(error) => refusal = refusal.or(Some(error)),
             }
@@ -93,13 +98,54 @@ impl<'a> Scope<'a> {
         Value::Object(offered)
     }
 
-    /// An operation's input, with the session.
-    pub fn input(&self, mut fields: Value) -> Vec<u8> {
-        if let (Some(id), Some(fields)) = (&self.session_id, fields.as_object_mut()) {
-            fields.insert("sessionId".to_owned(), id.as_str().into());
-        }
-        json::text(&fields).into_bytes()
+    /// Where blocks are, the agent's first: a token for one session has that session's
+    /// alone.
+    pub fn places(&self) -> impl Iterator<Item = Option<&Id>> {
+        let agents = self.agent.caller.only_session().is_none().then_some(None);
+        agents.into_iter().chain(self.session_id().map(Some))
     }
+
+    /// Runs an operation for the caller, on this session or on the agent itself.
+    pub async fn ask<T: DeserializeOwned>(
+        &self,
+        operation: &str,
+        session_id: Option<&Id>,
+        input: Value,
+    ) -> Result<T> {
+        ask(self.agent, operation, session_id, input).await
+    }
+
+    /// Runs an operation that shows no more than these operations do, for a caller who may
+    /// run one of them.
+    pub async fn ask_for_one<T: DeserializeOwned>(
+        &self,
+        rights: &[&str],
+        operation: &str,
+        session_id: Option<&Id>,
+        input: Value,
+    ) -> Result<T> {
+        self.permit_one_in(rights, session_id)?;
+        let caller = self.agent.caller.with_operation(operation);
+        let agent = Agent {
+            caller: &caller,
+            ..*self.agent
+        };
+        ask(&agent, operation, session_id, input).await
+    }
+}
+
+async fn ask<T: DeserializeOwned>(
+    agent: &Agent<'_>,
+    operation: &str,
+    session_id: Option<&Id>,
+    mut input: Value,
+) -> Result<T> {
+    if let (Some(id), Some(fields)) = (session_id, input.as_object_mut()) {
+        fields.insert("sessionId".to_owned(), id.as_str().into());
+    }
+    let reply = dispatch(agent, operation, json::text(&input)).await?;
+    let told = json::decode(&reply.body.into_string());
+    told.map_err(|_| Error::storage(format!("an answer of {operation} has another shape")))
 }
 
 /// A tool, a prompt or a resource that is not there, or not for this caller.

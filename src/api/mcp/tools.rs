@@ -10,19 +10,20 @@ use super::outcome::Outcome;
 use super::page::{Listed, cut};
 use super::scope::{Scope, unknown};
 use crate::api::dispatch::dispatch;
-use crate::api::operations::memory_tools::toolbox;
 use crate::base::action::Role;
 use crate::base::error::Error;
 use crate::base::ids::Id;
 use crate::base::json::{self, FromJson, JsonObject, json};
 use crate::chat::registered::RegisteredTool;
 use crate::chat::tool_rows::load_tools;
-use crate::context::tools::{self, is_ours};
-use crate::memory::BlockScope;
-use crate::store::config::load_config;
+use crate::context::tools::is_ours;
+use crate::models::ToolDefinition;
 
 /// The tool that searches what was said. A registered tool can't take its name's place.
 const SEARCH: &str = "search";
+
+/// The operation behind the memory's tools: who may not call them is not shown them.
+const CALL: &str = "callTool";
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -42,6 +43,12 @@ impl Listed for Tool {
     }
 }
 
+/// What `getTools` answers.
+#[derive(FromJson)]
+struct MemoryTools {
+    tools: Vec<ToolDefinition>,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct ToolPage {
@@ -50,11 +57,18 @@ struct ToolPage {
     next_cursor: Option<String>,
 }
 
-pub fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
+pub async fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
     scope.permit_tools()?;
     let mut tools = Vec::new();
-    if scope.permit_one(&["getTools", "callTool"]).is_ok() {
-        tools.extend(load_memory_tools(scope)?);
+    if scope.may(CALL) {
+        let listed: MemoryTools = scope
+            .ask_for_one(&[CALL], "getTools", scope.session_id(), json!({}))
+            .await?;
+        tools.extend(listed.tools.into_iter().map(|tool| Tool {
+            name: tool.name,
+            description: tool.description,
+            input_schema: tool.parameters,
+        }));
     }
     if scope.may(SEARCH) {
         tools.push(search_tool()?);
@@ -75,19 +89,6 @@ pub fn list(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcError> {
         tools: page.items,
         next_cursor: page.next_cursor,
     })
-}
-
-fn load_memory_tools(scope: &Scope<'_>) -> Result<Vec<Tool>, Error> {
-    let agent = scope.agent;
-    BlockScope::get(agent.db, scope.session_id())?;
-    let config = load_config(agent.db, &agent.outbound.deployed())?;
-    let defined = tools::load_tools(&toolbox(agent, &config, scope.session_id()))?;
-    let shown = defined.into_iter().map(|tool| Tool {
-        name: tool.name,
-        description: tool.description,
-        input_schema: tool.parameters,
-    });
-    Ok(shown.collect())
 }
 
 fn search_tool() -> Result<Tool, Error> {
@@ -167,15 +168,6 @@ pub async fn call(scope: &Scope<'_>, request: &Request) -> Result<Outcome, RpcEr
     Outcome::new(&content::of_state(state))
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct MemoryToolCall<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    session_id: Option<&'a str>,
-    name: &'a str,
-    arguments: &'a JsonObject,
-}
-
 #[derive(FromJson)]
 #[serde(rename_all = "camelCase")]
 struct MemoryToolAnswer {
@@ -188,14 +180,10 @@ async fn call_memory_tool(
     name: &str,
     arguments: &JsonObject,
 ) -> Result<Outcome, RpcError> {
-    let input = json::encode(&MemoryToolCall {
-        session_id: scope.session_id().map(Id::as_str),
-        name,
-        arguments,
-    })?;
-    let reply = dispatch(scope.agent, "callTool", input).await?;
-    let said: MemoryToolAnswer = json::decode(&reply.body.into_string())
-        .map_err(|_| Error::storage("callTool's answer has no output"))?;
+    let arguments = json::decode_tree(arguments.as_str())
+        .map_err(|_| RpcError::params("arguments", "`arguments` must be an object."))?;
+    let input = json!({"name": name, "arguments": arguments});
+    let said: MemoryToolAnswer = scope.ask(CALL, scope.session_id(), input).await?;
     Outcome::new(&content::of_text(&said.output, said.is_error))
 }
 

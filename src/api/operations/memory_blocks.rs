@@ -8,7 +8,7 @@ use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, Limit};
-use crate::memory::block::{Block, read};
+use crate::memory::block::{Block, BlockContent, read};
 use crate::memory::budget::MAX_CONTENT_BYTES;
 use crate::memory::content::MAX_VERSIONS;
 use crate::memory::definition::DefineBlock;
@@ -138,6 +138,13 @@ impl RunWaiting for GetBlock {
 pub struct GetBlocks {
     /// The session that the blocks belong to. Left out: the agent.
     session_id: Option<Id>,
+    /// `false`: the definitions alone, and no home is asked for a content.
+    #[serde(default = "yes")]
+    contents: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Operation for GetBlocks {
@@ -157,8 +164,15 @@ impl RunWaiting for GetBlocks {
     async fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let scope = BlockScope::get(agent.db, self.session_id.as_ref())?;
         let memory = agent.memory();
-        let blocks = read_whole_blocks(&memory, &load_definitions(&memory, scope)?).await?;
-        Reply::json(&blocks)
+        let defined = load_definitions(&memory, scope)?;
+        if !self.contents {
+            let away = || BlockContent::away("its content was not asked for".to_owned());
+            let blocks: Vec<_> = (defined.iter())
+                .map(|block| Block::new(block, away()))
+                .collect();
+            return Reply::json(&blocks);
+        }
+        Reply::json(&read_whole_blocks(&memory, &defined).await?)
     }
 }
 

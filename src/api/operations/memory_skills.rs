@@ -173,6 +173,9 @@ pub struct LoadSkill {
     /// A block of the session or of the agent.
     label: Label,
     key: String,
+    /// The document is only shown, also where a session is named.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 #[derive(Serialize)]
@@ -185,7 +188,7 @@ pub struct LoadedDocument {
     content: String,
     /// Estimated tokens of the content.
     tokens: i64,
-    /// `false`: the document was in the context already, or no session was named.
+    /// `false`: the document was in the context already, or is only shown.
     loaded: bool,
 }
 
@@ -207,7 +210,7 @@ impl RunWaiting for LoadSkill {
         let memory = agent.memory();
         let block = get_in_view(&memory, scope, &self.label)?;
         let document = get_document(&memory, &block, &self.key).await?;
-        let loaded = match &self.session_id {
+        let loaded = match self.session_id.as_ref().filter(|_| !self.dry_run) {
             Some(id) => loaded::load(
                 agent.db,
                 agent.host,

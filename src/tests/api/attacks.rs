@@ -31,7 +31,7 @@ use crate::tests::{Alice, conversation};
 
 /// Who sends the request.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
+pub enum Kind {
     Nobody,
     Wrong,
     Expired,
@@ -49,7 +49,7 @@ enum Kind {
     Secret,
 }
 
-const KINDS: [Kind; 15] = [
+pub const KINDS: [Kind; 15] = [
     Kind::Nobody,
     Kind::Wrong,
     Kind::Expired,
@@ -86,7 +86,7 @@ fn says(kind: Kind, operation: &str) -> (Option<&'static str>, Option<Vec<String
 }
 
 /// The token that the request carries.
-fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
+pub fn bearer(kind: Kind, alice: &Alice, operation: &str) -> Option<String> {
     let (session, operations) = says(kind, operation);
     let now_ms = alice.host.now_ms();
     let claims = Claims {
@@ -119,7 +119,7 @@ fn id(text: &str) -> Id {
 }
 
 /// Makes the holder of this token the agent's caller, if the door lets the token in.
-fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
+pub fn enter(alice: &mut Alice, bearer: Option<&str>) -> Result<()> {
     alice.policy = Policy::new(Some(SECRET.to_owned()), None);
     alice.caller = identify(&alice.policy, &alice.host, Some("alice"), bearer)?;
     Ok(())

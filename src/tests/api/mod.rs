@@ -10,5 +10,6 @@ pub mod faults;
 mod fields;
 pub mod lists;
 pub mod mcp;
+mod mcp_rights;
 mod nonsense;
 pub mod stats;
