@@ -81,6 +81,7 @@ const SHAPE: &[&str] = &[
     "format",
     "asOf",
     "dryRun",
+    "contents",
     "keepMedia",
 ];
 
