@@ -6,6 +6,7 @@ use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::row::STARTS_MESSAGE;
+use crate::log::sessions::find_stamp;
 use crate::log::tip::get_tip;
 use crate::messages::change::touch;
 use crate::search::index;
@@ -33,6 +34,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             }
             return Ok(0);
         }
+        let written_at = find_stamp(db, host, session_id)?;
         changes::record(
             db,
             host,
@@ -56,7 +58,7 @@ pub fn clear_messages(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Re
             &[
                 session_id.as_str().into(),
                 tip.last_seq().into(),
-                host.now_ms().into(),
+                written_at.into(),
             ],
         )?;
         Ok(deleted)

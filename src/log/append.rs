@@ -54,6 +54,10 @@ pub struct AppendOutcome {
     /// Whether and when the session is to be compacted, as it is stored.
     #[serde(skip)]
     pub settings: StoredSettings,
+    /// When the new events were written. A clock that goes back makes no event older than
+    /// the event before it.
+    #[serde(skip)]
+    pub written_at: i64,
 }
 
 /// Appends `events`, already checked, in their order.
@@ -95,15 +99,17 @@ pub fn append(
     if events.iter().any(is_new) {
         check_expected_leaf(&tip, expected_leaf)?;
     }
+    let written_at = host.now_ms().max(tip.written_at);
     let plan = plan(host, events, parent, tip, known)?;
     if !plan.rows.is_empty() {
         let place = index::place_of(db, number, search.as_deref())?;
-        write(db, host, session_id, &plan.rows, place.as_ref())?;
+        write(db, written_at, session_id, &plan.rows, place.as_ref())?;
     }
     Ok(AppendOutcome {
         events: plan.outcomes,
         leaf_id: plan.leaf.map(|leaf| leaf.id),
         settings,
+        written_at,
     })
 }
 
@@ -271,12 +277,11 @@ fn unknown_parent(field: &str, id: &Id) -> Error {
 
 fn write(
     db: &dyn Database,
-    host: &dyn Host,
+    written_at: i64,
     session_id: &Id,
     rows: &[PlannedRow<'_>],
     place: Option<&SessionIndex>,
 ) -> Result<()> {
-    let written_at = host.now_ms();
     let tools: Vec<Option<String>> = rows.iter().map(|row| row.event.tool_json()).collect();
     let notes: Vec<Option<String>> = rows
         .iter()

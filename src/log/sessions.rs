@@ -86,6 +86,14 @@ pub const ACTIVE_AT: &str = "
                    ORDER BY e.seq DESC
                    LIMIT 1), 0))";
 
+/// When the session was last written to: now, or later if the clock has gone back since. For
+/// what deletes events, before it deletes them.
+pub fn find_stamp(db: &dyn Database, host: &dyn Host, id: &Id) -> Result<i64> {
+    let sql = format!("SELECT {ACTIVE_AT} FROM cf_agents_sessions AS s WHERE s.id = +?1");
+    let active_at: Option<i64> = find_value(db, &sql, &[id.as_str().into()])?;
+    Ok(host.now_ms().max(active_at.unwrap_or(0)))
+}
+
 /// Sessions `s` with the columns that are made from other tables.
 fn shown_sessions() -> String {
     format!(
@@ -432,7 +440,7 @@ pub fn update_session(
             "UPDATE cf_agents_sessions
                 SET name = iif(?2, ?3, name),
                     metadata = iif(?4, ?5, metadata),
-                    updated_at = ?6
+                    updated_at = max(updated_at, ?6)
               WHERE id = ?1",
             &[
                 id.as_str().into(),

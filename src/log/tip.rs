@@ -15,6 +15,8 @@ pub struct LogTip {
     /// The highest `seq` that came from a file or a fork. Open calls in such events are
     /// data; no turn of this session waits for them.
     pub copied_seq: i64,
+    /// When the newest event was written; 0 in an empty log.
+    pub written_at: i64,
     /// The last event of the default branch.
     pub leaf: Option<Leaf>,
 }
@@ -110,12 +112,12 @@ impl FromRow<'_> for AppendTip {
         let text = |column| row.find_text(column).map(str::to_owned);
         Ok(Self {
             tip: LogTip::from_row(row)?,
-            number: row.integer(7)?,
-            known_seq: row.find_integer(8),
-            search: text(9),
+            number: row.integer(8)?,
+            known_seq: row.find_integer(9),
+            search: text(10),
             settings: StoredSettings {
-                agents: text(10),
-                journal: text(11),
+                agents: text(11),
+                journal: text(12),
             },
         })
     }
@@ -123,8 +125,7 @@ impl FromRow<'_> for AppendTip {
 
 impl LogTip {
     /// The columns of a session `s`, with its events `newest` and `chosen`.
-    const COLUMNS: &str =
-        "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq";
+    const COLUMNS: &str = "s.seq_floor, s.leaf_chosen_at, newest.seq, newest.id, chosen.seq, chosen.id, s.copied_seq, newest.written_at";
 }
 
 impl FromRow<'_> for LogTip {
@@ -144,6 +145,7 @@ impl FromRow<'_> for LogTip {
             newest_seq,
             seq_floor: row.integer(0)?,
             copied_seq: row.integer(6)?,
+            written_at: row.find_integer(7).unwrap_or(0),
             leaf: chosen.or_else(|| leaf_at(2)),
         })
     }

@@ -7,7 +7,7 @@ use super::MemoryWriter;
 use super::definition::Definition;
 use super::label::Label;
 use super::validity::Validity;
-use crate::base::columns::{FromRow, find};
+use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
@@ -215,6 +215,19 @@ pub fn insert_version(db: &dyn Database, scope: &str, key: &str, version: &Versi
     )
 }
 
+/// When a version was written; 0: it is not kept. A clock that goes back makes no version
+/// older than the one before it.
+fn find_written_at(db: &dyn Database, block: &Definition, version: i64) -> Result<i64> {
+    let [scope, key] = place(block);
+    let sql = "SELECT written_at
+                 FROM cf_agents_block_versions
+                WHERE scope = ?1
+                  AND key = ?2
+                  AND version = ?3";
+    let written_at = find_value(db, sql, &[scope, key, version.into()])?;
+    Ok(written_at.unwrap_or(0))
+}
+
 /// Writes the version after `newest`, and deletes the oldest. Part of a transaction.
 pub fn write_version(
     db: &dyn Database,
@@ -235,7 +248,7 @@ pub fn write_version(
         turn_id: new.writer.turn_id.map(str::to_owned),
         event_id: new.writer.event_id.map(str::to_owned),
         reason: new.reason.map(str::to_owned),
-        written_at: host.now_ms(),
+        written_at: host.now_ms().max(find_written_at(db, block, newest)?),
         ..Version::default()
     };
     insert_version(db, &block.scope, &block.content_key(), &version)?;

@@ -243,7 +243,7 @@ fn write_definition(
                 check_room(memory.db, &block.scope)?;
             }
             check_kind(memory.db, &block)?;
-            block.defined_at = Some(memory.host.now_ms());
+            block.defined_at = Some(memory.host.now_ms()).max(defined_at);
             write(memory.db, &block)?;
         }
         let held = match block.home() {

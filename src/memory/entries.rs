@@ -2,7 +2,7 @@
 //! writes an entry and its place in the search index.
 
 use crate::base::json::{FromJson, json};
-use crate::memory::entry::{Entry, find_by_key};
+use crate::memory::entry::{Entry, find_by_key, find_written_at};
 use serde::Serialize;
 use serde_json::Map;
 
@@ -116,13 +116,26 @@ fn write(
         let content_key = block.content_key();
         let item = place(block, &content_key, text.key);
         let before = find_row(db, block, text.key)?;
-        let now_ms = host.now_ms();
         let replaced = before.as_ref().map(|before| &before.entry.validity);
         let replaced = replaced.map_or_else(Vec::new, |validity| validity.supersedes.clone());
         let supersedes = match text.supersedes {
             Some(given) => given.to_vec(),
             None => replaced.clone(),
         };
+        // A clock that went back makes no text older than the one that it takes the place of.
+        let mut now_ms = host.now_ms();
+        let replacing = before
+            .as_ref()
+            .and_then(|before| before.entry.validity.superseded_by.as_ref());
+        for key in text.supersedes.unwrap_or_default().iter().chain(replacing) {
+            now_ms = now_ms.max(find_written_at(db, block, key)?);
+        }
+        let next = match &before {
+            Some(before) => (before.note.version + 1, before.entry.updated_at),
+            None => next_version(db, &item)?,
+        };
+        let (version, last_written_at) = next;
+        let now_ms = now_ms.max(last_written_at);
         let mut entry = Entry {
             key: text.key.to_owned(),
             title: text.title.map(str::to_owned),
@@ -142,7 +155,7 @@ fn write(
                 entry.created_at = before.entry.created_at;
                 let is_indexed =
                     before.entry.title == entry.title && before.entry.content == entry.content;
-                let note = ItemNote::new(before.note.version + 1, writer, entry.validity.clone());
+                let note = ItemNote::new(version, writer, entry.validity.clone());
                 keep(
                     db,
                     &item,
@@ -156,7 +169,6 @@ fn write(
                 }
             }
             None => {
-                let version = next_version(db, &item)?;
                 let note = ItemNote::new(version, writer, entry.validity.clone());
                 let number = insert(db, block, &entry, &note)?;
                 index_entry(db, number, &entry)?;
@@ -392,7 +404,7 @@ pub async fn delete(
                 };
                 let content_key = block.content_key();
                 let item = place(block, &content_key, key);
-                let now_ms = memory.host.now_ms();
+                let now_ms = memory.host.now_ms().max(entry.updated_at);
                 keep(
                     db,
                     &item,

@@ -21,6 +21,12 @@ pub struct Entry {
     pub validity: Validity,
 }
 
+/// When the entry of this key was last written; 0: there is none.
+pub fn find_written_at(db: &dyn Database, block: &Definition, key: &str) -> Result<i64> {
+    let written_at: Option<(i64, i64)> = find_by_key(db, "updated_at, number", block, key)?;
+    Ok(written_at.map_or(0, |(updated_at, _)| updated_at))
+}
+
 /// The entry of this key, read from these columns of its row.
 pub fn find_by_key<T>(
     db: &dyn Database,

@@ -18,7 +18,7 @@ use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::json::{self, FromJson, json};
 use crate::base::order::sort_by;
-use crate::memory::entry::Entry;
+use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
@@ -273,7 +273,7 @@ pub fn find(
             validity,
         }) = row.said_at(db, block, moment)?
         else {
-            if row.is_over(moment) && found.past.len() < most {
+            if found.past.len() < most && row.is_over(db, block, moment)? {
                 found.past.push(row.to_past());
             }
             continue;
@@ -370,6 +370,10 @@ impl FoundRow {
                 })
             }));
         }
+        let at_ms = match moment.as_of {
+            Some(at_ms) => at_ms,
+            None => self.present(db, block, moment.now_ms)?,
+        };
         if validity.state(at_ms, known_since) != FactState::Holds {
             return Ok(None);
         }
@@ -404,9 +408,25 @@ impl FoundRow {
         self.note.validity.valid_from.unwrap_or(self.updated_at)
     }
 
-    fn is_over(&self, moment: Moment) -> bool {
-        let state = self.note.validity.state(moment.now_ms, None);
-        moment.as_of.is_none() && state == FactState::Over
+    fn is_over(&self, db: &dyn Database, block: &Definition, moment: Moment) -> Result<bool> {
+        if moment.as_of.is_some() {
+            return Ok(false);
+        }
+        let now_ms = self.present(db, block, moment.now_ms)?;
+        Ok(self.note.validity.state(now_ms, None) == FactState::Over)
+    }
+
+    /// The present as far as the entry is concerned. A clock that went back does not take
+    /// back what the entry, and the one that replaced it, were written after.
+    fn present(&self, db: &dyn Database, block: &Definition, now_ms: i64) -> Result<i64> {
+        let validity = &self.note.validity;
+        let now_ms = now_ms.max(self.updated_at);
+        match (&validity.superseded_by, validity.superseded_at) {
+            (Some(by), Some(at_ms)) if at_ms > now_ms => {
+                Ok(now_ms.max(find_written_at(db, block, by)?))
+            }
+            _ => Ok(now_ms),
+        }
     }
 
     fn to_past(&self) -> PastEntry {

@@ -123,29 +123,31 @@ pub fn write(
     sections: &SortedMap<String, String>,
     frozen_at: i64,
 ) -> Result<FrozenPrompt> {
-    let frozen = FrozenPrompt {
-        hash: hash(&prompt),
-        prompt,
-        frozen_at,
-    };
+    let hash = hash(&prompt);
     let sections = json::encode(sections)?;
-    db.run(
+    let stored_at = columns::find_value(
+        db,
         "INSERT INTO cf_agents_prompts (scope, prompt, hash, sections, frozen_at)
          VALUES (?1, ?2, ?3, ?4, ?5)
              ON CONFLICT (scope) DO UPDATE
             SET prompt = excluded.prompt,
                 hash = excluded.hash,
                 sections = excluded.sections,
-                frozen_at = excluded.frozen_at",
+                frozen_at = max(frozen_at, excluded.frozen_at)
+      RETURNING frozen_at",
         &[
             scope.column().into(),
-            frozen.prompt.as_str().into(),
-            frozen.hash.as_str().into(),
+            prompt.as_str().into(),
+            hash.as_str().into(),
             sections.into(),
-            frozen.frozen_at.into(),
+            frozen_at.into(),
         ],
     )?;
-    Ok(frozen)
+    Ok(FrozenPrompt {
+        prompt,
+        hash,
+        frozen_at: stored_at.unwrap_or(frozen_at),
+    })
 }
 
 fn hash(text: &str) -> String {

@@ -188,15 +188,26 @@ pub fn keep_deletion(
     now_ms: i64,
 ) -> Result<()> {
     let version = last.version + 1;
+    let [scope, block, _] = item.params();
+    // The newest deletion is the last to be forgotten, also if the clock has gone back.
+    let newest: Option<Option<i64>> = find_value(
+        db,
+        "SELECT max(written_at)
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND content IS NULL",
+        &[scope.clone(), block.clone()],
+    )?;
+    let written_at = now_ms.max(newest.flatten().unwrap_or(0));
     let deletion = PastVersion {
         version,
         title: None,
         content: None,
         note: ItemNote::new(version, writer, Validity::default()),
-        written_at: now_ms,
+        written_at,
     };
     keep(db, item, kept, &deletion)?;
-    let [scope, block, _] = item.params();
     // The index holds the deleted items alone, so this reads few rows.
     let oldest: Option<(String, i64)> = find(
         db,
@@ -222,15 +233,15 @@ pub fn keep_deletion(
     }
 }
 
-/// The version of an item that is not there: it goes on where the deleted one ended.
-pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<i64> {
-    let sql = "SELECT max(version)
+/// The version of an item that is not there, and when its last version was written (0:
+/// there is none). It goes on where the deleted one ended.
+pub fn next_version(db: &dyn Database, item: &ItemPlace<'_>) -> Result<(i64, i64)> {
+    let sql = "SELECT coalesce(max(version), 0) + 1, coalesce(max(written_at), 0)
                  FROM cf_agents_item_versions
                 WHERE scope = ?1
                   AND block = ?2
                   AND key = ?3";
-    let newest: Option<Option<i64>> = find_value(db, sql, &item.params())?;
-    Ok(newest.flatten().unwrap_or(0) + 1)
+    Ok(find(db, sql, &item.params())?.unwrap_or((1, 0)))
 }
 
 /// Up to `limit` earlier versions, newest first. A statement reads one text: texts that

@@ -30,17 +30,17 @@ pub fn append_message(
     parent: &Parent,
     expected_leaf: Option<&Option<Id>>,
 ) -> Result<UpsertOutcome> {
-    let created_at = message.created_at.unwrap_or_else(|| host.now_ms());
     let event = NewEvent {
         id: message.id,
         content: Some(message.content),
-        created_at: Some(Count(created_at)),
+        created_at: message.created_at.map(Count),
         message: Some(message.text),
         note: message.note,
         ..NewEvent::new(message.action)
     };
     let events = [event];
     let outcome = append(db, host, session_id, &events, parent, expected_leaf)?;
+    let created_at = message.created_at.unwrap_or(outcome.written_at);
     let ([mut event], Some(appended)) = (events, outcome.events.into_iter().next()) else {
         return Err(Error::storage("an append without an outcome"));
     };

@@ -144,7 +144,7 @@ pub fn change_note(
 
 pub fn touch(db: &dyn Database, host: &dyn Host, session_id: &Id) -> Result<()> {
     db.run(
-        "UPDATE cf_agents_sessions SET updated_at = ?2 WHERE id = ?1",
+        "UPDATE cf_agents_sessions SET updated_at = max(updated_at, ?2) WHERE id = ?1",
         &[session_id.as_str().into(), host.now_ms().into()],
     )
 }

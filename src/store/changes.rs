@@ -65,7 +65,7 @@ fn record_some(
     change: ChangeType,
     ids: &[Option<&str>],
 ) -> Result<()> {
-    let (newest, number) = find_newest(db, session_id)?.unwrap_or_default();
+    let (newest, number, changed_at) = find_newest(db, session_id)?.unwrap_or_default();
     let start = newest.max(last_seq * CURSORS_A_SEQ);
     let count = ids.len() as i64;
     let sql = format!(
@@ -80,7 +80,8 @@ fn record_some(
             start.into(),
             change.name().into(),
             SqlValue::Text(json::encode(&ids)?),
-            host.now_ms().into(),
+            // A clock that goes back makes no session older.
+            host.now_ms().max(changed_at).into(),
             number.into(),
         ],
     )?;
@@ -92,9 +93,9 @@ fn record_some(
     sweep(db, session_id, after)
 }
 
-/// The newest entry's cursor and number.
-fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64)>> {
-    let sql = "SELECT cursor, number
+/// The newest entry's cursor and number, and when it was written.
+fn find_newest(db: &dyn Database, session_id: &Id) -> Result<Option<(i64, i64, i64)>> {
+    let sql = "SELECT cursor, number, changed_at
                  FROM cf_agents_changes
                 WHERE session_id = +?1
                 ORDER BY cursor DESC
@@ -166,7 +167,7 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
 /// this cursor stays the same, what a caller read from the log is still valid.
 pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let newest = find_newest(db, session_id)?;
-    Ok(newest.map_or(0, |(cursor, _)| cursor))
+    Ok(newest.map_or(0, |(cursor, _, _)| cursor))
 }
 
 /// The names of the change types.
@@ -177,7 +178,7 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
     if rows.is_empty() {
         return Ok(());
     }
-    let (_, number) = find_newest(db, session_id)?.unwrap_or_default();
+    let (_, number, _) = find_newest(db, session_id)?.unwrap_or_default();
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3,

@@ -60,7 +60,7 @@ pub fn count_usage(
                 cached_input_tokens = min(cached_input_tokens + ?4, ?7),
                 cost = cost + ?5,
                 usage_days = ?8,
-                updated_at = ?6
+                updated_at = max(updated_at, ?6)
           WHERE id = ?1",
         &params,
     )?;

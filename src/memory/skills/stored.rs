@@ -128,14 +128,14 @@ pub fn write_skill(
     atomically(db, || {
         let content_key = block.content_key();
         let item = past::place(block, &content_key, &skill.key);
-        let version = match find_skill_row(db, block, &skill.key)? {
+        let (version, last_written_at) = match find_skill_row(db, block, &skill.key)? {
             Some(row) if row.content == content && row.description == skill.description => {
                 return Ok(());
             }
             Some(row) => {
-                let version = row.note.version + 1;
+                let next = (row.note.version + 1, row.updated_at);
                 keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
-                version
+                next
             }
             None => {
                 check_room(db, block)?;
@@ -159,7 +159,7 @@ pub fn write_skill(
                 skill.key.as_str().into(),
                 skill.description.as_deref().into(),
                 content.into(),
-                skill.updated_at.into(),
+                skill.updated_at.max(Some(last_written_at)).into(),
                 note.to_column()?.into(),
             ],
         )
@@ -245,8 +245,8 @@ pub fn delete_skill(
         let note = row.note.clone();
         let content_key = block.content_key();
         let item = past::place(block, &content_key, key);
+        let now_ms = memory.host.now_ms().max(row.updated_at);
         keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
-        let now_ms = memory.host.now_ms();
         keep_deletion(db, &item, MAX_SKILL_VERSIONS, &note, writer, now_ms)?;
         let [scope, label] = place(block);
         db.run(

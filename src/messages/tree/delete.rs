@@ -13,6 +13,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::log::media;
 use crate::log::row::EventLink;
+use crate::log::sessions::find_stamp;
 use crate::log::slices::delete_slices;
 use crate::log::tip::LogTip;
 use crate::search::index;
@@ -82,6 +83,7 @@ pub fn delete_seqs(
     if seqs.is_empty() {
         return Ok(DeletionOutcome::default());
     }
+    let written_at = find_stamp(db, host, session_id)?;
     last_turns::settle(db, session_id)?;
     let list = SqlValue::Text(json::encode(&seqs)?);
     let here = SqlValue::from(session_id.as_str());
@@ -130,7 +132,7 @@ pub fn delete_seqs(
             here,
             tip.newest_seq.into(),
             SqlValue::Text(json::encode(&survivors(&parents))?),
-            host.now_ms().into(),
+            written_at.into(),
         ],
     )?;
     Ok(taken)

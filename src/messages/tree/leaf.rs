@@ -67,7 +67,7 @@ pub fn set_leaf(db: &dyn Database, host: &dyn Host, session_id: &Id, id: &Id) ->
             "UPDATE cf_agents_sessions
                 SET leaf_seq = ?2,
                     leaf_chosen_at = ?3,
-                    updated_at = ?4
+                    updated_at = max(updated_at, ?4)
               WHERE id = ?1",
             &params,
         )

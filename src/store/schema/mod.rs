@@ -5,7 +5,7 @@
 
 use crate::base::columns::{find_value, load_values};
 use crate::base::database::{Database, SqlValue, atomically, find_row};
-use crate::base::error::Result;
+use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 
 struct Migration {
@@ -35,12 +35,24 @@ pub fn newest() -> i64 {
 pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
     let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
     match find_version(db) {
-        Ok(version) if version >= latest => Ok(()),
+        Ok(version) if version == latest => Ok(()),
+        Ok(version) if version > latest => Err(written_by_newer(version, latest)),
         Ok(version) => atomically(db, || apply_after(db, host, version)),
         // No such table, or storage that fails: asking the catalogue tells.
         Err(_) if !table_exists(db, "cf_agents_migrations")? => atomically(db, || create(db, host)),
         Err(error) => Err(error),
     }
+}
+
+/// What a newer build stored may mean what this build does not know, so nothing is read or
+/// written.
+fn written_by_newer(version: i64, latest: i64) -> Error {
+    Error::new(
+        Code::StorageFailed,
+        format!("A newer version of Session Agent has stored this agent: its tables stand at number {version}, and this version knows them up to {latest}. Nothing was read or written. Deploy the newer version again."),
+    )
+    .with("stored", version)
+    .with("known", latest)
 }
 
 fn find_version(db: &dyn Database) -> Result<i64> {

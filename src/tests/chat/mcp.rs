@@ -447,6 +447,39 @@ fn a_server_without_a_handshake_is_spoken_to_in_the_newest_revision() {
 }
 
 #[test]
+fn a_server_that_answers_the_handshake_in_any_revision_from_here_is_spoken_to_in_it() {
+    for (revision, has_note) in [
+        ("2026-07-28", false),
+        ("2025-11-25", true),
+        ("2025-06-18", true),
+        ("2025-03-26", true),
+    ] {
+        let alice = Alice::with_model();
+        alice.outbound.answer(result(
+            1,
+            json!({"protocolVersion": revision, "capabilities": {"tools": {}}}),
+        ));
+        if has_note {
+            alice.outbound.answer(Ok(Said::text(202, "")));
+        }
+        alice
+            .outbound
+            .answer(result(2, json!({"tools": [tool("a")]})));
+        let defined = alice.ok(
+            "defineTool",
+            json!({"name": "gh", "mcp": URL, "needsApproval": false}),
+        );
+        assert_eq!(defined["revision"], revision);
+        assert_eq!(defined["tools"][0]["name"], "gh_a");
+        let (list, _) = alice.sent_call(if has_note { 2 } else { 1 });
+        assert_eq!(header(&list, "mcp-protocol-version"), Some(revision));
+        alice.outbound.answer(calls(&[("c1", "gh_a", json!({}))]));
+        alice.answers([result(1, json!({"content": []})), said("Done.")]);
+        alice.says("go");
+    }
+}
+
+#[test]
 fn a_session_that_the_server_forgot_is_begun_anew_once() {
     let alice = Alice::with_model();
     let session = |name: &str| *alice.outbound.session.borrow_mut() = Some(name.to_owned());

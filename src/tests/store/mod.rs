@@ -1,8 +1,10 @@
 //! Tables: migrations, older objects, the change feed.
 
 pub mod carry_over;
+mod clock;
 pub mod feed;
 pub mod full;
+mod newer;
 mod prepared;
 pub mod tables;
 pub mod upgrades;
