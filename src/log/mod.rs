@@ -14,6 +14,7 @@ pub mod media;
 pub mod message_text;
 pub mod note;
 pub mod row;
+pub mod session_pages;
 pub mod sessions;
 pub mod slices;
 pub mod tip;

@@ -4,8 +4,8 @@
 
 use serde::Serialize;
 
-use crate::base::columns::{FromRow, find_value};
-use crate::base::database::{Database, Row, SqlText, SqlValue, atomically, find_row};
+use crate::base::columns::find_value;
+use crate::base::database::{Database, SqlText, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
@@ -94,20 +94,21 @@ pub fn find_stamp(db: &dyn Database, host: &dyn Host, id: &Id) -> Result<i64> {
     Ok(host.now_ms().max(active_at.unwrap_or(0)))
 }
 
-/// Sessions `s` with the columns that are made from other tables.
-fn shown_sessions() -> String {
+/// Sessions `s` with the columns that are made from other tables. `from` says which, and
+/// `active_at` when they were last written to.
+pub fn shown_sessions(active_at: &str, from: &str) -> String {
     format!(
-        "SELECT s.*, {ACTIVE_AT} AS active_at,
+        "SELECT s.*, {active_at} AS active_at,
                 {USED_INPUT_TOKENS} AS used_input_tokens,
                 {USED_OUTPUT_TOKENS} AS used_output_tokens,
                 {USED_CACHED_TOKENS} AS used_cached_tokens,
                 {USED_COST} AS used_cost
-           FROM cf_agents_sessions AS s {JOIN_LAST_TURN}"
+           FROM {from} {JOIN_LAST_TURN}"
     )
 }
 
 /// A session's JSON up to its metadata, from a row `s` with `active_at`.
-const HEAD_JSON: &str = r#"
+pub const HEAD_JSON: &str = r#"
     '{"id":' || json_quote(s.id)
     || ',"agentId":' || json_quote(s.agent_id)
     || ',"name":' || json_quote(s.name)
@@ -115,7 +116,8 @@ const HEAD_JSON: &str = r#"
     || ',"createdAt":' || s.created_at
     || ',"updatedAt":' || s.active_at"#;
 
-const USAGE_JSON: &str = r#"
+/// The rest of it after its metadata.
+pub const USAGE_JSON: &str = r#"
     ',"usage":{"inputTokens":' || s.used_input_tokens
     || ',"outputTokens":' || s.used_output_tokens
     || ',"cost":' || s.used_cost
@@ -124,13 +126,8 @@ const USAGE_JSON: &str = r#"
     || coalesce(',"lastCompactionError":' || (s.compaction -> '$.lastError'), '')"#;
 
 /// A session's metadata; `null` if there is none, or if it is damaged.
-const METADATA_JSON: &str =
+pub const METADATA_JSON: &str =
     "iif(json_valid(coalesce(s.metadata, 'null')), coalesce(s.metadata, 'null'), 'null')";
-
-/// Metadata up to this length is part of a page: 500 sessions with this much are 4 MiB,
-/// the longest page. Of sessions with longer metadata, fewer fit.
-const SHORT_METADATA_BYTES: usize = 8 << 10;
-const MAX_PAGE_BYTES: usize = 4 << 20;
 
 pub struct NewSession {
     pub id: Option<Id>,
@@ -268,7 +265,7 @@ pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
         r#"SELECT {HEAD_JSON} || ',"metadata":' || coalesce(json(s.metadata), 'null') || {USAGE_JSON} || '}}'
              FROM ({}
                     WHERE s.id = +?1) AS s"#,
-        shown_sessions()
+        shown_sessions(ACTIVE_AT, "cf_agents_sessions AS s")
     );
     match db.find_text(&sql, &[id.as_str().into()]) {
         Ok(session) => Ok(session),
@@ -284,136 +281,6 @@ pub fn find_session(db: &dyn Database, id: &Id) -> Result<Option<SqlText>> {
 
 pub fn get_session(db: &dyn Database, id: &Id) -> Result<SqlText> {
     find_session(db, id)?.ok_or_else(|| Error::session_not_found(id.as_str()))
-}
-
-/// Where a page of sessions ended: the next page has sessions with earlier activity.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct SessionCursor {
-    pub active_at: i64,
-    pub number: i64,
-}
-
-impl SessionCursor {
-    pub fn parse(text: &str) -> Option<Self> {
-        let (active_at, number) = text.split_once('-')?;
-        Some(Self {
-            active_at: active_at.parse().ok()?,
-            number: number.parse().ok()?,
-        })
-    }
-
-    fn render(self) -> String {
-        format!("{}-{}", self.active_at, self.number)
-    }
-}
-
-/// A page of sessions, newest activity first, as JSON. `only` narrows the page to one
-/// session, for a caller who may see no other session.
-///
-/// Reads one row of the log per session that may be listed, whatever the page's length. In
-/// return, an append writes nothing but its event.
-pub fn list_sessions(
-    db: &dyn Database,
-    limit: i64,
-    before: Option<SessionCursor>,
-    only: Option<&Id>,
-) -> Result<String> {
-    // A caller who may see one session does not read the others, and a cursor's number,
-    // which counts all sessions, tells that caller nothing.
-    let (narrowed, order) = match only {
-        Some(_) => ("WHERE s.id = ?1", "s.active_at < ?3"),
-        None => ("WHERE ?1 IS NULL", "(s.active_at, s.number) < (?3, ?4)"),
-    };
-    // Long metadata is read by a separate statement, if the page still has space for it.
-    let sql = format!(
-        "SELECT {}
-             FROM ({} {narrowed}) AS s
-            WHERE ?3 IS NULL OR (?4 IS NOT NULL AND {order})
-            ORDER BY s.active_at DESC, s.number DESC
-            LIMIT ?2 + 0",
-        ListedSession::columns(),
-        shown_sessions()
-    );
-    let params: [SqlValue; 4] = [
-        only.map(Id::as_str).into(),
-        (limit + 1).into(),
-        before.map(|cursor| cursor.active_at).into(),
-        before.map(|cursor| cursor.number).into(),
-    ];
-    let rows = db.rows(&sql, &params)?;
-    let rows: Vec<ListedSession> = rows.iter().map(Row::read).collect::<Result<_>>()?;
-    let mut sessions = String::new();
-    let mut shown = 0;
-    for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
-        let session = session_of(db, row)?;
-        if shown > 0 && sessions.len() + session.len() > MAX_PAGE_BYTES {
-            break;
-        }
-        if shown > 0 {
-            sessions.push(',');
-        }
-        sessions.push_str(&session);
-        shown += 1;
-    }
-    let cursor = match rows.get(..shown).and_then(<[_]>::last) {
-        Some(last) if rows.len() > shown => {
-            format!("\"{}\"", last.cursor.render())
-        }
-        _ => "null".to_owned(),
-    };
-    Ok(format!(r#"{{"sessions":[{sessions}],"cursor":{cursor}}}"#))
-}
-
-/// A session of a page: the three parts of its JSON.
-struct ListedSession<'r> {
-    cursor: SessionCursor,
-    head: &'r str,
-    /// `None`: the metadata is long, and a separate statement reads it.
-    metadata: Option<&'r str>,
-    usage: &'r str,
-}
-
-impl ListedSession<'_> {
-    /// The columns of a session `s` with `active_at`.
-    fn columns() -> String {
-        format!(
-            r#"s.active_at, s.number,
-                  {HEAD_JSON} || ',"metadata":',
-                  iif(octet_length(s.metadata) > {SHORT_METADATA_BYTES}, NULL, {METADATA_JSON}),
-                  {USAGE_JSON}
-                  || iif(json_valid(coalesce(s.metadata, 'null')), '', ',"corrupt":true')
-                  || '}}'"#
-        )
-    }
-}
-
-impl<'r> FromRow<'r> for ListedSession<'r> {
-    fn from_row(row: &'r Row) -> Result<Self> {
-        Ok(Self {
-            cursor: SessionCursor {
-                active_at: row.integer(0)?,
-                number: row.integer(1)?,
-            },
-            head: row.text(2)?,
-            metadata: row.find_text(3),
-            usage: row.text(4)?,
-        })
-    }
-}
-
-/// A session's JSON, made from its row of a page.
-fn session_of(db: &dyn Database, row: &ListedSession<'_>) -> Result<String> {
-    let (head, usage) = (row.head, row.usage);
-    if let Some(metadata) = row.metadata {
-        return Ok(format!("{head}{metadata}{usage}"));
-    }
-    let sql = format!("SELECT {METADATA_JSON} FROM cf_agents_sessions AS s WHERE s.number = ?1");
-    let metadata: Option<Option<String>> = find_value(db, &sql, &[row.cursor.number.into()])?;
-    let metadata = metadata.flatten();
-    Ok(format!(
-        "{head}{}{usage}",
-        metadata.as_deref().unwrap_or("null")
-    ))
 }
 
 /// A change to a session's own fields. An outer `None` keeps a field; an inner `None`

@@ -5,11 +5,12 @@ use serde::Serialize;
 
 use super::Memory;
 use super::content::find_newest;
+use super::counts::count_entries;
 use super::definition::{Definition, WhenChanged};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{bucket, find_unavailable, nowhere, service, why_away};
+use super::skills;
 use super::source::{BlockHome, BlockSource};
-use super::{entries, skills};
 use crate::base::error::{Error, Result};
 use crate::base::json::{FromJson, json};
 use crate::base::tokens;
@@ -166,7 +167,7 @@ pub fn hold_here(memory: &Memory<'_>, block: &Definition) -> Result<BlockContent
     match block.kind {
         BlockKind::Readonly | BlockKind::Writable => newest_of(memory, block),
         BlockKind::Searchable => {
-            let count = entries::count(memory.db, block)?;
+            let count = count_entries(memory.db, &block.scope, &block.content_key())?;
             let noun = if count == 1 { "entry" } else { "entries" };
             let summary = format!("{count} {noun} indexed.");
             Ok(BlockContent::text(introduced(block, &summary)))

@@ -1,6 +1,7 @@
 //! Copies a session's memory for a fork of the session, so that the conversation
 //! continues with what it knew. Part of the fork's transaction.
 
+use super::counts::count_copies;
 use super::entries::find_by_number;
 use super::entry_search::index_entry;
 use crate::base::columns::load_values;
@@ -11,6 +12,7 @@ use crate::store::tables;
 
 pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
     tables::copy_session(db, from, to)?;
+    count_copies(db, to)?;
     index_copies(db, to)
 }
 

@@ -7,19 +7,21 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::content::Version;
+use super::counts::{CountChange, count_entries, next_number, note_entry};
 use super::definition::Definition;
 use super::entry_search::{index_entry, unindex_entry};
 use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{
-    self, ItemNote, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion, next_version, place,
+    self, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion,
+    next_version, place,
 };
-use super::replacing::{give_back, replace};
+use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
-use crate::base::columns::{FromRow, find, find_value};
+use crate::base::columns::{FromRow, find};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -179,10 +181,12 @@ fn write(
             .iter()
             .filter(|key| !entry.validity.supersedes.contains(key))
         {
+            forget_replacement(db, &item, key)?;
             give_back(db, block, key, text.key)?;
         }
         for key in text.supersedes.unwrap_or_default() {
             replace(db, block, key, text.key, at_ms)?;
+            note_replacement(db, &item, key)?;
         }
         Ok(entry)
     })
@@ -227,7 +231,8 @@ fn update_row(db: &dyn Database, number: i64, entry: &Entry, note: &ItemNote) ->
 fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote) -> Result<i64> {
     let number = next_number(db)?;
     // While numbers are below the limit, entries are too: counting isn't needed.
-    if number > MAX_ENTRIES && count(db, block)? >= MAX_ENTRIES {
+    let content_key = block.content_key();
+    if number > MAX_ENTRIES && count_entries(db, &block.scope, &content_key)? >= MAX_ENTRIES {
         return Err(Error::invalid(
             "key",
             format!(
@@ -236,20 +241,8 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote)
             ),
         ));
     }
-    insert_row(
-        db,
-        number,
-        [&block.scope, &block.content_key()],
-        entry,
-        note,
-    )?;
+    insert_row(db, number, [&block.scope, &content_key], entry, note)?;
     Ok(number)
-}
-
-fn next_number(db: &dyn Database) -> Result<i64> {
-    let newest: Option<Option<i64>> =
-        find_value(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
-    Ok(newest.flatten().unwrap_or(0) + 1)
 }
 
 fn insert_row(
@@ -274,7 +267,8 @@ fn insert_row(
             entry.updated_at.into(),
             note.to_column()?.into(),
         ],
-    )
+    )?;
+    note_entry(db, number)
 }
 
 /// Writes an exported entry, and indexes it. `block` is the key of its block, which
@@ -288,19 +282,15 @@ pub fn restore(
 ) -> Result<()> {
     let number = next_number(db)?;
     insert_row(db, number, [scope, block], entry, note)?;
+    let item = ItemPlace {
+        scope,
+        block,
+        key: &entry.key,
+    };
+    for replaced in &note.validity.supersedes {
+        note_replacement(db, &item, replaced)?;
+    }
     index_entry(db, number, entry)
-}
-
-pub fn count(db: &dyn Database, block: &Definition) -> Result<i64> {
-    let count = find_value(
-        db,
-        "SELECT count(*)
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2",
-        &[block.scope.as_str().into(), block.content_key().into()],
-    )?;
-    Ok(count.unwrap_or(0))
 }
 
 struct EntryRow {
@@ -404,20 +394,20 @@ pub async fn delete(
                 };
                 let content_key = block.content_key();
                 let item = place(block, &content_key, key);
-                let now_ms = memory.host.now_ms().max(entry.updated_at);
-                keep(
-                    db,
-                    &item,
-                    MAX_ENTRY_VERSIONS,
-                    &entry.into_past(note.clone()),
-                )?;
-                keep_deletion(db, &item, MAX_ENTRY_VERSIONS, &note, writer, now_ms)?;
+                let deletion = ItemDeletion {
+                    now_ms: memory.host.now_ms().max(entry.updated_at),
+                    last: entry.into_past(note.clone()),
+                    writer,
+                    counts: CountChange::without(db, number)?,
+                };
+                keep_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
                 unindex_entry(db, number)?;
                 db.run(
                     "DELETE FROM cf_agents_entries WHERE number = ?1",
                     &[number.into()],
                 )?;
                 for replaced in &note.validity.supersedes {
+                    forget_replacement(db, &item, replaced)?;
                     give_back(db, block, replaced, key)?;
                 }
                 Ok(true)

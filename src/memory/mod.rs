@@ -11,6 +11,7 @@ pub mod block;
 pub mod budget;
 pub mod content;
 pub mod copy;
+pub mod counts;
 pub mod definition;
 pub mod definitions;
 pub mod deployed;

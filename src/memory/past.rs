@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::MemoryWriter;
 use super::content::{Version, WrittenBy};
+use super::counts::{CountChange, DeletedItem, count_deleted, find_oldest_deleted};
 use super::definition::Definition;
 use super::validity::Validity;
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
@@ -152,7 +153,28 @@ impl FromRow<'_> for PastVersion {
 /// Writes a version's row. It takes the place of the oldest of `kept` versions. Part of a
 /// transaction.
 pub fn keep(db: &dyn Database, item: &ItemPlace<'_>, kept: i64, past: &PastVersion) -> Result<()> {
+    keep_row(db, item, kept, past)?.write(db, item.scope, item.block)
+}
+
+/// Like [`keep`]; leaves the block's counts to the caller.
+fn keep_row(
+    db: &dyn Database,
+    item: &ItemPlace<'_>,
+    kept: i64,
+    past: &PastVersion,
+) -> Result<CountChange> {
     let [scope, block, key] = item.params();
+    let slot = past.version % kept;
+    let overwritten: Option<bool> = find_value(
+        db,
+        "SELECT content IS NULL
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND slot = ?4",
+        &[scope.clone(), block.clone(), key.clone(), slot.into()],
+    )?;
     db.run(
         "INSERT INTO cf_agents_item_versions
                 (scope, block, key, slot, version, title, content, note, written_at)
@@ -167,28 +189,39 @@ pub fn keep(db: &dyn Database, item: &ItemPlace<'_>, kept: i64, past: &PastVersi
             scope,
             block,
             key,
-            (past.version % kept).into(),
+            slot.into(),
             past.version.into(),
             past.title.as_deref().into(),
             past.content.as_deref().into(),
             past.note.to_json()?.into(),
             past.written_at.into(),
         ],
-    )
+    )?;
+    let was_deletion = overwritten.unwrap_or(false);
+    Ok(CountChange {
+        entries: 0,
+        deleted: i64::from(past.content.is_none()) - i64::from(was_deletion),
+    })
 }
 
-/// Notes that the item was deleted after this version, and forgets the deleted items that
-/// are one too many. Part of a transaction.
+/// The item that is deleted, and when.
+pub struct ItemDeletion<'a> {
+    pub last: PastVersion,
+    pub writer: MemoryWriter<'a>,
+    pub now_ms: i64,
+    /// What else the deletion does to the block's counts.
+    pub counts: CountChange,
+}
+
+/// Keeps the last version of an item and that it was deleted after that version, and forgets
+/// the deleted item that is one too many. Part of a transaction.
 pub fn keep_deletion(
     db: &dyn Database,
     item: &ItemPlace<'_>,
     kept: i64,
-    last: &ItemNote,
-    writer: MemoryWriter<'_>,
-    now_ms: i64,
+    deletion: ItemDeletion<'_>,
 ) -> Result<()> {
-    let version = last.version + 1;
-    let [scope, block, _] = item.params();
+    let mut counts = deletion.counts;
     // The newest deletion is the last to be forgotten, also if the clock has gone back.
     let newest: Option<Option<i64>> = find_value(
         db,
@@ -197,40 +230,49 @@ pub fn keep_deletion(
           WHERE scope = ?1
             AND block = ?2
             AND content IS NULL",
-        &[scope.clone(), block.clone()],
+        &[item.scope.into(), item.block.into()],
     )?;
-    let written_at = now_ms.max(newest.flatten().unwrap_or(0));
-    let deletion = PastVersion {
+    let written_at = deletion.now_ms.max(newest.flatten().unwrap_or(0));
+    let version = deletion.last.version + 1;
+    let note = ItemNote::new(version, deletion.writer, Validity::default());
+    let deleted = PastVersion {
         version,
         title: None,
         content: None,
-        note: ItemNote::new(version, writer, Validity::default()),
+        note,
         written_at,
     };
-    keep(db, item, kept, &deletion)?;
-    // The index holds the deleted items alone, so this reads few rows.
-    let oldest: Option<(String, i64)> = find(
+    for past in [&deletion.last, &deleted] {
+        counts.deleted += keep_row(db, item, kept, past)?.deleted;
+    }
+    if count_deleted(db, item.scope, item.block)? + counts.deleted > MAX_DELETED
+        && let Some(oldest) = find_oldest_deleted(db, item.scope, item.block)?
+    {
+        counts.deleted -= forget(db, item, &oldest)?;
+    }
+    counts.write(db, item.scope, item.block)
+}
+
+/// Forgets what a deleted item said until it was deleted. Returns how many deletions are
+/// forgotten.
+fn forget(db: &dyn Database, item: &ItemPlace<'_>, oldest: &DeletedItem) -> Result<i64> {
+    let [scope, block, _] = item.params();
+    let gone: Vec<bool> = load_values(
         db,
-        "SELECT key, version
-           FROM cf_agents_item_versions
+        "DELETE FROM cf_agents_item_versions
           WHERE scope = ?1
             AND block = ?2
-            AND content IS NULL
-          ORDER BY written_at DESC
-          LIMIT 1 OFFSET ?3",
-        &[scope.clone(), block.clone(), MAX_DELETED.into()],
+            AND key = ?3
+            AND version <= ?4
+      RETURNING content IS NULL",
+        &[
+            scope,
+            block,
+            oldest.key.as_str().into(),
+            oldest.version.into(),
+        ],
     )?;
-    match oldest {
-        Some((key, version)) => db.run(
-            "DELETE FROM cf_agents_item_versions
-              WHERE scope = ?1
-                AND block = ?2
-                AND key = ?3
-                AND version <= ?4",
-            &[scope, block, key.into(), version.into()],
-        ),
-        None => Ok(()),
-    }
+    Ok(gone.into_iter().filter(|is_deletion| *is_deletion).count() as i64)
 }
 
 /// The version of an item that is not there, and when its last version was written (0:

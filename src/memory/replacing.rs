@@ -4,9 +4,9 @@
 
 use super::definition::Definition;
 use super::entry::find_by_key;
-use super::past::ItemNote;
+use super::past::{ItemNote, ItemPlace};
 use crate::base::columns::{FromRow, find};
-use crate::base::database::{Database, Row};
+use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
 
 /// What is read of an entry that is replaced.
@@ -78,7 +78,7 @@ pub fn give_back(db: &dyn Database, block: &Definition, key: &str, by: &str) -> 
 }
 
 /// The newest entry that replaces the entry `key`, which was last written at this time, and
-/// since when. This looks at each entry of the block: a replacement is seldom taken back.
+/// since when.
 fn find_other(
     db: &dyn Database,
     block: &Definition,
@@ -87,16 +87,17 @@ fn find_other(
 ) -> Result<Option<(String, i64)>> {
     find(
         db,
-        "SELECT key, coalesce(note ->> '$.validFrom', updated_at)
-           FROM cf_agents_entries
-          WHERE scope = ?1
-            AND block = ?2
-            AND updated_at >= ?4
-            AND note IS NOT NULL
-            AND EXISTS (SELECT 1
-                          FROM json_each(note, '$.supersedes')
-                         WHERE value = ?3)
-          ORDER BY updated_at DESC, number DESC
+        "SELECT e.key, coalesce(e.note ->> '$.validFrom', e.updated_at)
+           FROM cf_agents_replacements AS r
+          CROSS JOIN cf_agents_entries AS e
+             ON e.scope = r.scope
+            AND e.block = r.block
+            AND e.key = r.replacer
+          WHERE r.scope = ?1
+            AND r.block = ?2
+            AND r.key = ?3
+            AND e.updated_at >= ?4
+          ORDER BY e.updated_at DESC, e.number DESC
           LIMIT 1",
         &[
             block.scope.as_str().into(),
@@ -105,4 +106,36 @@ fn find_other(
             written_at.into(),
         ],
     )
+}
+
+/// Notes that the entry at `replacer` says that it replaces the entry `key`. Part of a
+/// transaction.
+pub fn note_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+    db.run(
+        "INSERT INTO cf_agents_replacements (scope, block, key, replacer)
+         VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO NOTHING",
+        &place_of(replacer, key),
+    )
+}
+
+/// Takes back what [`note_replacement`] noted. Part of a transaction.
+pub fn forget_replacement(db: &dyn Database, replacer: &ItemPlace<'_>, key: &str) -> Result<()> {
+    db.run(
+        "DELETE FROM cf_agents_replacements
+          WHERE scope = ?1
+            AND block = ?2
+            AND key = ?3
+            AND replacer = ?4",
+        &place_of(replacer, key),
+    )
+}
+
+fn place_of(replacer: &ItemPlace<'_>, key: &str) -> [SqlValue; 4] {
+    [
+        replacer.scope.into(),
+        replacer.block.into(),
+        key.into(),
+        replacer.key.into(),
+    ]
 }

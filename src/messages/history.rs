@@ -10,7 +10,8 @@ use crate::base::columns::find_value;
 use crate::base::database::{Database, SqlText, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::log::row::{EventRow, STARTS_MESSAGE, ShortRow};
+use crate::log::event::IS_RUN_MEMBER;
+use crate::log::row::{EventRow, ShortRow};
 use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
@@ -400,23 +401,38 @@ impl PageReader {
     }
 }
 
-/// How many messages a path has. `segments` are the path's segments.
+/// How many events of a path are counted by one statement: it answers a character each.
+const COUNTED_AT_ONCE: i64 = 1 << 20;
+
+/// How many messages a path has. `segments` are the path's segments. Reads a row per event:
+/// each is the message that it is by itself, or continues the run of the event before it,
+/// which is the row before it.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
-        "SELECT count(*)
-           FROM cf_agents_events AS e
-          WHERE e.session_id = ?1
-            AND e.seq BETWEEN ?2 AND ?3
-            AND {STARTS_MESSAGE}"
+        "SELECT group_concat(is_member, '')
+           FROM (SELECT {IS_RUN_MEMBER} AS is_member
+                   FROM cf_agents_events AS e
+                  WHERE e.session_id = +?1
+                    AND e.seq >= +?2
+                    AND e.seq <= +?3
+                  ORDER BY e.seq)"
     );
     let mut length = 0;
+    let mut is_within_run = false;
     for segment in segments {
-        let params: [SqlValue; 3] = [
-            session_id.as_str().into(),
-            segment.from_seq.into(),
-            segment.to_seq.into(),
-        ];
-        length += find_value(db, &sql, &params)?.unwrap_or(0);
+        let mut from_seq = segment.from_seq;
+        while from_seq <= segment.to_seq {
+            let to_seq = segment.to_seq.min(from_seq + COUNTED_AT_ONCE - 1);
+            let params: [SqlValue; 3] =
+                [session_id.as_str().into(), from_seq.into(), to_seq.into()];
+            let members: Option<Option<String>> = find_value(db, &sql, &params)?;
+            for member in members.flatten().unwrap_or_default().bytes() {
+                let is_member = member == b'1';
+                length += i64::from(!(is_member && is_within_run));
+                is_within_run = is_member;
+            }
+            from_seq = to_seq + 1;
+        }
     }
     Ok(length)
 }

@@ -11,6 +11,7 @@
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::store::stored::COUNTED_ENTRIES;
 
 /// One table, and what happens to its rows.
 pub struct SessionTable {
@@ -298,6 +299,24 @@ pub const TABLES: &[SessionTable] = &[
         file: InFile::ShownBy("getBlockVersions"),
     },
     SessionTable {
+        name: "cf_agents_replacements",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Copy {
+            columns: "block, key, replacer",
+        },
+        file: InFile::ShownBy("listEntries"),
+    },
+    SessionTable {
+        name: "cf_agents_item_counts",
+        owner: Owner::Session("scope"),
+        deletion: Deletion::WithSession,
+        block: Some("block"),
+        fork: InFork::Made("memory/counts.rs"),
+        file: InFile::MadeAnew("entries and deleted items"),
+    },
+    SessionTable {
         name: "cf_agents_skill_listings",
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
@@ -402,7 +421,15 @@ fn delete(
             db.run(&sql, &[session_id.into()])?;
         }
     }
-    Ok(())
+    forget_counted(db)
+}
+
+/// Forgets how far entries are counted, once there are none.
+fn forget_counted(db: &dyn Database) -> Result<()> {
+    let sql = "DELETE FROM cf_agents_config
+                WHERE key = ?1
+                  AND NOT EXISTS (SELECT 1 FROM cf_agents_entries)";
+    db.run(sql, &[COUNTED_ENTRIES.into()])
 }
 
 /// Deletes a block's content in this object; `false`: the block had none. Part of a
@@ -430,6 +457,7 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
             (Owner::Session(_), None) | (Owner::Agent | Owner::Event | Owner::View, _) => {}
         }
     }
+    forget_counted(db)?;
     Ok(has_deleted)
 }
 

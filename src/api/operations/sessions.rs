@@ -8,11 +8,12 @@ use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, JsonObject, Limit, nullable};
 use crate::lifecycle::delete::delete_session;
+use crate::log::session_pages::{SessionCursor, list_sessions};
 #[cfg(test)]
 use crate::log::sessions::Session;
 use crate::log::sessions::{
-    MAX_NAME_CHARS, NewSession, SessionChange, SessionCursor, add_usage, create_session,
-    find_session, list_sessions, update_session,
+    MAX_NAME_CHARS, NewSession, SessionChange, add_usage, create_session, find_session,
+    update_session,
 };
 use crate::store::usage::UsageIncrease;
 
@@ -128,7 +129,14 @@ impl RunAtOnce for ListSessions {
                 )
             })?),
         };
-        list_sessions(agent.db, self.limit.0, before, agent.caller.only_session()).map(Reply::text)
+        list_sessions(
+            agent.db,
+            agent.host,
+            self.limit.0,
+            before.as_ref(),
+            agent.caller.only_session(),
+        )
+        .map(Reply::text)
     }
 }
 

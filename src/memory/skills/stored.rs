@@ -6,9 +6,11 @@ use crate::base::database::{Database, MAX_VALUE_BYTES, Row, SqlValue, atomically
 use crate::base::error::{Error, Result};
 use crate::base::json;
 use crate::memory::content::Version;
+use crate::memory::counts::CountChange;
 use crate::memory::definition::Definition;
 use crate::memory::past::{
-    self, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion, next_version,
+    self, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion,
+    next_version,
 };
 use crate::memory::skills::skill::Skill;
 use crate::memory::validity::Validity;
@@ -242,12 +244,15 @@ pub fn delete_skill(
         let Some(row) = find_skill_row(db, block, key)? else {
             return Ok(false);
         };
-        let note = row.note.clone();
         let content_key = block.content_key();
         let item = past::place(block, &content_key, key);
-        let now_ms = memory.host.now_ms().max(row.updated_at);
-        keep(db, &item, MAX_SKILL_VERSIONS, &row.into_past())?;
-        keep_deletion(db, &item, MAX_SKILL_VERSIONS, &note, writer, now_ms)?;
+        let deletion = ItemDeletion {
+            now_ms: memory.host.now_ms().max(row.updated_at),
+            last: row.into_past(),
+            writer,
+            counts: CountChange::default(),
+        };
+        keep_deletion(db, &item, MAX_SKILL_VERSIONS, deletion)?;
         let [scope, label] = place(block);
         db.run(
             "DELETE FROM cf_agents_skills

@@ -115,12 +115,13 @@ pub fn is_on_path(path: &[PathSegment], seq: i64) -> bool {
 }
 
 /// The whole path that ends at `to_seq`, as segments, oldest first. Reads only the
-/// session's branch index.
+/// session's branch index, which the SQL names: the planner would otherwise scan the log,
+/// to have the rows in order.
 pub fn load_segments(db: &dyn Database, session_id: &Id, to_seq: i64) -> Result<Vec<PathSegment>> {
     let branches: Vec<(i64, i64)> = load(
         db,
         "SELECT seq, parent_seq
-           FROM cf_agents_events
+           FROM cf_agents_events INDEXED BY cf_agents_events_by_parent
           WHERE session_id = ?1
             AND is_branch = 1
           ORDER BY seq",

@@ -3,4 +3,5 @@
 pub mod events;
 pub mod media;
 pub mod numbers;
+pub mod session_pages;
 pub mod sessions;

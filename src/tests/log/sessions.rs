@@ -206,7 +206,18 @@ fn sessions_of_one_moment_are_all_listed() {
 #[test]
 fn a_cursor_of_nobodys_is_refused() {
     let alice = Alice::default();
-    for cursor in ["", "x", "1", "1-x", "-"] {
+    let long = format!("1-1-1-1-0-{}", "A".repeat(4_001));
+    for cursor in [
+        "",
+        "x",
+        "1",
+        "1-x",
+        "-",
+        "1-1-",
+        "1-1-1-1",
+        "1-1-1-1-0-!",
+        &long,
+    ] {
         let error = alice
             .call("listSessions", json!({"cursor": cursor}))
             .unwrap_err();

@@ -3,6 +3,7 @@
 pub mod agents;
 pub mod blocks;
 pub mod bucket;
+pub mod counts;
 pub mod docs;
 pub mod model_writes;
 pub mod nonsense;

@@ -225,6 +225,13 @@ fn fill_blocks(alice: &Alice) {
                        "content": content, "validFrom": 5}),
             );
         }
+        let vector = json!({"data": [[1.0, 0.5, 0.25]]});
+        alice.outbound.answer(Said::json(&vector));
+        alice.ok(
+            "setEntry",
+            json!({"sessionId": session, "label": "kb", "key": "work", "title": "Work",
+                   "content": "By the harbour", "supersedes": ["home"]}),
+        );
         let gone = json!({"sessionId": session, "label": "kb", "key": "gone"});
         alice.ok("deleteEntry", gone);
         alice

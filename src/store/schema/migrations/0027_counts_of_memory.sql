@@ -1,0 +1,42 @@
+-- How many entries a block has, and how many of its deleted items are remembered. Entries
+-- with high numbers are not counted yet: see memory/counts.rs.
+CREATE TABLE cf_agents_item_counts (
+  scope   TEXT NOT NULL,
+  block   TEXT NOT NULL,     -- the block's key
+  entries INTEGER NOT NULL,
+  deleted INTEGER NOT NULL,
+  PRIMARY KEY (scope, block)
+) WITHOUT ROWID;
+
+INSERT INTO cf_agents_item_counts (scope, block, entries, deleted)
+SELECT scope, block, sum(entries), sum(deleted)
+  FROM (SELECT scope, block, count(*) AS entries, 0 AS deleted
+          FROM cf_agents_entries
+         GROUP BY scope, block
+        UNION ALL
+        SELECT scope, block, 0, count(*)
+          FROM cf_agents_item_versions
+         WHERE content IS NULL
+         GROUP BY scope, block)
+ GROUP BY scope, block;
+
+-- Up to which number entries are counted.
+INSERT INTO cf_agents_config (key, value)
+SELECT 'countedEntries', max(number)
+  FROM cf_agents_entries
+HAVING max(number) IS NOT NULL;
+
+-- Which entries say that they replace which. An entry's note says the same; here it is
+-- found by the entry that is replaced.
+CREATE TABLE cf_agents_replacements (
+  scope    TEXT NOT NULL,
+  block    TEXT NOT NULL,    -- the block's key
+  key      TEXT NOT NULL,    -- the entry that is replaced
+  replacer TEXT NOT NULL,    -- the key of the entry that replaces it
+  PRIMARY KEY (scope, block, key, replacer)
+) WITHOUT ROWID;
+
+INSERT OR IGNORE INTO cf_agents_replacements (scope, block, key, replacer)
+SELECT e.scope, e.block, replaced.value, e.key
+  FROM cf_agents_entries AS e
+ CROSS JOIN json_each(iif(json_valid(e.note), e.note, '{}'), '$.supersedes') AS replaced;
