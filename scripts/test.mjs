@@ -7,12 +7,14 @@
 //   npm test -- client [tests/client/x.test.mjs …]   the client under others' frameworks
 //   npm test -- scripts                         the set-up's own tests
 //   npm test -- console [tests/console/x.test.mjs …]
+//   npm test -- player                          some seconds of random play
+//   npm test -- player --hours 2 [--workerd] [--seed 7]   as long as one likes
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { close, fromCargo, fromTap, skippedInTap } from "./counts.mjs";
+import { close, fromCargo, fromCheck, fromTap, skippedInTap } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
@@ -25,7 +27,7 @@ import { NODE } from "./wrangler.mjs";
 const TEST_TIMEOUT_MS = 900_000;
 
 /** What the parts need besides what building does. */
-const PACKAGES = { workerd: [testPackages, conformancePackages], client: [testPackages, clientTestPackages], console: [testPackages] };
+const PACKAGES = { workerd: [testPackages, conformancePackages], player: [testPackages], client: [testPackages, clientTestPackages], console: [testPackages] };
 
 const PARTS = {
   native,
@@ -33,6 +35,7 @@ const PARTS = {
   workerd: (files) => inWorkerd(files, "tests/workerd"),
   client: (files) => inWorkerd(files, "tests/client"),
   console: (files) => inWorkerd(files, "tests/console"),
+  player: (files) => (files.length > 0 ? playing(files) : inWorkerd(files, "tests/player")),
 };
 
 export async function main([part, ...rest]) {
@@ -67,6 +70,12 @@ async function native(filters) {
 async function inWorkerd(files, folder) {
   await build();
   return await inNode(files, folder);
+}
+
+/** Random play for as long as the options say. */
+async function playing(options) {
+  await build();
+  return fromCheck(await run(NODE, [join("tests", "player", "play.mjs"), ...options], { cwd: ROOT, env: withPackages() }));
 }
 
 async function inNode(files, folder) {

@@ -27,6 +27,12 @@ impl FixedHost {
         }
     }
 
+    /// Makes the following random bytes other than those of hosts with another `number`.
+    pub fn stir(&self, number: u64) {
+        self.random
+            .set(self.random.get() ^ number.wrapping_mul(0xD1B5_4A32_D192_ED03));
+    }
+
     pub fn advance(&self, ms: i64) {
         self.now_ms.set(self.now_ms.get() + ms);
     }

@@ -54,6 +54,9 @@ type Texts = BTreeMap<String, (String, Option<String>)>;
 
 type Act = Box<dyn FnOnce()>;
 
+/// Answers each request; `None`: the request stays unanswered.
+type Replies = Box<dyn Fn(&OutboundRequest) -> Option<Result<Said, CallFailure>>>;
+
 /// A scripted outside: it gives its answers in order and records every request. The
 /// bucket is a real map.
 #[derive(Default)]
@@ -70,6 +73,8 @@ pub struct Script {
     /// The pauses that the caller made.
     pub slept: RefCell<Vec<i64>>,
     pub calls: RefCell<Vec<OutboundRequest>>,
+    /// Answers in place of `answers`, if it is set.
+    pub replies: Option<Replies>,
     /// After the last answer, a request stays unanswered instead of failing.
     pub falls_silent: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
@@ -106,13 +111,17 @@ impl Script {
     }
 
     fn next_answer(&self) -> Result<OutboundResponse<'static>, CallFailure> {
-        let said =
-            self.answers
-                .borrow_mut()
-                .pop_front()
-                .unwrap_or(Err(CallFailure::Unreachable {
-                    cause: "the script is at its end".to_owned(),
-                }))?;
+        let said = self.answers.borrow_mut().pop_front();
+        self.respond(said.unwrap_or(Err(CallFailure::Unreachable {
+            cause: "the script is at its end".to_owned(),
+        })))
+    }
+
+    fn respond(
+        &self,
+        said: Result<Said, CallFailure>,
+    ) -> Result<OutboundResponse<'static>, CallFailure> {
+        let said = said?;
         Ok(OutboundResponse {
             status: said.status,
             content_type: said.content_type.to_owned(),
@@ -157,6 +166,12 @@ impl Outbound for Script {
         &'a self,
         call: OutboundRequest,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
+        if let Some(replies) = &self.replies {
+            return match replies(&call) {
+                Some(said) => Box::pin(async { self.respond(said) }),
+                None => Box::pin(std::future::pending()),
+            };
+        }
         self.calls.borrow_mut().push(call);
         let meanwhile = self.meanwhile.borrow_mut().take();
         if let Some(act) = meanwhile {

@@ -7,6 +7,7 @@ mod lifecycle;
 mod log;
 mod memory;
 mod messages;
+mod player;
 mod search;
 mod store;
 

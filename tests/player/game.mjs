@@ -1,0 +1,241 @@
+// One game: moves on three agents, held against a model of what the contract says.
+//
+// Each move takes its numbers from a seed of its own and its choices from what the model
+// knows then. So a game goes on when moves are taken out of it, and a failing game can be
+// made shorter.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { differ, observe, show } from "./compare.mjs";
+import { Dice } from "./dice.mjs";
+import { AgentModel } from "./model.mjs";
+import { SHAPES, unpaired } from "./pairs.mjs";
+
+export const AGENTS = 3;
+
+/** How many of the last requests a failure tells. */
+const KEPT_REQUESTS = 400;
+
+const PATIENCE_MS = 60_000;
+
+/** The agents answered what the contract doesn't allow. */
+export class Broken extends Error {}
+
+export class Game {
+  agents = Array.from({ length: AGENTS }, () => new AgentModel());
+  followers = new Map();
+  requests = 0;
+  faults = 0;
+  settled = { whole: 0, absent: 0 };
+  trace = [];
+  #named = 0;
+  #badInput = null;
+
+  /** `except`: names of failures that are known, which no move provokes. */
+  constructor(driver, { except = new Set() } = {}) {
+    this.driver = driver;
+    this.except = except;
+    driver.reply = (asked) => this.#reply(asked);
+  }
+
+  fail(message) {
+    throw new Broken(message);
+  }
+
+  hold(condition, message) {
+    if (!condition) this.fail(typeof message === "function" ? message() : message);
+  }
+
+  /** A word that nothing else in this game says. */
+  word() {
+    this.#named += 1;
+    return `w${this.#named.toString(36)}q`;
+  }
+
+  #tell(agent, operation, body, answer) {
+    this.requests += 1;
+    this.trace.push({ agent: this.driver.agentName(agent), operation, body, status: answer.status, answer: answer.body });
+    if (this.trace.length > 2 * KEPT_REQUESTS) this.trace.splice(0, KEPT_REQUESTS);
+    const wrong = this.#badInput;
+    this.#badInput = null;
+    if (wrong !== null) this.fail(wrong);
+  }
+
+  async #send(agent, operation, body, options) {
+    const answer = await this.driver.request(agent, operation, body, options);
+    this.#tell(agent, operation, body, answer);
+    return answer;
+  }
+
+  /** The answer of an operation that reads; it must succeed. */
+  async read(agent, operation, body) {
+    const answer = await this.look(agent, operation, body);
+    this.hold(answer.status === 200, () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`);
+    return answer.body;
+  }
+
+  /** The answer of an operation that reads, whatever it is short of a failure of the agent. */
+  async look(agent, operation, body) {
+    for (let tries = 0; ; tries += 1) {
+      const answer = await this.#send(agent, operation, body);
+      // The runtime was killed.
+      if (answer.status === 0 && tries < 10) continue;
+      this.hold(answer.status > 0 && answer.status < 500, () => `${operation} ${show(body)} answers ${answer.status} ${show(answer.body)}`);
+      return answer;
+    }
+  }
+
+  /**
+   * A write. `apply(model, answer)` does the same to the model; the answer is `null` where
+   * nobody heard it. `refused`: the codes that must refuse it instead. Returns the answer, or
+   * `null` if the write was interrupted or refused.
+   */
+  async write(agent, operation, body, apply, { refused, dice, rows } = {}) {
+    const fault = this.driver.can.fault && dice?.one(10) ? dice.roll(dice.one(3) ? 40 : 8) : undefined;
+    return await this.take(agent, operation, body, apply, await this.#send(agent, operation, body, { fault }), { refused, rows, fault });
+  }
+
+  /** Holds a write's answer against the model. */
+  async take(agent, operation, body, apply, answer, { refused, rows, fault } = {}) {
+    const { status } = answer;
+    if (status === 0 || (fault !== undefined && answer.failed && status >= 500)) {
+      this.faults += 1;
+      await this.settle(agent, `${operation} ${show(body)}`, refused === undefined ? apply : undefined);
+      return null;
+    }
+    if (refused !== undefined) {
+      this.hold(status >= 400 && status < 500 && refused.includes(answer.body.error?.code), () => `${operation} ${show(body)} answers ${status} ${show(answer.body)}, not ${refused.join(" or ")}`);
+      return null;
+    }
+    this.hold(status === 200, () => `${operation} ${show(body)} answers ${status} ${show(answer.body)}`);
+    if (rows !== undefined && this.driver.can.rows) {
+      this.hold(answer.rowsWritten <= rows.written, () => `${operation} ${show(body)} writes ${answer.rowsWritten} rows, not ${rows.written}`);
+      if (rows.read !== undefined) this.hold(answer.rowsRead <= rows.read, () => `${operation} ${show(body)} reads ${answer.rowsRead} rows, not ${rows.read}`);
+    }
+    apply(this.agents[agent], answer.body);
+    return answer.body;
+  }
+
+  /** What was interrupted is there whole, or not at all. */
+  async settle(agent, what, apply) {
+    const seen = await observe((operation, body) => this.read(agent, operation, body));
+    const unchanged = differ(this.agents[agent].clone(), seen);
+    if (unchanged === null) {
+      this.settled.absent += 1;
+      return "absent";
+    }
+    this.hold(apply !== undefined, () => `${what} should have changed nothing: ${unchanged}`);
+    const after = this.agents[agent].clone();
+    apply(after, null);
+    const wrong = differ(after, seen);
+    this.hold(wrong === null, () => `${what} was interrupted and is neither absent (${unchanged}) nor whole (${wrong})`);
+    this.agents[agent] = after;
+    this.settled.whole += 1;
+    return "whole";
+  }
+
+  /** Compares all that an agent holds with its model. */
+  async audit(agent) {
+    const seen = await observe((operation, body) => this.read(agent, operation, body));
+    const wrong = differ(this.agents[agent], seen);
+    this.hold(wrong === null, () => `after an audit: ${wrong}`);
+    for (const session of seen.sessions) {
+      const known = this.agents[agent].find(session.id);
+      this.hold(session.updatedAt >= known.updatedAt, () => `updatedAt of ${session.id} fell from ${known.updatedAt} to ${session.updatedAt}`);
+      known.updatedAt = session.updatedAt;
+    }
+    for (const [at, session] of seen.sessions.entries()) {
+      const before = seen.sessions[at - 1];
+      this.hold(before === undefined || before.updatedAt >= session.updatedAt, () => `listSessions shows ${before.id} before ${session.id}, whose activity is newer`);
+    }
+  }
+
+  async exported(agent, sessionId) {
+    for (;;) {
+      const answer = await this.driver.exportSession(agent, sessionId);
+      this.#tell(agent, "export", sessionId, { ...answer, body: show(answer.body) });
+      if (answer.status === 0 || (answer.status === 200 && !answer.body.includes('\n{"type":"end"'))) {
+        this.hold(this.driver.can.kill, () => `an export ends early: ${show(answer.body.slice(-200))}`);
+        continue;
+      }
+      return answer;
+    }
+  }
+
+  async imported(agent, sessionId, file, options) {
+    const answer = await this.driver.importSession(agent, sessionId, file, options);
+    this.#tell(agent, "import", { sessionId, file: show(file) }, answer);
+    return answer;
+  }
+
+  /** Runs a turn, again and again until it is answered. */
+  async turn(agent, body) {
+    const until = Date.now() + PATIENCE_MS;
+    for (let times = 1; ; times += 1) {
+      const answer = await this.#send(agent, "runTurn", body);
+      const goesOn = answer.status === 0 || answer.body?.error?.code === "turn_in_progress";
+      if (!goesOn) return { ...answer, times };
+      this.hold(Date.now() < until, () => `the turn ${show(body)} never ends: ${show(answer.body)}`);
+      if (answer.status !== 0) await pause(20);
+    }
+  }
+
+  /**
+   * The scripted model, a function of what it is asked: the newest user's text says how many
+   * steps with how many calls there are before the answer.
+   */
+  #reply(asked) {
+    const wrong = unpaired(asked.messages, SHAPES.openai);
+    if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(asked.messages)}`;
+    const users = asked.messages.filter(({ role }) => role === "user");
+    const text = JSON.stringify(users.at(-1)?.content ?? "");
+    const [, dies] = text.match(/dies at (\d)/) ?? [];
+    const [, steps = 0, calls = 1, word = ""] = text.match(/(\d) steps of (\d) calls (\w*)/) ?? [];
+    const done = asked.messages.slice(asked.messages.findLastIndex(({ role }) => role === "user")).filter(({ role }) => role === "assistant").length;
+    const key = `${word} ${done}`;
+    if (dies !== undefined && Number(dies) === done && !this.died.has(key) && this.driver.can.fault) {
+      this.died.add(key);
+      return { silent: true };
+    }
+    const usage = { prompt_tokens: 11, completion_tokens: 7, total_tokens: 18 };
+    if (asked.stream !== true) {
+      const message = { role: "assistant", content: "They spoke of words." };
+      return { json: { id: "c", object: "chat.completion", created: 1, model: "test", choices: [{ index: 0, message, finish_reason: "stop" }], usage } };
+    }
+    const isStep = done < Number(steps);
+    const id = (index) => (this.except.has("repeated call ids") ? `call_${word}_${done}_${index}` : `call_${index}`);
+    const tools = Array.from({ length: Number(calls) }, (_, index) => ({ index, id: id(index), type: "function", function: { name: "look_up", arguments: `{"n":${done}}` } }));
+    const delta = isStep ? { tool_calls: tools } : { content: `Done ${word}.` };
+    const chunk = (rest) => `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "test", ...rest })}\n\n`;
+    return {
+      stream: [
+        chunk({ choices: [{ index: 0, delta, finish_reason: null }] }),
+        chunk({ choices: [{ index: 0, delta: {}, finish_reason: isStep ? "tool_calls" : "stop" }] }),
+        chunk({ choices: [], usage }),
+        "data: [DONE]\n\n",
+      ].join(""),
+    };
+  }
+  died = new Set();
+}
+
+/** Plays moves by their seeds; `moves` chooses and makes one. Throws at the first that fails. */
+export async function play(driver, seeds, { moves, except, until = () => false, onMove = () => {} }) {
+  await driver.reset();
+  const game = new Game(driver, { except });
+  let played = 0;
+  try {
+    for (const seed of seeds) {
+      if (until()) break;
+      const dice = new Dice(seed);
+      const move = dice.weighted(moves(driver));
+      played += 1;
+      game.trace.push({ move: move.name, seed });
+      onMove(game, move);
+      await move.make(game, dice);
+    }
+    for (let agent = 0; agent < AGENTS; agent += 1) await game.audit(agent);
+  } catch (error) {
+    throw Object.assign(error, { game, played });
+  }
+  return { game, played };
+}

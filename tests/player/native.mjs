@@ -1,0 +1,116 @@
+// The agents of `src/tests/player.rs`: the operations without a runtime, thousands a second.
+// A statement of a write can be made to fail, and an object to die within a turn.
+
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
+
+const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+const MARK = "player:";
+
+/** Builds the native tests and starts them as a server of the player. */
+export async function startNative() {
+  const { stdout } = await promisify(execFile)("cargo", ["test", "--locked", "--no-run", "--message-format=json"], { cwd: ROOT, maxBuffer: 1 << 28 });
+  const built = stdout
+    .split("\n")
+    .filter((line) => line.startsWith("{"))
+    .map((line) => JSON.parse(line))
+    .find(({ reason, executable, profile, target }) => reason === "compiler-artifact" && executable && profile.test && target.kind.includes("cdylib"));
+  return new Native(built.executable);
+}
+
+class Native {
+  name = "native";
+  /** What a statement's failure, a clock and a death need. */
+  can = { fault: true, clock: true, kill: false, rows: false };
+  #executable;
+  #process;
+  #lines;
+  #errors = "";
+  /** What the model of the turns answers; the player sets it. */
+  reply = () => ({ silent: true });
+
+  constructor(executable) {
+    this.#executable = executable;
+  }
+
+  agentName() {
+    return "alice";
+  }
+
+  async start() {
+    const child = spawn(this.#executable, ["--exact", "tests::player::the_player_is_served", "--nocapture"], {
+      env: { ...process.env, PLAYER: "1", RUST_BACKTRACE: "0" },
+      stdio: ["pipe", "pipe", "pipe"],
+    });
+    this.#process = child;
+    this.#errors = "";
+    child.stderr.on("data", (data) => (this.#errors = (this.#errors + data).slice(-4_000)));
+    child.stdin.on("error", () => {});
+    this.#lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
+    await this.#hear();
+  }
+
+  async #hear() {
+    for (;;) {
+      const { value, done } = await this.#lines.next();
+      if (done) throw new Error(`the native agents ended: ${this.#errors}`);
+      const at = value.indexOf(MARK);
+      if (at >= 0) return JSON.parse(value.slice(at + MARK.length));
+    }
+  }
+
+  #tell(line) {
+    this.#process.stdin.write(`${JSON.stringify(line)}\n`);
+  }
+
+  async #ask(line) {
+    this.#tell(line);
+    for (;;) {
+      const said = await this.#hear();
+      if (said.ask === undefined) return said;
+      this.#tell(this.reply(said.ask, line.agent));
+    }
+  }
+
+  /** Three empty agents. */
+  async reset() {
+    if (this.#process === undefined || this.#process.exitCode !== null || this.#process.signalCode !== null) await this.start();
+    await this.#ask({ reset: true });
+  }
+
+  /** Status 0: the object died on the way. */
+  async request(agent, operation, body, { fault } = {}) {
+    return told(await this.#ask({ agent, operation, body, fault }));
+  }
+
+  async exportSession(agent, sessionId) {
+    return told(await this.#ask({ agent, export: sessionId }));
+  }
+
+  async importSession(agent, sessionId, file, { fault, piece } = {}) {
+    return told(await this.#ask({ agent, import: sessionId, file, fault, piece }));
+  }
+
+  async evict(agent) {
+    await this.#ask({ agent, evict: true });
+  }
+
+  async advance(ms) {
+    await this.#ask({ advance: ms });
+  }
+
+  async stop() {
+    if (this.#process === undefined || this.#process.exitCode !== null) return;
+    const gone = once(this.#process, "exit");
+    this.#process.stdin.end();
+    await gone;
+  }
+}
+
+function told({ status, body, failed }) {
+  // A statement that failed on the way of what follows an answer leaves the answer as it is.
+  return { status, body: status >= 400 ? { error: body } : body, failed };
+}

@@ -1,0 +1,33 @@
+// Whether each call of a model's input has exactly one result, right behind it, and each
+// result its call: what every provider refuses a request for.
+
+/** What is wrong with the pairs of messages in a provider's shape; `null`: nothing. */
+export function unpaired(messages, shape) {
+  let open = [];
+  for (const [at, message] of messages.entries()) {
+    const { calls, results } = shape(message);
+    if (results.length === 0 && open.length > 0) return `message ${at} follows calls without results: ${open}`;
+    for (const id of results) {
+      const found = open.indexOf(id);
+      if (found < 0) return `message ${at} has a result of ${id}, which the message above did not call`;
+      open.splice(found, 1);
+    }
+    if (calls.length > 0 && open.length > 0) return `message ${at} calls before the results of ${open}`;
+    if (new Set(calls).size < calls.length) return `message ${at} has two calls of one id: ${calls}`;
+    open.push(...calls);
+  }
+  return open.length > 0 ? `the last calls have no results: ${open}` : null;
+}
+
+export const SHAPES = {
+  plain: ({ toolCalls, toolCallId }) => ({ calls: (toolCalls ?? []).map(({ id }) => id), results: toolCallId == null ? [] : [toolCallId] }),
+  openai: ({ tool_calls, tool_call_id }) => ({ calls: (tool_calls ?? []).map(({ id }) => id), results: tool_call_id === undefined ? [] : [tool_call_id] }),
+  anthropic: ({ content }) => {
+    const parts = Array.isArray(content) ? content : [];
+    return {
+      calls: parts.filter(({ type }) => type === "tool_use").map(({ id }) => id),
+      results: parts.filter(({ type }) => type === "tool_result").map(({ tool_use_id }) => tool_use_id),
+    };
+  },
+};
+SHAPES["workers-ai"] = SHAPES.openai;

@@ -1,0 +1,42 @@
+// Makes a failing sequence of moves shorter: takes out ever smaller pieces, as long as what
+// is left fails.
+
+import { play } from "./game.mjs";
+
+/** How often a sequence in workerd is tried: how requests meet is the runtime's to say. */
+const TRIES = { native: 1, workerd: 2 };
+
+/** The shortest failing sequence that is found before the time is up. */
+export async function shrink(driver, seeds, error, { until, ...options }) {
+  let shortest = { seeds, error };
+  for (let piece = Math.ceil(seeds.length / 2); piece >= 1; piece = piece === 1 ? 0 : Math.ceil(piece / 2)) {
+    let again = true;
+    while (again) {
+      again = false;
+      for (let at = 0; at < shortest.seeds.length; ) {
+        if (Date.now() > until) return shortest;
+        const fewer = [...shortest.seeds.slice(0, at), ...shortest.seeds.slice(at + piece)];
+        const failure = await fails(driver, fewer, options);
+        if (failure === null) {
+          at += piece;
+        } else {
+          shortest = { seeds: fewer.slice(0, failure.played), error: failure };
+          again = piece === 1;
+        }
+      }
+    }
+  }
+  return shortest;
+}
+
+async function fails(driver, seeds, options) {
+  for (let tries = 0; tries < TRIES[driver.name]; tries += 1) {
+    try {
+      await play(driver, seeds, options);
+    } catch (error) {
+      if (error.game === undefined) throw error;
+      return error;
+    }
+  }
+  return null;
+}

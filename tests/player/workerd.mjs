@@ -1,0 +1,125 @@
+// The agents in the real runtime, which is killed while it writes.
+
+import { setTimeout as pause } from "node:timers/promises";
+import { createServer } from "node:http";
+import { once } from "node:events";
+import { startServer } from "../workerd/harness.mjs";
+
+let games = 0;
+
+export async function startRuntime() {
+  const model = await startReplies();
+  const server = await startServer({
+    vars: { AUTH: "open", MODEL: "openai:test", OPENAI_BASE_URL: model.url },
+    secrets: { OPENAI_API_KEY: "a test's key" },
+  });
+  return new Runtime(server, model);
+}
+
+class Runtime {
+  name = "workerd";
+  can = { fault: false, clock: false, kill: true, rows: true };
+  kills = 0;
+  #server;
+  #model;
+  #killing = Promise.resolve();
+
+  constructor(server, model) {
+    this.#server = server;
+    this.#model = model;
+  }
+
+  set reply(reply) {
+    this.#model.reply = reply;
+  }
+
+  agentName(agent) {
+    return `game ${games} agent ${agent}`;
+  }
+
+  /** Three agents that nobody has used. */
+  async reset() {
+    await this.#killing;
+    games += 1;
+  }
+
+  /** Status 0: the runtime was killed before it answered. */
+  async request(agent, operation, body) {
+    return await this.#untilKilled(async () => {
+      const { status, body: answer, rowsRead, rowsWritten } = await this.#server.call(this.agentName(agent), operation, body);
+      return { status, body: answer, rowsRead, rowsWritten };
+    });
+  }
+
+  #address(agent, sessionId, what) {
+    return `/agents/session-agent/${encodeURIComponent(this.agentName(agent))}/sessions/${encodeURIComponent(sessionId)}/${what}`;
+  }
+
+  async exportSession(agent, sessionId) {
+    return await this.#untilKilled(async () => {
+      const response = await this.#server.fetch(this.#address(agent, sessionId, "export"));
+      const text = await response.text();
+      return { status: response.status, body: response.ok ? text : JSON.parse(text) };
+    });
+  }
+
+  async importSession(agent, sessionId, file) {
+    return await this.#untilKilled(async () => {
+      const response = await this.#server.fetch(this.#address(agent, sessionId, "import?allowSources=true"), { method: "POST", body: file });
+      return { status: response.status, body: await response.json() };
+    });
+  }
+
+  async #untilKilled(act) {
+    const kills = this.kills;
+    try {
+      return await act();
+    } catch (error) {
+      if (this.kills === kills) throw error;
+      await this.#killing;
+      return { status: 0 };
+    }
+  }
+
+  async evict(agent) {
+    // An object that works is not evicted.
+    await this.#server.evict(this.agentName(agent)).catch(() => {});
+  }
+
+  /** Kills the runtime after so many milliseconds, and starts it again. */
+  async killAfter(ms) {
+    await pause(ms);
+    this.kills += 1;
+    this.#killing = this.#server.kill9();
+    await this.#killing;
+  }
+
+  async stop() {
+    await this.#killing;
+    await this.#server.stop();
+    await this.#model.stop();
+  }
+}
+
+/** A model whose answers are a function of the request. */
+async function startReplies() {
+  const replies = {
+    reply: () => ({ silent: true }),
+    async stop() {
+      server.closeAllConnections();
+      await new Promise((resolve) => server.close(resolve));
+    },
+  };
+  const server = createServer(async (request, response) => {
+    let body = "";
+    for await (const chunk of request) body += chunk;
+    const said = await replies.reply(JSON.parse(body));
+    if (said.silent) return request.socket.destroy();
+    response.writeHead(200, { "content-type": said.stream === undefined ? "application/json" : "text/event-stream" });
+    response.end(said.stream ?? JSON.stringify(said.json));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  replies.url = `http://127.0.0.1:${server.address().port}/v1`;
+  return replies;
+}
