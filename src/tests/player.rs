@@ -27,7 +27,7 @@ use crate::tests::Alice;
 const AGENTS: usize = 3;
 
 /// Begins each line for the player. Other lines are the test runner's.
-const MARK: &str = "player:";
+const MARK: &str = "@player@";
 
 /// The most rounds in which what was cut off is taken up again.
 const MAX_ROUNDS: usize = 20;

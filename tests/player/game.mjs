@@ -34,7 +34,7 @@ export class Game {
   constructor(driver, { except = new Set() } = {}) {
     this.driver = driver;
     this.except = except;
-    driver.reply = (asked) => this.#reply(asked);
+    driver.reply = (asked) => (driver.can.kill ? this.#replyMeanwhile(asked) : this.#reply(asked));
   }
 
   fail(message) {
@@ -179,6 +179,21 @@ export class Game {
     }
   }
 
+  /** What is done while the model is asked for a step of a turn, by the turn's word and the step. */
+  meanwhile = new Map();
+
+  async #replyMeanwhile(asked) {
+    const key = stepOf(asked);
+    const act = this.meanwhile.get(key);
+    this.meanwhile.delete(key);
+    try {
+      await act?.();
+    } catch (error) {
+      this.#badInput ??= error.message;
+    }
+    return this.#reply(asked);
+  }
+
   /**
    * The scripted model, a function of what it is asked: the newest user's text says how many
    * steps with how many calls there are before the answer.
@@ -186,11 +201,7 @@ export class Game {
   #reply(asked) {
     const wrong = unpaired(asked.messages, SHAPES.openai);
     if (wrong !== null) this.#badInput = `a model was asked with ${wrong}: ${show(asked.messages)}`;
-    const users = asked.messages.filter(({ role }) => role === "user");
-    const text = JSON.stringify(users.at(-1)?.content ?? "");
-    const [, dies] = text.match(/dies at (\d)/) ?? [];
-    const [, steps = 0, calls = 1, word = ""] = text.match(/(\d) steps of (\d) calls (\w*)/) ?? [];
-    const done = asked.messages.slice(asked.messages.findLastIndex(({ role }) => role === "user")).filter(({ role }) => role === "assistant").length;
+    const { dies, steps, calls, word, done } = wishOf(asked);
     const key = `${word} ${done}`;
     if (dies !== undefined && Number(dies) === done && !this.died.has(key) && this.driver.can.fault) {
       this.died.add(key);
@@ -216,6 +227,23 @@ export class Game {
     };
   }
   died = new Set();
+}
+
+/** What the newest user's text that wishes for something wishes, and how many steps are done since. */
+function wishOf({ messages }) {
+  const text = ({ role, content }) => (role === "user" ? JSON.stringify(content) : "");
+  const at = messages.findLastIndex((message) => WISH.test(text(message)));
+  const [, steps = 0, calls = 1, word = ""] = at < 0 ? [] : text(messages[at]).match(WISH);
+  const [, dies] = at < 0 ? [] : (text(messages[at]).match(/dies at (\d)/) ?? []);
+  const done = messages.slice(at + 1).filter(({ role, tool_calls }) => role === "assistant" && tool_calls?.length > 0).length;
+  return { dies, steps, calls, word, done };
+}
+
+const WISH = /(\d) steps of (\d) calls (\w+)/;
+
+function stepOf(asked) {
+  const { word, done } = wishOf(asked);
+  return `${word} ${done}`;
 }
 
 /** Plays moves by their seeds; `moves` chooses and makes one. Throws at the first that fails. */

@@ -292,8 +292,9 @@ move(5, "appendMessage", withSession(async (game, dice, at) => {
   if (session.events.size >= MAX_EVENTS) return await clear(game, dice, at);
   const role = dice.pick(["user", "user", "assistant", "system"]);
   const id = `m${game.word()}`;
-  const parts = role !== "assistant" || dice.one(2) ? [] : [toolPart(game, dice)];
-  const said = message(id, role, textFor(game, dice), parts);
+  const parts = role === "assistant" && dice.one(2) ? [toolPart(game, dice)] : role === "user" && dice.one(4) ? [filePart(dice)] : [];
+  const long = dice.one(40) ? ` ${"long ".repeat(dice.one(3) ? 450_000 : 20_000)}` : "";
+  const said = message(id, role, textFor(game, dice) + long, parts);
   const parent = dice.one(3) ? place(game, dice, session) : undefined;
   const parentId = parent === undefined ? undefined : session.idOf(parent);
   const operation = dice.one(3) ? "upsertMessage" : "appendMessage";
@@ -312,6 +313,12 @@ function toolPart(game, dice) {
   const toolCallId = game.except.has("repeated call ids") ? `c${game.word()}` : `call_${dice.roll(2)}`;
   const done = dice.one(4) ? { state: "input-available" } : { state: "output-available", output: { said: textFor(game, dice) } };
   return { type: "tool-weather", toolCallId, input: { city: game.word() }, ...done };
+}
+
+/** One of a few pictures, so that sessions hold some of them twice. */
+function filePart(dice) {
+  const bytes = dice.pick(["A", "B", "Q"]).repeat(4_000);
+  return { type: "file", mediaType: "image/png", url: `data:image/png;base64,${bytes}` };
 }
 
 const messageEvent = (said) => ({ id: said.id, action: { user: "user_message", system: "system_instruction", assistant: "agent_message" }[said.role], content: textOf(said), message: said });
@@ -567,6 +574,62 @@ move(2, "freezePrompt", withMemory(async (game, dice, { agent, scope, memory, of
   else if (frozen) game.hold(answer.prompt === frozen.prompt && answer.hash === frozen.hash && answer.frozenAt === frozen.frozenAt, () => `the frozen prompt changed: ${show(answer)}, not ${show(frozen)}`);
 }));
 
+move(1, "callTool", withMemory(async (game, dice, { agent, scope, memory, of }) => {
+  const block = memory.block("notes");
+  const isOwn = scope.sessionId !== undefined || block !== undefined;
+  if (block === undefined || !isOwn) return;
+  const text = `Noted ${game.word()}`;
+  const apply = (model) => of(model).write("notes", text);
+  const answer = await game.write(agent, "callTool", { ...scope, name: "set_context", arguments: { label: "notes", content: text } }, apply, { dice });
+  if (answer) game.hold(!answer.isError, () => `callTool answers ${show(answer)}`);
+}));
+
+move(2, "persistWorkingContext", withSession(async (game, dice, { agent, session, of }) => {
+  if (session.events.size >= MAX_EVENTS) return;
+  const id = game.except.has("repeated call ids") ? `c${game.word()}` : "call_0";
+  const said = [
+    { role: "user", content: textFor(game, dice) },
+    { role: "assistant", content: "", toolCalls: [{ id, name: "look_up", arguments: { word: game.word() } }] },
+    { role: "tool", content: textFor(game, dice), toolCallId: id, toolName: "look_up" },
+    { role: "assistant", content: textFor(game, dice) },
+  ].slice(0, dice.pick([1, 3, 4]));
+  const events = said.map(({ role, content, toolCalls, toolCallId, toolName }) =>
+    role === "user" ? { action: "user_message", content } : toolCalls ? { action: "tool_call_request", toolCalls } : role === "tool" ? { action: "tool_result", toolCallId, toolName, content } : { action: "agent_message", content },
+  );
+  const body = { sessionId: session.id, messages: said, ...(dice.one(2) && { expectedLeafId: session.idOf(session.leaf) }) };
+  let expected;
+  const apply = (model, answer) => (expected = of(model).appendEvents(events, undefined, answer));
+  const answer = await game.write(agent, "persistWorkingContext", body, apply, { dice, rows: rowsOf(game, agent, session, events) });
+  if (answer) holdAppended(game, answer, expected);
+}));
+
+move(3, "what operations refuse", withSession(async (game, dice, { agent, session }) => {
+  const sessionId = session.id;
+  const said = message("m", "user", "x");
+  const [operation, body] = dice.pick([
+    ["appendEvents", { sessionId: dice.pick([7, {}, [], null, "", "y".repeat(201)]), events: [{ action: "user_message", content: "x" }] }],
+    ["appendEvents", { sessionId, events: dice.pick(["x", 7, {}, null, [7]]) }],
+    ["appendMessage", { sessionId, message: dice.pick([7, null, [], { ...said, role: "nobody" }, { ...said, parts: "x" }, { ...said, id: 7 }]) }],
+    ["updateMessage", { sessionId, message: { ...said, parts: [7] } }],
+    ["getHistory", { sessionId, limit: dice.pick([0, -1, 1001, "5", 1.5]) }],
+    ["getHistory", { sessionId, before: "no cursor" }],
+    ["loadEvents", { sessionId, actions: ["nothing"] }],
+    ["deleteEvents", { sessionId, eventIds: "x" }],
+    ["addUsage", { sessionId, inputTokens: dice.pick([-1, 1.5, "1"]) }],
+    ["createSession", { metadata: dice.pick([7, [], "x"]) }],
+    ["createSession", { id: dice.pick([7, "", "y".repeat(201)]) }],
+    ["addCompaction", { sessionId, summary: "", fromId: "a", toId: "b" }],
+    ["defineBlock", { label: dice.pick(["", "y".repeat(65), 7]), kind: "writable" }],
+    ["defineBlock", { label: "notes", kind: "nothing" }],
+    ["buildWorkingContext", { sessionId, format: "nothing" }],
+    ["getChanges", { sessionId, limit: 0 }],
+    ["search", { query: 7 }],
+    ["runTurn", { sessionId, message: { ...said, role: "assistant" } }],
+    ["configureCompaction", { sessionId, protectHead: -1 }],
+  ]);
+  await game.write(agent, operation, body, () => {}, { refused: ["invalid_request"], dice });
+}));
+
 // Reads
 
 move(6, "read a session", withSession(async (game, dice, { agent, session }) => {
@@ -741,7 +804,7 @@ move(1, "destroy", async (game, dice) => {
 
 move(2, "eviction", async (game, dice) => await game.driver.evict(dice.roll(AGENTS)));
 
-move(2, "the clock", async (game, dice) => await game.driver.advance(dice.one(4) && !game.except.has("a clock that goes back") ? -dice.roll(10_000) : dice.roll(5_000)), (driver) => driver.can.clock);
+move(2, "the clock", async (game, dice) => await game.driver.advance(dice.one(4) ? -dice.roll(10_000) : dice.roll(5_000)), (driver) => driver.can.clock);
 
 // Turns
 
@@ -763,6 +826,61 @@ async function runTurn(game, dice, { agent, session }) {
   if (dice.one(4)) {
     const again = await game.turn(agent, body);
     game.hold(again.status === 200 && isDeepStrictEqual(again.body.message, answer.body.message), () => `runTurn again answers ${show(again)}, not ${show(answer.body)}`);
+  }
+}
+
+move(
+  2,
+  "a turn and what others write meanwhile",
+  withSession(async (game, dice, at) => {
+    const { agent, session, of } = at;
+    if (session.events.size >= MAX_EVENTS) return;
+    const word = game.word();
+    const steps = dice.roll(3);
+    const said = message(`t${game.word()}`, "user", `${steps} steps of 1 calls ${word}`);
+    const written = [];
+    const ends = dice.one(8);
+    const meanwhile = async () => {
+      if (ends) return await game.write(agent, "deleteSession", { sessionId: session.id }, (model) => model.delete(session.id));
+      for (let times = 1 + dice.roll(2); times > 0; times -= 1) {
+        const event = { id: `n${game.word()}`, action: "user_message", content: textFor(game, dice) };
+        const operation = dice.pick(["appendEvents", "appendMessage"]);
+        const body = operation === "appendEvents" ? { events: [event] } : { message: message(event.id, "user", event.content) };
+        await game.write(agent, operation, { sessionId: session.id, ...body }, () => written.push(event));
+      }
+    };
+    game.meanwhile.set(`${word} ${dice.roll(steps + 1)}`, meanwhile);
+    const answer = await game.turn(agent, { sessionId: session.id, message: said });
+    if (ends) {
+      game.hold(answer.status === 200 && answer.body.finishReason === "cancelled" && answer.body.message === null, () => `a turn whose session was deleted answers ${show(answer)}`);
+      return;
+    }
+    game.hold(answer.status === 200, () => `a turn with writes meanwhile answers ${show(answer)}`);
+    await adoptLog(game, agent, session);
+    // Nothing that was said leaves the conversation.
+    const shown = new Set(session.path(session.leaf).map((seq) => session.idOf(seq)));
+    for (const { id } of [said, ...written]) game.hold(shown.has(id), () => `${id} was said while a turn ran, and the conversation has ${[...shown]}`);
+    const last = session.events.get(session.leaf);
+    game.hold(last.content === `Done ${word}.`, () => `the conversation ends with ${show(last)}`);
+    Object.assign(session.usage, { inputTokens: null, outputTokens: null, cost: null });
+    if (session.memory.frozen === null) session.memory.frozen = undefined;
+    void of;
+  }),
+  (driver) => driver.can.kill,
+);
+
+/** Takes over what the log holds, if what the model knew of it is unchanged. */
+async function adoptLog(game, agent, session) {
+  const events = await game.read(agent, "loadEvents", { sessionId: session.id, afterSeq: session.lastSeq, limit: 1000 });
+  for (const { id, action, content, toolCalls, toolCallId, toolName, isError, parentId } of events) {
+    const parent = session.seqOf(parentId);
+    game.hold(parentId === null || parent !== 0, () => `event ${id} follows ${parentId}, which is not there`);
+    const stored = await game.read(agent, "getMessage", { sessionId: session.id, messageId: id });
+    const isMessage = action === "user_message" || action === "system_instruction";
+    const fields = Object.fromEntries(Object.entries({ id, action, content, toolCalls, toolCallId, toolName, isError }).filter(([, value]) => value !== undefined));
+    const { createdAt, ...rest } = stored ?? {};
+    void createdAt;
+    session.append(parent, isMessage ? { ...fields, message: rest } : fields);
   }
 }
 

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const MARK = "player:";
+const MARK = "@player@";
 
 /** Builds the native tests and starts them as a server of the player. */
 export async function startNative() {
@@ -29,6 +29,7 @@ class Native {
   #process;
   #lines;
   #errors = "";
+  #line = Promise.resolve();
   /** What the model of the turns answers; the player sets it. */
   reply = () => ({ silent: true });
 
@@ -66,12 +67,29 @@ class Native {
     this.#process.stdin.write(`${JSON.stringify(line)}\n`);
   }
 
-  async #ask(line) {
+  /** One request at a time: the agents answer in the order in which they are asked. */
+  #ask(line) {
+    const answer = this.#line.then(() => this.#askNext(line));
+    this.#line = answer.catch(() => {});
+    return answer;
+  }
+
+  async #askNext(line) {
     this.#tell(line);
     for (;;) {
       const said = await this.#hear();
       if (said.ask === undefined) return said;
-      this.#tell(this.reply(said.ask, line.agent));
+      this.#tell(this.#replyTo(said.ask));
+    }
+  }
+
+  /** The agents wait for a reply, whatever becomes of it. */
+  #replyTo(asked) {
+    try {
+      return this.reply(asked);
+    } catch (error) {
+      console.error(error);
+      return { silent: true };
     }
   }
 

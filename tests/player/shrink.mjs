@@ -16,7 +16,7 @@ export async function shrink(driver, seeds, error, { until, ...options }) {
       for (let at = 0; at < shortest.seeds.length; ) {
         if (Date.now() > until) return shortest;
         const fewer = [...shortest.seeds.slice(0, at), ...shortest.seeds.slice(at + piece)];
-        const failure = await fails(driver, fewer, options);
+        const failure = await fails(driver, fewer, kindOf(error), options);
         if (failure === null) {
           at += piece;
         } else {
@@ -29,13 +29,18 @@ export async function shrink(driver, seeds, error, { until, ...options }) {
   return shortest;
 }
 
-async function fails(driver, seeds, options) {
+/** What a failure begins with: a shorter sequence that fails another way is another story. */
+function kindOf(error) {
+  return error.message.split(" ")[0];
+}
+
+async function fails(driver, seeds, kind, options) {
   for (let tries = 0; tries < TRIES[driver.name]; tries += 1) {
     try {
       await play(driver, seeds, options);
     } catch (error) {
       if (error.game === undefined) throw error;
-      return error;
+      if (kindOf(error) === kind) return error;
     }
   }
   return null;

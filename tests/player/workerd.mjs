@@ -46,7 +46,10 @@ class Runtime {
   /** Status 0: the runtime was killed before it answered. */
   async request(agent, operation, body) {
     return await this.#untilKilled(async () => {
+      const kills = this.kills;
       const { status, body: answer, rowsRead, rowsWritten } = await this.#server.call(this.agentName(agent), operation, body);
+      // The kill may cut the answer off.
+      if (typeof answer === "string" && this.kills !== kills) throw new Error("cut off");
       return { status, body: answer, rowsRead, rowsWritten };
     });
   }
@@ -71,6 +74,7 @@ class Runtime {
   }
 
   async #untilKilled(act) {
+    await this.#killing;
     const kills = this.kills;
     try {
       return await act();

@@ -1,0 +1,120 @@
+// The runtime is killed at several points of each write that takes long: an import, a fork, a
+// delete, a first search, and writes of memory. What was written is there whole or not at
+// all, and the same request afterwards does what it should.
+
+import assert from "node:assert/strict";
+import { after, test } from "node:test";
+import { Game } from "./game.mjs";
+import { startRuntime } from "./workerd.mjs";
+
+const EVENTS = 3_000;
+const BATCH = 500;
+
+/** Where within a write the runtime is killed: parts of the time that the write takes. */
+const POINTS = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
+
+const driver = await startRuntime();
+const outcomes = {};
+after(async () => {
+  console.log(`what became of writes in which the runtime was killed: ${JSON.stringify(outcomes)}`);
+  await driver.stop();
+});
+
+const texts = (from) => Array.from({ length: BATCH }, (_, at) => ({ id: `e${from + at}`, action: at % 2 ? "agent_message" : "user_message", content: `Event ${from + at} ${"long ".repeat(40)}` }));
+
+/** A game whose first agent has a session of many events, with memory. */
+async function deal() {
+  await driver.reset();
+  const game = new Game(driver);
+  await game.write(0, "createSession", { id: "s" }, (model) => model.create({ id: "s" }));
+  for (let from = 0; from < EVENTS; from += BATCH) {
+    const events = texts(from);
+    await game.write(0, "appendEvents", { sessionId: "s", events }, (model) => model.find("s").appendEvents(events));
+  }
+  const block = { label: "kb", kind: "searchable", description: null, maxTokens: null, defaultContent: null };
+  await game.write(0, "defineBlock", { sessionId: "s", label: "kb", kind: "searchable" }, (model) => void model.find("s").memory.blocks.set("kb", block));
+  return game;
+}
+
+const WRITES = {
+  forkSession: {
+    act: () => driver.request(0, "forkSession", { sessionId: "s" }),
+    apply: (model, answer) => {
+      const original = model.find("s");
+      model.sessions.push(original.fork(original.leaf, answer?.id ?? null, null, null));
+    },
+  },
+  deleteSession: {
+    act: () => driver.request(0, "deleteSession", { sessionId: "s" }),
+    apply: (model) => model.delete("s"),
+  },
+  importSession: {
+    prepare: async (game) => (game.file = (await game.exported(0, "s")).body),
+    act: (game) => driver.importSession(0, "copy", game.file),
+    apply: (model) => model.sessions.push(model.find("s").copy("copy")),
+  },
+  setEntry: {
+    act: () => driver.request(0, "setEntry", { sessionId: "s", label: "kb", key: "k", content: "known ".repeat(100_000) }),
+    apply: (model) => model.find("s").memory.holds("kb").items.set("k", { content: "known ".repeat(100_000), title: null, supersedes: [] }),
+  },
+  clearMessages: {
+    act: () => driver.request(0, "clearMessages", { sessionId: "s" }),
+    apply: (model) => model.find("s").clear(),
+  },
+};
+
+for (const [name, { prepare, act, apply }] of Object.entries(WRITES)) {
+  test(`${name}_is_whole_or_absent_wherever_the_runtime_is_killed`, async () => {
+    const calm = await deal();
+    await prepare?.(calm);
+    const began = performance.now();
+    await calm.take(0, name, {}, apply, await act(calm));
+    const takes = performance.now() - began;
+    await calm.audit(0);
+
+    for (const point of POINTS) {
+      const game = await deal();
+      await prepare?.(game);
+      const kill = driver.killAfter(takes * point);
+      const answer = await act(game);
+      await kill;
+      const before = { ...game.settled };
+      await game.take(0, name, {}, apply, answer);
+      const outcome = answer.status === 200 ? "acknowledged" : game.settled.whole > before.whole ? "whole" : "absent";
+      count(name, outcome);
+      if (outcome === "absent") await game.take(0, name, {}, apply, await act(game));
+      await game.audit(0);
+    }
+  });
+}
+
+test("a_first_search_finds_all_wherever_the_runtime_is_killed", async () => {
+  const calm = await deal();
+  const began = performance.now();
+  await findAll(calm);
+  const takes = performance.now() - began;
+  for (const point of POINTS) {
+    const game = await deal();
+    const kill = driver.killAfter(takes * point);
+    const answer = await driver.request(0, "search", { query: "event", limit: 1 });
+    await kill;
+    count("search", answer.status === 200 ? "acknowledged" : "interrupted");
+    await findAll(game);
+    await game.audit(0);
+  }
+});
+
+/** Searches until the index is whole, and then for an event of each batch. */
+async function findAll(game) {
+  while ((await game.read(0, "search", { query: "event", limit: 1 })).pending);
+  for (let at = 7; at < EVENTS; at += BATCH) {
+    const { results } = await game.read(0, "search", { query: `"event ${at}"`, limit: 100 });
+    assert.deepEqual(results.map(({ id }) => id), [`e${at}`]);
+  }
+}
+
+function count(name, outcome) {
+  outcomes[name] ??= {};
+  outcomes[name][outcome] = (outcomes[name][outcome] ?? 0) + 1;
+}
+
