@@ -11,7 +11,7 @@ const EVENTS = 3_000;
 const BATCH = 500;
 
 /** Where within a write the runtime is killed: parts of the time that the write takes. */
-const POINTS = [0.05, 0.2, 0.4, 0.6, 0.8, 0.95];
+const POINTS = [0.02, 0.1, 0.2, 0.3, 0.45, 0.6, 0.8];
 
 const driver = await startRuntime();
 const outcomes = {};
@@ -31,10 +31,15 @@ async function deal() {
     const events = texts(from);
     await game.write(0, "appendEvents", { sessionId: "s", events }, (model) => model.find("s").appendEvents(events));
   }
-  const block = { label: "kb", kind: "searchable", description: null, maxTokens: null, defaultContent: null };
-  await game.write(0, "defineBlock", { sessionId: "s", label: "kb", kind: "searchable" }, (model) => void model.find("s").memory.blocks.set("kb", block));
+  for (const [label, kind] of [["kb", "searchable"], ["skills", "loadable"]]) {
+    const block = { label, kind, description: null, maxTokens: null, defaultContent: null };
+    await game.write(0, "defineBlock", { sessionId: "s", label, kind }, (model) => void model.find("s").memory.blocks.set(label, block));
+  }
   return game;
 }
+
+const ENTRY = "known ".repeat(10_000);
+const DOCUMENT = "known ".repeat(40_000);
 
 const WRITES = {
   forkSession: {
@@ -54,8 +59,12 @@ const WRITES = {
     apply: (model) => model.sessions.push(model.find("s").copy("copy")),
   },
   setEntry: {
-    act: () => driver.request(0, "setEntry", { sessionId: "s", label: "kb", key: "k", content: "known ".repeat(100_000) }),
-    apply: (model) => model.find("s").memory.holds("kb").items.set("k", { content: "known ".repeat(100_000), title: null, supersedes: [] }),
+    act: () => driver.request(0, "setEntry", { sessionId: "s", label: "kb", key: "k", content: ENTRY }),
+    apply: (model) => model.find("s").memory.holds("kb").items.set("k", { content: ENTRY, title: null, supersedes: [] }),
+  },
+  putSkill: {
+    act: () => driver.request(0, "putSkill", { sessionId: "s", label: "skills", key: "k", content: DOCUMENT }),
+    apply: (model) => model.find("s").memory.holds("skills").items.set("k", { content: DOCUMENT }),
   },
   clearMessages: {
     act: () => driver.request(0, "clearMessages", { sessionId: "s" }),
