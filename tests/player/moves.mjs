@@ -177,11 +177,12 @@ function isBranch(session, parentId) {
   return parentId === undefined ? session.leaf !== session.lastSeq : parentId === null ? session.lastSeq !== 0 : session.seqOf(parentId) !== session.lastSeq;
 }
 
-/** The most rows that an append writes: one an event, one an id of the caller, one a branch. */
+/** The most rows of an append. It writes one an event, one an id of the caller, one a branch. */
 function rowsOf(game, agent, session, events, parentId) {
   const given = events.filter(({ id }) => id !== undefined).length;
   const index = game.agents[agent].isSearched ? events.length : 0;
-  return { written: events.length + given + index + (isBranch(session, parentId) ? 1 : 0) };
+  const written = events.length + given + index + (isBranch(session, parentId) ? 1 : 0);
+  return { written, ...(index === 0 && { read: 10 * events.length }) };
 }
 
 function holdAppended(game, answer, expected) {
@@ -237,6 +238,25 @@ move(2, "three equal appends at once", withSession(async (game, dice, { agent, s
   const inserted = answers.filter(({ body }) => body.events?.every((event) => event.inserted));
   game.hold(inserted.length === 1, () => `of three equal appends ${inserted.length} wrote: ${show(answers)}`);
 }));
+
+move(2, "three equal requests at once", async (game, dice) => {
+  const { agent, session, of } = await someSession(game, dice);
+  if (session === null || session.events.size >= MAX_EVENTS || game.agents[agent].sessions.length >= MAX_SESSIONS) return;
+  const said = message(`m${game.word()}`, "user", textFor(game, dice));
+  const id = `s${game.word()}`;
+  const [operation, body, apply, wins] = dice.pick([
+    ["createSession", { id }, (model) => model.create({ id }), ({ status }) => status === 200],
+    ["appendMessage", { sessionId: session.id, message: said }, (model) => of(model).appendEvents([messageEvent(said)]), ({ body }) => body.inserted],
+    ["upsertMessage", { sessionId: session.id, message: said }, (model) => of(model).appendEvents([messageEvent(said)]), ({ body }) => body.inserted],
+    ["deleteSession", { sessionId: session.id }, (model) => model.delete(session.id), ({ body }) => body.deleted],
+  ]);
+  const answers = await Promise.all([1, 2, 3].map(() => game.driver.request(agent, operation, body)));
+  const won = answers.filter(wins);
+  game.hold(won.length === 1, () => `of three equal ${operation} ${won.length} did it: ${show(answers)}`);
+  const refused = answers.filter(({ status }) => status !== 200);
+  game.hold(refused.every(({ body }) => body.error.code === "already_exists"), () => show(answers));
+  await game.take(agent, operation, body, apply, won[0]);
+});
 
 move(2, "a race on the leaf", withSession(async (game, dice, { agent, session, of }) => {
   if (session.events.size >= MAX_EVENTS) return;
@@ -843,6 +863,19 @@ move(
     const meanwhile = async () => {
       if (ends) return await game.write(agent, "deleteSession", { sessionId: session.id }, (model) => model.delete(session.id));
       for (let times = 1 + dice.roll(2); times > 0; times -= 1) {
+        const olds = [...session.events.keys()].filter((seq) => leavesRunsWhole(session, seq));
+        const alone = olds.filter((seq) => !session.isRun(seq) && session.events.get(seq).action !== "compaction");
+        if (olds.length > 0 && dice.one(4)) {
+          const seq = dice.pick(olds);
+          await game.write(agent, "deleteEvents", { sessionId: session.id, eventIds: [session.idOf(seq)] }, (model) => of(model).delete([seq]));
+          continue;
+        }
+        if (alone.length > 0 && dice.one(4)) {
+          const seq = dice.pick(alone);
+          const other = message(session.idOf(seq), session.view([seq]).role, textFor(game, dice));
+          await game.write(agent, "updateMessage", { sessionId: session.id, message: other }, (model) => of(model).replace([seq], other));
+          continue;
+        }
         const event = { id: `n${game.word()}`, action: "user_message", content: textFor(game, dice) };
         const operation = dice.pick(["appendEvents", "appendMessage"]);
         const body = operation === "appendEvents" ? { events: [event] } : { message: message(event.id, "user", event.content) };
@@ -864,7 +897,6 @@ move(
     game.hold(last.content === `Done ${word}.`, () => `the conversation ends with ${show(last)}`);
     Object.assign(session.usage, { inputTokens: null, outputTokens: null, cost: null });
     if (session.memory.frozen === null) session.memory.frozen = undefined;
-    void of;
   }),
   (driver) => driver.can.kill,
 );
