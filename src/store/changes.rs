@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::base::columns::{find, load};
+use crate::base::columns::{find, find_value, load};
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -168,6 +168,13 @@ fn sweep(db: &dyn Database, session_id: &Id, looks: i64) -> Result<()> {
 pub fn load_newest(db: &dyn Database, session_id: &Id) -> Result<i64> {
     let newest = find_newest(db, session_id)?;
     Ok(newest.map_or(0, |(cursor, _, _)| cursor))
+}
+
+/// The cursor base of a session. A session that is deleted and created again has another.
+pub fn load_base(db: &dyn Database, session_id: &Id) -> Result<i64> {
+    let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = ?1";
+    let base = find_value(db, sql, &[session_id.as_str().into()])?;
+    Ok(base.unwrap_or(0))
 }
 
 /// The names of the change types.

@@ -18,7 +18,7 @@ use crate::context::compaction::by_hand::{add_compaction, delete_compaction};
 use crate::context::compaction::configure::{change_settings, load_settings, settings_of};
 #[cfg(test)]
 use crate::context::compaction::estimate::Estimate;
-use crate::context::compaction::estimate::{PromptOverhead, measure};
+use crate::context::compaction::estimate::PromptOverhead;
 use crate::context::compaction::fixed::{load_fixed, read_fixed};
 use crate::context::compaction::journal::load_journal;
 #[cfg(test)]
@@ -193,7 +193,9 @@ impl RunWaiting for Compact {
                 CompactionOutcome::nothing(CompactionReason::NothingToCompact, fixed.with(0).total)
             }
             (Some(leaf_seq), None) => {
-                let measure = measure(agent.db, &self.session_id, leaf_seq, None)?;
+                let measure = agent
+                    .compactions
+                    .measure(agent.db, &self.session_id, leaf_seq)?;
                 let messages = fixed.calibration.correct(measure.tokens);
                 CompactionOutcome::nothing(
                     CompactionReason::AlreadyRunning,
@@ -385,7 +387,11 @@ impl RunWaiting for EstimateTokens {
         let leaf_id = self.leaf_id.as_ref();
         let (fixed, leaf) = read_overhead(agent, &self.session_id, leaf_id).await?;
         let messages = match leaf {
-            Some(leaf_seq) => measure(agent.db, &self.session_id, leaf_seq, None)?.tokens,
+            Some(leaf_seq) => {
+                let compactions = agent.compactions;
+                let measured = compactions.measure(agent.db, &self.session_id, leaf_seq)?;
+                measured.tokens
+            }
             None => 0,
         };
         Reply::json(&fixed.with(fixed.calibration.correct(messages)))

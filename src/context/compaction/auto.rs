@@ -11,6 +11,7 @@ use super::act::{CompactionOutcome, CompactionReason, CompactionTask, Compactor}
 use super::estimate::{Estimate, PathMeasure, PromptOverhead, measure};
 use super::journal::load_journal;
 use super::settings::CompactionSettings;
+use crate::base::database::Database;
 use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Result};
 use crate::base::ids::Id;
@@ -46,6 +47,8 @@ pub struct CompactionTracker {
 #[derive(Clone, Copy)]
 struct MeasuredPath {
     leaf_seq: i64,
+    /// A session that is deleted and created again has another base.
+    feed_base: i64,
     last_change: i64,
     measure: PathMeasure,
 }
@@ -102,17 +105,20 @@ impl CompactionTracker {
         self.compacted.borrow_mut().remove(session_id.as_str())
     }
 
-    fn measure(
+    /// Measures the path that ends at `leaf_seq`. What was measured before is not read again,
+    /// as long as the object stays in memory and nothing changed but by appends.
+    pub fn measure(
         &self,
-        compactor: &Compactor<'_>,
+        db: &dyn Database,
         session_id: &Id,
         leaf_seq: i64,
     ) -> Result<PathMeasure> {
-        let db = compactor.db;
         let last_change = changes::load_newest(db, session_id)?;
+        let feed_base = changes::load_base(db, session_id)?;
         let known = self.known.borrow().get(session_id.as_str()).copied();
         let known = known
-            .filter(|known| known.last_change == last_change && known.leaf_seq <= leaf_seq)
+            .filter(|known| known.last_change == last_change && known.feed_base == feed_base)
+            .filter(|known| known.leaf_seq <= leaf_seq)
             .map(|known| (known.leaf_seq, known.measure));
         let measure = measure(db, session_id, leaf_seq, known)?;
         let mut all = self.known.borrow_mut();
@@ -123,6 +129,7 @@ impl CompactionTracker {
             session_id.as_str().to_owned(),
             MeasuredPath {
                 leaf_seq,
+                feed_base,
                 last_change,
                 measure,
             },
@@ -177,7 +184,7 @@ pub async fn after_append(
             break;
         };
         let fixed = load_fixed()?;
-        let measure = compactions.measure(compactor, session_id, leaf.seq)?;
+        let measure = compactions.measure(compactor.db, session_id, leaf.seq)?;
         let failed = load_journal(compactor.db, session_id)?.last_error;
         let messages = fixed.calibration.correct(measure.tokens);
         let is_due = is_due(&settings, fixed.with(messages), measure.after_compaction)

@@ -8,6 +8,7 @@ pub mod door;
 pub mod examples;
 pub mod faults;
 mod fields;
+pub mod flat;
 pub mod lists;
 pub mod mcp;
 mod mcp_rights;

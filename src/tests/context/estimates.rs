@@ -10,6 +10,7 @@ use crate::base::tokens;
 use crate::store::calibration::{load_agents, teach_agent};
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
+use crate::tests::messages::random_play::Dice;
 
 fn estimate(alice: &Alice) -> Value {
     alice.ok("estimateTokens", json!({"sessionId": "s"}))
@@ -148,4 +149,57 @@ fn a_prompt_and_tools_that_fill_the_context_make_it_due() {
         json!({"systemInstructions": ["word ".repeat(1_000)]}),
     );
     assert!(is_due());
+}
+
+/// Random play: the estimate that goes on from an earlier one is the estimate of an agent
+/// that just woke up.
+#[test]
+fn an_estimate_that_goes_on_from_an_earlier_one_is_the_same() {
+    let mut compared = 0;
+    for seed in 1..=40_u64 {
+        let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+        let mut alice = Alice::with_session();
+        for _ in 0..30 {
+            let known = alice.events();
+            let any = |dice: &mut Dice| known[dice.roll(known.len())]["id"].clone();
+            let word = "word ".repeat(1 + dice.roll(9));
+            let event = json!({"action": "user_message", "content": word});
+            let named = json!({"id": format!("e{}", known.len()), "action": "agent_message", "content": word});
+            let (operation, mut body) = match dice.roll(12) {
+                0 if !known.is_empty() => ("deleteEvents", json!({"eventIds": [any(&mut dice)]})),
+                1 if !known.is_empty() => (
+                    "addCompaction",
+                    json!({"summary": word, "fromId": any(&mut dice), "toId": any(&mut dice)}),
+                ),
+                2 if !known.is_empty() => ("setLeaf", json!({"id": any(&mut dice)})),
+                3 if !known.is_empty() => (
+                    "appendEvents",
+                    json!({"parentId": any(&mut dice), "events": [event]}),
+                ),
+                4 if !known.is_empty() => {
+                    let message = json!({"id": any(&mut dice), "role": "user",
+                                         "parts": [{"type": "text", "text": word}]});
+                    ("updateMessage", json!({"message": message}))
+                }
+                5 => {
+                    alice.ok("deleteSession", json!({"sessionId": "s"}));
+                    ("createSession", json!({"id": "s"}))
+                }
+                6 => ("clearMessages", json!({})),
+                _ => ("appendEvents", json!({"events": [named, event]})),
+            };
+            if operation != "createSession" {
+                body["sessionId"] = json!("s");
+            }
+            // A range that lies on no path is refused, and changes nothing.
+            drop(alice.call(operation, body));
+            let estimate = |alice: &Alice| alice.ok("estimateTokens", json!({"sessionId": "s"}));
+            let known = estimate(&alice);
+            let kept = std::mem::take(&mut alice.compactions);
+            assert_eq!(known, estimate(&alice), "seed {seed}: {operation}");
+            alice.compactions = kept;
+            compared += 1;
+        }
+    }
+    assert!(compared > 1_000, "{compared}");
 }
