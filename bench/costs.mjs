@@ -72,6 +72,76 @@ export async function costsInAnAgentOf(server, length) {
   return table;
 }
 
+/**
+ * What reads of a session of `length` events cost where no summary covers them, and where
+ * one covers all but the newest hundred: rows, and milliseconds as the caller waits.
+ */
+export async function costsOfLongSession(server, length) {
+  const agent = `long ${length}`;
+  const { table, ok, clock } = meter(server, agent, { sessionId: "s" });
+  await server.call(agent, "createSession", { id: "s" });
+  for (let left = length; left > 0; left -= MOST) await ok("appendEvents", { events: batch(Math.min(left, MOST)) });
+  await clock("count a branch's messages", "getPathLength");
+  await clock("estimate tokens, nothing summarised", "estimateTokens");
+  await clock("estimate tokens again", "estimateTokens");
+  await clock("compact (a dry run), nothing summarised", "compact", { dryRun: true });
+  const [first] = await ok("loadEvents", { limit: 1 });
+  const [last] = await ok("loadEvents", { limit: 100, tail: true });
+  const edges = { summary: "They talked about the weather.", fromId: first.id, toId: last.id };
+  await clock("add a summary", "addCompaction", edges);
+  await server.evict(agent);
+  await clock("estimate tokens, once summarised", "estimateTokens");
+  await clock("compact (a dry run), once summarised", "compact", { dryRun: true });
+  while ((await ok("search", { query: "umbrella" })).pending !== undefined);
+  await clock("search for what all events say", "search", { query: "weather in Oslo" });
+  return table;
+}
+
+/** What a block of `length` entries costs. */
+export async function costsOfEntries(server, length) {
+  const { table, ok, clock } = meter(server, `with ${length} entries`, { label: "facts" });
+  const entry = (key, more) => ({ key, content: `What is known of ${key} and the weather.`, ...more });
+  await ok("defineBlock", { kind: "searchable" });
+  for (let n = 0; n < length - 3; n += 1) await ok("setEntry", entry(`k${n}`));
+  await clock("set a new entry", "setEntry", entry("new"));
+  await clock("set it again", "setEntry", entry("new", { content: "Something else." }));
+  await clock("set one that replaces it", "setEntry", entry("newer", { supersedes: ["new"] }));
+  await clock("delete that", "deleteEntry", { key: "newer" });
+  await clock("delete another", "deleteEntry", { key: "k1" });
+  await clock("read the block", "getBlock");
+  const { clock: clockAll } = meter(server, `with ${length} entries`, {}, table);
+  await clockAll("read all blocks", "getBlocks");
+  await clockAll("render the prompt", "renderPrompt");
+  await clockAll("refresh the prompt", "refreshPrompt");
+  return table;
+}
+
+/** What listing `length` sessions costs. */
+export async function costsOfListing(server, length) {
+  const { table, ok, clock } = meter(server, `with ${length} sessions`);
+  for (let n = 0; n < length; n += 1) {
+    await ok("createSession", { id: `s${n}` });
+    await ok("appendEvents", { sessionId: `s${n}`, events: batch(1) });
+  }
+  const { cursor } = await clock("list the first 50 sessions", "listSessions", { limit: 50 });
+  await clock("list the next 50", "listSessions", { limit: 50, cursor });
+  const whole = { read: 0, ms: 0, cursor: undefined };
+  do {
+    const { body, rowsRead, ms } = await timed(() => server.call(`with ${length} sessions`, "listSessions", { limit: 500, cursor: whole.cursor }));
+    Object.assign(whole, { read: whole.read + rowsRead, ms: whole.ms + ms, cursor: body.cursor });
+  } while (whole.cursor !== null);
+  table.set("list all, in pages of 500", cell(whole.read, 0, whole.ms));
+  return table;
+}
+
+const cell = (read, written, ms) => `${read} / ${written}, ${ms < 10 ? ms.toFixed(1) : Math.round(ms)} ms`;
+
+async function timed(call) {
+  const start = performance.now();
+  const answer = await call();
+  return { ...answer, ms: performance.now() - start };
+}
+
 /** The cost of each kind of turn: of a session's first turn, and of a later one. */
 export async function costsOfTurns() {
   const { server, model, stop } = await startChatServer();
@@ -107,8 +177,7 @@ export async function costsOfTurns() {
   }
 }
 
-function meter(server, agent, always = {}) {
-  const table = new Map();
+function meter(server, agent, always = {}, table = new Map()) {
   const call = async (operation, input) => {
     const answer = await server.call(agent, operation, { ...always, ...input });
     if (answer.status !== 200) throw new Error(`${operation}: ${JSON.stringify(answer.body)}`);
@@ -120,6 +189,12 @@ function meter(server, agent, always = {}) {
     measure: async (name, operation, input) => {
       const { body, rowsRead, rowsWritten } = await call(operation, input);
       table.set(name, `${rowsRead} / ${rowsWritten}`);
+      return body;
+    },
+    /** As `measure`, with the time that the caller waits. */
+    clock: async (name, operation, input) => {
+      const { body, rowsRead, rowsWritten, ms } = await timed(() => call(operation, input));
+      table.set(name, cell(rowsRead, rowsWritten, ms));
       return body;
     },
   };

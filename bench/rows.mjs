@@ -8,7 +8,14 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { gzipSync } from "node:zlib";
 import { startServer } from "../tests/workerd/harness.mjs";
-import { costsInAnAgentOf, costsInASessionOf, costsOfTurns } from "./costs.mjs";
+import {
+  costsInAnAgentOf,
+  costsInASessionOf,
+  costsOfEntries,
+  costsOfListing,
+  costsOfLongSession,
+  costsOfTurns,
+} from "./costs.mjs";
 import { bars, report, table } from "./frame/report.mjs";
 import { costsOfPeer, costsOfPeersTurns } from "./peer_costs.mjs";
 
@@ -19,6 +26,11 @@ const server = await startServer();
 const ours = await columnsOf(EVENTS, (length) => costsInASessionOf(server, length));
 const sessions = tableOf(EVENTS, ours);
 const agents = tableOf(SESSIONS, await columnsOf(SESSIONS, (length) => costsInAnAgentOf(server, length)));
+const LONG = [1_000, 10_000, 100_000];
+const MANY = [1_000, 10_000];
+const long = tableOf(LONG, await columnsOf(LONG, (length) => costsOfLongSession(server, length)));
+const entries = tableOf(MANY, await columnsOf(MANY, (length) => costsOfEntries(server, length)));
+const listing = tableOf(MANY, await columnsOf(MANY, (length) => costsOfListing(server, length)));
 await server.stop();
 const ourTurns = await costsOfTurns();
 const turns = [...ourTurns].map(([name, costs]) => `| ${name} | ${costs.join(" | ")} |`);
@@ -43,6 +55,18 @@ const lines = [
   "| turn | first of its session | later |",
   "|---|---|---|",
   ...turns,
+  "",
+  "What grows and what does not, with the time that a caller waits on the machine that wrote this. A session of so many events:",
+  "",
+  ...long,
+  "",
+  "A block of so many entries:",
+  "",
+  ...entries,
+  "",
+  "An agent of so many sessions, an event in each:",
+  "",
+  ...listing,
   "",
   `The Worker: ${kib(wasm.length)} of wasm, ${kib(gzipSync(wasm, { level: 9 }).length)} gzipped.`,
   "",

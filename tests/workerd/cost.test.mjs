@@ -135,3 +135,59 @@ test("search_costs_a_row_an_event_once_it_is_used_and_nothing_before", async () 
   assert.equal(deleted.deleted, 1);
   assert.equal((await server.call(agent, "search", { query: "marmalade" })).body.results.length, 1);
 });
+
+test("what_a_block_and_a_summary_hold_is_not_read_to_say_how_much_it_is", async () => {
+  const rows = {};
+  // Both counts leave as many entries over that are not counted yet.
+  for (const length of [96, 992]) {
+    const agent = `remembering ${length}`;
+    const call = (operation, input = {}) => server.call(agent, operation, { label: "facts", ...input });
+    await call("defineBlock", { kind: "searchable" });
+    for (let n = 0; n < length; n += 1) await call("setEntry", { key: `k${n}`, content: "It rains in Oslo." });
+    const read = async (operation, input) => {
+      const { status, rowsRead, rowsWritten } = await call(operation, input);
+      assert.equal(status, 200);
+      return [rowsRead, rowsWritten];
+    };
+    rows[length] = {
+      block: await read("getBlock"),
+      set: await read("setEntry", { key: "new", content: "It snows." }),
+      replace: await read("setEntry", { key: "newer", content: "It hails.", supersedes: ["new"] }),
+      giveBack: await read("deleteEntry", { key: "newer" }),
+      delete: await read("deleteEntry", { key: "k1" }),
+      prompt: (await server.call(agent, "renderPrompt", {})).rowsRead,
+    };
+    assert.equal(rows[length].set[1], 3);
+  }
+  assert.deepEqual(rows[992], rows[96]);
+  assert.ok(rows[992].block[0] <= 10, JSON.stringify(rows));
+
+  const summarised = {};
+  for (const length of [1_000, 10_000]) {
+    const agent = await agentOf(length + 1);
+    const [first] = (await cost(agent, "loadEvents", { limit: 1 })).body;
+    const [last] = (await cost(agent, "loadEvents", { limit: 50, tail: true })).body;
+    const added = await cost(agent, "addCompaction", { summary: "It rained.", fromId: first.id, toId: last.id });
+    await server.evict(agent);
+    const estimate = await cost(agent, "estimateTokens", {});
+    const compact = await cost(agent, "compact", { dryRun: true });
+    const path = await cost(agent, "getPathLength", {});
+    assert.ok(path.read <= length + 10, `${path.read} rows for ${length}`);
+    summarised[length] = [added.read, estimate.read, compact.read];
+  }
+  assert.deepEqual(summarised[10_000], summarised[1_000]);
+});
+
+test("the_pages_of_a_list_together_look_at_each_session_a_few_times", async () => {
+  for (let n = 0; n < 300; n += 1) {
+    await server.call("listed", "createSession", { id: `s${n}` });
+    await server.call("listed", "appendEvents", { sessionId: `s${n}`, events: [user()] });
+  }
+  let [cursor, read, listed] = [undefined, 0, 0];
+  do {
+    const { body, rowsRead } = await server.call("listed", "listSessions", { limit: 10, cursor });
+    [cursor, read, listed] = [body.cursor, read + rowsRead, listed + body.sessions.length];
+  } while (cursor !== null);
+  assert.equal(listed, 300);
+  assert.ok(read <= 300 * 18, `${read} rows`);
+});
