@@ -34,8 +34,9 @@ macro_rules! is_run_member {
 }
 pub(crate) use is_run_member;
 
-/// SQL: whether event `e` is a run member.
-pub const IS_RUN_MEMBER: &str = is_run_member!("e");
+/// SQL: whether event `e` is a run member. As a condition of `iif`, the list of actions is
+/// compared one by one; as a value, it would be a table that each event reads.
+pub const IS_RUN_MEMBER: &str = concat!("iif(", is_run_member!("e"), ", 1, 0)");
 
 /// An event to append. The caller may set `id`, `metadata` and `createdAt`.
 #[derive(Debug, FromJson)]
