@@ -18,8 +18,8 @@ use std::thread::LocalKey;
 
 use crate::base::error::{Code, Error, Result};
 
-/// The most bytes of stored text in the answer of one read. A single message or event
-/// that is longer is answered alone.
+/// The most bytes of text in the answer of one read, as they are written: an escaped
+/// character takes up to six. A single message or event that is longer is answered alone.
 pub const MAX_ANSWER_BYTES: usize = 4 << 20;
 
 /// The budget of all running turns of an isolate: their requests, their output and tool
@@ -53,6 +53,34 @@ thread_local! {
     static ARRIVING: ByteBudget = const { ByteBudget::new(MAX_ARRIVING_BYTES) };
     #[cfg(target_arch = "wasm32")]
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
+}
+
+/// What is left of an answer. The first item always has room, so that an item that is
+/// longer than an answer can still be read.
+pub struct AnswerRoom {
+    left: usize,
+    is_empty: bool,
+}
+
+impl AnswerRoom {
+    pub fn of(bytes: usize) -> Self {
+        Self {
+            left: bytes,
+            is_empty: true,
+        }
+    }
+
+    /// Takes an item of so many bytes; `false`: the item has no room, and none after it.
+    pub fn takes(&mut self, bytes: usize) -> bool {
+        let fits = self.is_empty || bytes <= self.left;
+        self.is_empty = false;
+        self.left = if fits {
+            self.left.saturating_sub(bytes)
+        } else {
+            0
+        };
+        fits
+    }
 }
 
 pub struct ByteBudget {

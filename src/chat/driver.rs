@@ -43,7 +43,7 @@ use crate::models::call::{choose_model, open};
 use crate::models::choice::ModelChoice;
 use crate::models::length::LengthRefusal;
 use crate::models::metered::{CallOutcome, EndedCall, settle};
-use crate::models::{AnswerPart, ModelRequest};
+use crate::models::{AnswerPart, ModelRequest, TokenUsage};
 use crate::store::config::{Config, load_config};
 use crate::store::meter::Meter;
 use crate::store::model_settings::PromptRefresh;
@@ -156,26 +156,22 @@ impl TurnDriver<'_> {
             .running
             .unless_cancelled(self.hear(&meter, &turn, &turn_tools, &mut heard))
             .await;
-        let counted = settle(
-            &meter,
-            heard.reserved.as_ref(),
-            &EndedCall {
-                usage: heard.usage,
-                heard_tokens: heard.tokens(),
-                outcome: match &outcome {
-                    Some(Ok(())) => CallOutcome::Whole,
-                    Some(Err(error)) => CallOutcome::Failed(error),
-                    None => CallOutcome::GivenUp,
-                },
+        let ended = EndedCall {
+            usage: heard.usage,
+            heard_tokens: heard.tokens(),
+            outcome: match &outcome {
+                Some(Ok(())) => CallOutcome::Whole,
+                Some(Err(error)) => CallOutcome::Failed(error),
+                None => CallOutcome::GivenUp,
             },
-        );
+        };
+        let model = heard.model.take();
+        // A request that was never sent spent nothing.
+        let spent = model.as_ref().map(|_| ended.spent(heard.sent));
+        let spent = spent.unwrap_or_default();
+        let counted = settle(&meter, heard.reserved.as_ref(), spent);
         let outcome = outcome.map(|outcome| outcome.and(counted));
-        let mut turn = self.turn.borrow_mut();
-        if let (Some(prices), Some(model)) = (&config.prices, &heard.model) {
-            turn.cost += heard.usage.cost(prices, model);
-        }
-        turn.add_usage(heard.usage, heard.estimated, heard.model.take());
-        drop(turn);
+        self.count(&config, spent, heard.estimated, model);
         let broken = match outcome {
             Some(Ok(())) => None,
             Some(Err(error)) => match self.take_refusal(&heard, error) {
@@ -208,6 +204,15 @@ impl TurnDriver<'_> {
         Ok(())
     }
 
+    /// Counts what a call of the turn spent.
+    fn count(&self, config: &Config, spent: TokenUsage, estimated: i64, model: Option<String>) {
+        let mut turn = self.turn.borrow_mut();
+        if let (Some(prices), Some(model)) = (&config.prices, &model) {
+            turn.cost += spent.cost(prices, model);
+        }
+        turn.add_usage(spent, estimated, model);
+    }
+
     /// Takes a refusal for length: the step is tried once more. Any other error goes on.
     fn take_refusal(&self, heard: &PartialAnswer, error: Error) -> Result<()> {
         let Some(refusal) = LengthRefusal::of(&error).filter(|_| heard.bytes() == 0) else {
@@ -237,13 +242,11 @@ impl TurnDriver<'_> {
             let fixed = load_fixed(memory, &turn.session_id, &turn_tools.definitions)?;
             let deployed = memory.outbound.deployed();
             let settings = load_settings(db, &deployed, Some(&turn.session_id))?;
+            let summariser = ModelSummariser::of(*memory, turn.limits.as_ref());
             let compactor = Compactor {
                 db,
                 host,
-                summariser: &ModelSummariser {
-                    memory: *memory,
-                    token: turn.limits.as_ref(),
-                },
+                summariser: &summariser,
             };
             let compactions = self.context.compactions;
             let made = make_room(
@@ -255,7 +258,18 @@ impl TurnDriver<'_> {
                 (&fixed, window.tokens),
             );
             let made = self.running.unless_cancelled(made).await;
-            drop(made.ok_or(Broken::Cancelled)??);
+            let Some(made) = made else {
+                // Nobody is left to count the request that was under way.
+                if let Some((model, sent)) = summariser.take_under_way() {
+                    let spent = TokenUsage {
+                        input_tokens: sent,
+                        ..TokenUsage::default()
+                    };
+                    self.count(&config, spent, sent, Some(model));
+                }
+                return Err(Broken::Cancelled);
+            };
+            made?;
         }
         self.turn.borrow_mut().room.take_room();
         Ok(())
@@ -348,6 +362,7 @@ impl TurnDriver<'_> {
             // Refuses the request if the day's tokens or money are spent.
             let sent = window.calibration.correct(heard.estimated);
             heard.reserved = meter.reserve(&heard.refused_by, sent)?;
+            heard.sent = sent;
             heard.model = Some(choice.name.to_string());
             open(memory.outbound, &choice, &request, true).await?
         };

@@ -24,6 +24,8 @@ pub struct PartialAnswer {
     pub finish_reason: FinishReason,
     /// Bytes of arguments that came so far, of calls that may never be whole.
     pub argument_bytes: usize,
+    /// Tokens of the request, by our own estimate as the provider counts.
+    pub sent: i64,
     /// The request as it was counted before it was sent.
     pub reserved: Option<ReservedCall>,
 }

@@ -4,18 +4,21 @@
 use super::event::{EVENT_JSON, StoredEvent};
 use super::slices::load_slices;
 use crate::base::action::Action;
-use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{find_value, load};
 use crate::base::database::{Database, SqlText, SqlValue, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{self, json};
-use crate::base::order::sort;
+use crate::base::order::sort_by;
 
 /// Bytes that an event `e` shows, at most. The slices of a message count its text
 /// twice: as `content` and within the message. Only `content` is shown.
 const BYTES: &str = "coalesce(octet_length(e.content), 0) + coalesce(octet_length(e.tool), 0)
     + coalesce(octet_length(e.metadata), 0) + iif(e.message IS NULL, e.sliced_bytes, e.sliced_bytes / 2)";
+
+/// The most bytes of a page as it is written, with the names and numbers around its texts.
+const MAX_PAGE_BYTES: usize = MAX_ANSWER_BYTES + (512 << 10);
 
 /// SQLite may make a page that has only events of at most this many bytes, whatever
 /// the page's length.
@@ -215,7 +218,7 @@ fn find_damaged(db: &dyn Database, query: &EventQuery<'_>) -> Result<()> {
 }
 
 fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText> {
-    let seqs = find_page(db, query)?;
+    let (seqs, stored) = find_page(db, query)?;
     let sql = format!(
         "SELECT {}
            FROM cf_agents_events AS e
@@ -223,7 +226,8 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
             AND e.seq = ?2",
         StoredEvent::COLUMNS
     );
-    let mut page = String::from("[");
+    let mut events = Vec::with_capacity(seqs.len());
+    let mut written = 0;
     for seq in seqs {
         let row = find_row(db, &sql, &[query.session_id.as_str().into(), seq.into()])?;
         let row = row.ok_or_else(|| Error::storage(format!("event {seq} is missing")))?;
@@ -231,6 +235,18 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
         fill_in_slices(db, &mut event)?;
         let event = event.json()?;
         drop(row);
+        written += event.len();
+        if written > MAX_PAGE_BYTES && !events.is_empty() {
+            return Err(page_too_long(events.len(), stored.max(written)));
+        }
+        events.push(event);
+    }
+    if query.newest {
+        events.reverse();
+    }
+    let mut page = String::with_capacity(written + events.len() + 2);
+    page.push('[');
+    for event in events {
         if page.len() > 1 {
             page.push(',');
         }
@@ -240,36 +256,28 @@ fn load_row_by_row(db: &dyn Database, query: &EventQuery<'_>) -> Result<SqlText>
     Ok(page.into())
 }
 
-/// The `seq` of the page's events, if an answer can hold them. A single event always fits.
-fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<Vec<i64>> {
+/// The `seq` of the page's events, in the order in which a smaller `limit` would keep
+/// them, and what they take as they are stored. A single event always fits.
+fn find_page(db: &dyn Database, query: &EventQuery<'_>) -> Result<(Vec<i64>, usize)> {
     let (inner, params) = query.build(&format!("e.seq AS seq, {BYTES} AS bytes"));
     let mut sizes = Vec::new();
     for (seq, bytes) in load::<(i64, i64)>(db, &inner, &params)? {
         sizes.push((seq, usize::try_from(bytes).unwrap_or(usize::MAX)));
     }
+    sort_by(&mut sizes, |(a, _), (b, _)| match query.newest {
+        true => b.cmp(a),
+        false => a.cmp(b),
+    });
     let total = sizes.iter().map(|(_, bytes)| bytes).sum::<usize>();
     if total > MAX_ANSWER_BYTES && sizes.len() > 1 {
-        return Err(page_too_long(&sizes, total));
+        let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+        let fitting = sizes.iter().take_while(|(_, bytes)| room.takes(*bytes));
+        return Err(page_too_long(fitting.count(), total));
     }
-    let mut seqs: Vec<i64> = sizes.into_iter().map(|(seq, _)| seq).collect();
-    sort(&mut seqs);
-    Ok(seqs)
+    Ok((sizes.into_iter().map(|(seq, _)| seq).collect(), total))
 }
 
-/// `sizes` is in the order in which a smaller `limit` would keep the events.
-fn page_too_long(sizes: &[(i64, usize)], total: usize) -> Error {
-    let mut left = MAX_ANSWER_BYTES;
-    let fitting = sizes
-        .iter()
-        .take_while(|(_, bytes)| match left.checked_sub(*bytes) {
-            Some(rest) => {
-                left = rest;
-                true
-            }
-            None => false,
-        })
-        .count()
-        .max(1);
+fn page_too_long(fitting: usize, total: usize) -> Error {
     Error::payload_too_large(
         &format!("The page of events (ask for fewer: `limit` {fitting} fits)"),
         MAX_ANSWER_BYTES,

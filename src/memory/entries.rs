@@ -1,7 +1,8 @@
 //! Entries of a searchable block: a key, a title, a text. The same transaction
 //! writes an entry and its place in the search index.
 
-use crate::base::json::{FromJson, json};
+use crate::base::budget::AnswerRoom;
+use crate::base::json::{FromJson, json, written_bytes};
 use crate::memory::entry::{Entry, find_by_key, find_written_at};
 use serde::Serialize;
 use serde_json::Map;
@@ -472,11 +473,10 @@ fn load_page(
     ];
     let rows = db.rows(&sql, &params)?;
     let mut entries = Vec::new();
-    let mut bytes = 0;
+    let mut room = AnswerRoom::of(MAX_PAGE_BYTES);
     for row in rows.iter().take(usize::try_from(limit).unwrap_or(0)) {
         let entry = row.read::<EntryRow>()?.entry;
-        bytes += entry.content.len();
-        if bytes > MAX_PAGE_BYTES {
+        if !room.takes(written_bytes(&entry.content)) {
             break;
         }
         entries.push(entry);

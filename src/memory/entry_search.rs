@@ -13,10 +13,11 @@ use super::homes::{nowhere, service};
 use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
 use super::source::BlockHome;
 use super::validity::{FactState, Validity};
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, FromJson, json, written_bytes};
 use crate::base::order::sort_by;
 use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
@@ -263,6 +264,7 @@ pub fn find(
         ranked = with_rows(&fused, &ranked, &strangers);
     }
     let mut found = FoundHere::default();
+    let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
     for (score, row) in ranked {
         if found.results.len() >= most {
             break;
@@ -278,6 +280,9 @@ pub fn find(
             }
             continue;
         };
+        if !room.takes(written_bytes(&content)) {
+            break;
+        }
         let snippet = snippet(&content, &mut asked);
         found.results.push(FoundEntry {
             key: Some(row.key.clone()),

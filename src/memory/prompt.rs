@@ -4,11 +4,16 @@
 //! or end its own.
 
 use super::block::Block;
+use crate::base::json::written_bytes;
 use crate::base::letter_case::to_upper;
 use crate::memory::kind::BlockKind;
 
 /// The most bytes of a prompt, so that its row stays below the limit of a row.
 pub const MAX_PROMPT_BYTES: usize = 1_500_000;
+
+/// The most bytes of a prompt as it is written into an answer, or to a model: twice as many,
+/// which is enough for any text without control characters.
+const MAX_WRITTEN_BYTES: usize = 2 * MAX_PROMPT_BYTES;
 
 /// The line above and below a section's header.
 const RULE: &str = "══════════════════════════════════════════════";
@@ -29,11 +34,14 @@ pub enum PromptFormat {
 /// fit says so instead of showing the content.
 pub fn render(blocks: &[Block], format: PromptFormat) -> String {
     let mut prompt = String::new();
+    let mut written = 0;
     for block in blocks {
         let Some(mut section) = render_section(block, format) else {
             continue;
         };
-        if prompt.len() + section.len() > MAX_PROMPT_BYTES {
+        written += written_bytes(&section);
+        if prompt.len() + section.len() > MAX_PROMPT_BYTES || written > MAX_WRITTEN_BYTES {
+            written -= written_bytes(&section);
             let notice = format!("the prompt is at its limit of {MAX_PROMPT_BYTES} bytes");
             let omitted = Block {
                 content: String::new(),

@@ -11,6 +11,7 @@ use super::label::Label;
 use super::{BlockScope, Memory};
 use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
+use crate::base::json::written_bytes;
 
 /// How long a read of many blocks waits for all homes together.
 const TOTAL_PATIENCE_MS: i64 = 2 * PATIENCE_MS;
@@ -82,11 +83,11 @@ pub async fn read_blocks(memory: &Memory<'_>, blocks: &[Definition]) -> Result<V
         } else {
             read_or_omit(memory, block).await?
         };
-        if bytes + block.content.len() > MAX_ANSWER_BYTES {
+        if bytes + written_bytes(&block.content) > MAX_ANSWER_BYTES {
             block.content = String::new();
             block.unavailable = Some(LEFT_OUT.to_owned());
         }
-        bytes += block.content.len();
+        bytes += written_bytes(&block.content);
         read.push(block);
     }
     Ok(read)

@@ -2,13 +2,15 @@
 //! In this object a write is one transaction. Elsewhere the home accepts or refuses
 //! the write, and this object records the version afterwards.
 
-use crate::base::json::{FromJson, json};
+use crate::base::budget::AnswerRoom;
+use crate::base::json::{FromJson, json, written_bytes};
 use crate::memory::content::{MAX_TRIES, overtaken};
 use serde::Serialize;
 
 use super::block::{Block, BlockContent, newest_of, read};
 use super::content::{
-    NewVersion, Version, check_reason, check_version, find_version, load_versions, write_version,
+    MAX_VERSIONS_BYTES, NewVersion, Version, check_reason, check_version, find_version,
+    load_versions, write_version,
 };
 use super::definition::Definition;
 use super::definitions::{load_definitions, version_of};
@@ -284,15 +286,18 @@ pub async fn read_versions(
         BlockHome::Object
         | BlockHome::Bucket { .. }
         | BlockHome::BucketPrefix { .. }
-        | BlockHome::Service { .. } => Ok(Versions {
-            versions: match key {
+        | BlockHome::Service { .. } => {
+            let mut versions = match key {
                 Some(key) if block.kind == BlockKind::Searchable => {
                     entries::load_versions(memory.db, block, key, limit)?
                 }
                 Some(key) => stored::load_versions(memory.db, block, key, limit)?,
                 None => load_versions(memory.db, block, limit)?,
-            },
-        }),
+            };
+            let mut room = AnswerRoom::of(MAX_VERSIONS_BYTES as usize);
+            versions.retain(|version| room.takes(written_bytes(&version.content)));
+            Ok(Versions { versions })
+        }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::base::action::{Action, Role};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{FromJson, list, optional_list};
+use crate::base::json::{self, FromJson, list, optional_list};
 use crate::base::part::{field, kind};
 use crate::log::MAX_CALLS;
 use crate::log::event::{MessageText, NewEvent};
@@ -63,13 +63,13 @@ impl ContextMessage {
         self.tool_calls.as_deref().unwrap_or_default()
     }
 
+    /// The bytes of the message as a model is sent it. A provider may want arguments as
+    /// text within text.
     pub fn bytes(&self) -> usize {
-        let calls = self
-            .calls()
-            .iter()
-            .map(|call| call.arguments.as_str().len());
+        let calls = self.calls().iter();
+        let calls = calls.map(|call| json::written_bytes(call.arguments.as_str()));
         let files = self.files.iter().map(|file| file.url.len());
-        self.content.len() + calls.chain(files).sum::<usize>()
+        json::written_bytes(&self.content) + calls.chain(files).sum::<usize>()
     }
 
     /// The event that records the message. `field` is the message's place in the request,

@@ -1,4 +1,4 @@
-//! What a model's call counts against limits once it is over. A provider that reports no
+//! What a model's call spent, once it is over, for limits and for usage. A provider that reports no
 //! tokens is believed to have read what was sent and to have written what was heard, so
 //! that nobody gets tokens for nothing by stopping an answer.
 
@@ -22,31 +22,27 @@ pub enum CallOutcome<'a> {
     Failed(&'a Error),
 }
 
-/// Puts what the call spent in the place of its estimate. `None`: nothing limits the call.
-pub fn settle(
-    meter: &Meter<'_>,
-    reserved: Option<&ReservedCall>,
-    call: &EndedCall<'_>,
-) -> Result<()> {
-    reserved.map_or(Ok(()), |reserved| {
-        meter.settle(reserved, &call.spending(reserved.input_tokens))
-    })
+/// Puts what the call spent in the place of its estimate, if something limits the call.
+pub fn settle(meter: &Meter<'_>, reserved: Option<&ReservedCall>, spent: TokenUsage) -> Result<()> {
+    let spent = CallSpending {
+        input_tokens: spent.input_tokens,
+        cached_input_tokens: spent.cached_input_tokens,
+        output_tokens: spent.output_tokens,
+    };
+    reserved.map_or(Ok(()), |reserved| meter.settle(reserved, &spent))
 }
 
 impl EndedCall<'_> {
+    /// What the call spent: limits, usage and the call of `onTurnEnd` all say this.
     /// `sent`: the tokens of the request, by our own estimate.
-    fn spending(&self, sent: i64) -> CallSpending {
+    pub fn spent(&self, sent: i64) -> TokenUsage {
         let usage = self.usage;
         let has_reported = usage != TokenUsage::default();
         if !has_reported && self.was_never_read() {
-            return CallSpending {
-                input_tokens: 0,
-                cached_input_tokens: 0,
-                output_tokens: 0,
-            };
+            return TokenUsage::default();
         }
         let is_whole = matches!(self.outcome, CallOutcome::Whole);
-        CallSpending {
+        TokenUsage {
             input_tokens: match usage.input_tokens {
                 0 => sent,
                 reported => reported,
@@ -86,7 +82,7 @@ mod tests {
                 heard_tokens,
                 outcome,
             };
-            let spent = call.spending(100);
+            let spent = call.spent(100);
             (spent.input_tokens, spent.output_tokens)
         };
         let silent = Error::new(Code::ModelFailed, "It did not answer.");

@@ -77,6 +77,8 @@ pub struct Script {
     pub replies: Option<Replies>,
     /// After the last answer, a request stays unanswered instead of failing.
     pub falls_silent: std::cell::Cell<bool>,
+    /// The last answer does not end: after its last piece, nothing comes.
+    pub stays_open: std::cell::Cell<bool>,
     /// The model and the input of every call to Workers AI.
     pub ai_calls: RefCell<Vec<(String, String)>>,
     /// What a test does while the next call is under way. It runs once.
@@ -96,11 +98,17 @@ fn etag(bytes: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-struct Rest(VecDeque<Result<Vec<u8>, CallFailure>>);
+struct Rest {
+    chunks: VecDeque<Result<Vec<u8>, CallFailure>>,
+    stays_open: bool,
+}
 
 impl ByteChunks for Rest {
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
-        let chunk = self.0.pop_front().transpose();
+        let chunk = self.chunks.pop_front().transpose();
+        if self.stays_open && matches!(chunk, Ok(None)) {
+            return Box::pin(std::future::pending());
+        }
         Box::pin(async { chunk })
     }
 }
@@ -127,7 +135,10 @@ impl Script {
             content_type: said.content_type.to_owned(),
             retry_after: *self.retry_after.borrow(),
             session: self.session.borrow().clone(),
-            body: Box::new(Rest(said.chunks.into())),
+            body: Box::new(Rest {
+                chunks: said.chunks.into(),
+                stays_open: self.stays_open.get() && self.answers.borrow().is_empty(),
+            }),
         })
     }
 

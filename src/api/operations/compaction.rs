@@ -206,10 +206,7 @@ impl RunWaiting for Compact {
                 let compactor = Compactor {
                     db: agent.db,
                     host: agent.host,
-                    summariser: &ModelSummariser {
-                        memory: agent.memory(),
-                        token: agent.caller.limits(),
-                    },
+                    summariser: &ModelSummariser::of(agent.memory(), agent.caller.limits()),
                 };
                 let task = CompactionTask {
                     session_id: &self.session_id,
@@ -418,10 +415,7 @@ pub async fn after_append(agent: &Agent<'_>, session_id: &Id) -> Result<()> {
     let compactor = Compactor {
         db: agent.db,
         host: agent.host,
-        summariser: &ModelSummariser {
-            memory: agent.memory(),
-            token: None,
-        },
+        summariser: &ModelSummariser::of(agent.memory(), None),
     };
     let load_fixed = || load_fixed(&agent.memory(), session_id, &load_others(agent)?);
     let deployed = agent.outbound.deployed();

@@ -31,7 +31,7 @@ use scan::MAX_DEPTH;
 pub use scan::{check_text, check_values};
 pub use session_agent_macros::FromJson;
 pub use tree::{Tree, decode_tree, json};
-pub use writer::{encode, encode_within, push_quoted, quoted, text};
+pub use writer::{encode, encode_within, push_quoted, quoted, text, written_bytes};
 
 /// Parses a request's body. An error names the field and what would be right;
 /// it never repeats a value.

@@ -82,6 +82,22 @@ pub fn push_quoted(json: &mut String, text: &str) {
     json.push('"');
 }
 
+/// How many bytes a text takes within a JSON string: what an answer may hold is counted so,
+/// since a character that is escaped takes up to six bytes for one.
+#[inline(never)]
+pub fn written_bytes(text: &str) -> usize {
+    let mut bytes = text.len();
+    let mut rest = text.as_bytes();
+    while let Some((mark, after)) = rest.get(count_plain(rest)..).and_then(<[u8]>::split_first) {
+        bytes += match mark {
+            b'"' | b'\\' | 0x8 | b'\t' | b'\n' | 0xc | b'\r' => 1,
+            _ => "u0000".len(),
+        };
+        rest = after;
+    }
+    bytes
+}
+
 /// A value that JSON has no words for.
 #[derive(Debug)]
 struct Unwritable;

@@ -1,5 +1,7 @@
 //! Summaries written by the agent's model, or by the model for summaries.
 
+use std::cell::Cell;
+
 use super::act::{Summarised, Summariser};
 use crate::base::action::Role;
 use crate::base::error::Result;
@@ -20,9 +22,26 @@ use crate::store::meter::Meter;
 use crate::store::model_settings::PromptRefresh;
 
 pub struct ModelSummariser<'a> {
-    pub memory: Memory<'a>,
+    memory: Memory<'a>,
     /// The limits of the token that asks for summaries. The agent's own hold in any case.
-    pub token: Option<&'a HolderLimits>,
+    token: Option<&'a HolderLimits>,
+    /// The model that is being asked, and the tokens of the request.
+    under_way: Cell<Option<(String, i64)>>,
+}
+
+impl<'a> ModelSummariser<'a> {
+    pub fn of(memory: Memory<'a>, token: Option<&'a HolderLimits>) -> Self {
+        Self {
+            memory,
+            token,
+            under_way: Cell::default(),
+        }
+    }
+
+    /// The request that was under way when the summary was given up.
+    pub fn take_under_way(&self) -> Option<(String, i64)> {
+        self.under_way.take()
+    }
 }
 
 impl Summariser for ModelSummariser<'_> {
@@ -80,6 +99,7 @@ impl ModelSummariser<'_> {
             token: self.token,
         };
         let reserved = meter.reserve(&model, sent)?;
+        self.under_way.replace(Some((model.clone(), sent)));
         let answer = complete(outbound, &choice, &request, &mut summarised.usage).await;
         let ended = EndedCall {
             usage: summarised.usage,
@@ -89,7 +109,9 @@ impl ModelSummariser<'_> {
                 Err(error) => CallOutcome::Failed(error),
             },
         };
-        settle(&meter, reserved.as_ref(), &ended)?;
+        self.under_way.take();
+        summarised.usage = ended.spent(sent);
+        settle(&meter, reserved.as_ref(), summarised.usage)?;
         if let Some(prices) = &config.prices {
             summarised.cost = summarised.usage.cost(prices, &model);
         }

@@ -7,7 +7,7 @@ use super::fit::Size;
 use super::media::name_file;
 use super::truncate::find_short;
 use crate::base::error::Error;
-use crate::base::json::FromJson;
+use crate::base::json::{FromJson, written_bytes};
 use crate::base::tokens::estimate;
 use crate::models::message::ContextMessage;
 use crate::store::calibration::Calibration;
@@ -74,7 +74,7 @@ pub fn short_size(message: &ContextMessage, names_files: bool) -> Size {
     if let Some(short) = find_short(message) {
         let tokens = |text: &str| content_tokens(message.role, text);
         size.tokens += tokens(&short) - tokens(&message.content);
-        size.bytes = size.bytes + short.len() - message.content.len();
+        size.bytes = size.bytes + written_bytes(&short) - written_bytes(&message.content);
     }
     if names_files {
         for file in &message.files {

@@ -8,13 +8,13 @@ use super::message::{from_overlay, from_row};
 use super::truncate::shorten_older;
 use super::window::{PlacedMessage, close_pairs};
 use crate::base::action::Role;
-use crate::base::budget::MAX_ANSWER_BYTES;
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::database::Database;
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::base::json::JsonObject;
+use crate::base::json::{JsonObject, written_bytes};
 use crate::base::tokens;
-use crate::memory::skills::loaded::load_context_documents;
+use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::path::WalkStep;
 use crate::models::ToolDefinition;
@@ -60,10 +60,10 @@ pub struct ContextWindow {
 }
 
 impl WorkingContext {
-    /// The number of bytes that a model would read.
+    /// The number of bytes that a model would be sent.
     pub fn bytes(&self) -> usize {
         let messages = self.messages.iter().map(ContextMessage::bytes);
-        let instructions = self.system_instructions.iter().map(String::len);
+        let instructions = (self.system_instructions.iter()).map(|text| written_bytes(text));
         messages.chain(instructions).sum()
     }
 }
@@ -81,19 +81,32 @@ pub fn build_working_context(
         added,
         keep_media,
     } = window;
-    let mut items = Vec::new();
-    let mut bytes = 0;
+    let loaded = load_context_documents(db, session_id)?;
+    let mut items: Vec<(i64, Vec<ContextMessage>)> = Vec::new();
+    let mut leaf_id = None;
+    let mut room =
+        AnswerRoom::of(MAX_ANSWER_BYTES.saturating_sub(fixed_bytes(&system_instructions, &loaded)));
     if let Some(leaf_seq) = leaf_seq {
         let start = WalkStart::At(leaf_seq);
         walk_items(db, session_id, start, limit as i64, &mut |item| {
-            bytes += match &item {
-                PathItem::Event(row) => row.body_bytes(),
-                PathItem::Summary(overlay) => overlay.summary.len(),
+            let (stored, seq, messages) = match &item {
+                PathItem::Event(row) => (row.body_bytes(), row.seq, from_row(row)?),
+                PathItem::Summary(overlay) => {
+                    let message = from_overlay(overlay);
+                    (overlay.summary.len(), overlay.range.to_seq, vec![message])
+                }
             };
-            if bytes > MAX_ANSWER_BYTES && !items.is_empty() {
+            let written: usize = messages.iter().map(ContextMessage::bytes).sum();
+            if !room.takes(stored.max(written)) {
                 return Ok(WalkStep::Stop);
             }
-            items.push(item);
+            if leaf_id.is_none() {
+                leaf_id = Some(match item {
+                    PathItem::Event(row) => row.id,
+                    PathItem::Summary(overlay) => overlay.to_id,
+                });
+            }
+            items.push((seq, messages));
             Ok(if items.len() >= limit {
                 WalkStep::Stop
             } else {
@@ -101,23 +114,10 @@ pub fn build_working_context(
             })
         })?;
     }
-    let leaf_id = match items.first() {
-        Some(PathItem::Event(row)) => Some(row.id.clone()),
-        Some(PathItem::Summary(overlay)) => Some(overlay.to_id.clone()),
-        None => None,
-    };
     let mut placed = Vec::new();
-    // Frees each item as soon as it is read.
-    while let Some(item) = items.pop() {
-        let (seq, messages) = match &item {
-            PathItem::Event(row) => (row.seq, from_row(row)?),
-            PathItem::Summary(overlay) => (overlay.range.to_seq, vec![from_overlay(overlay)]),
-        };
-        placed.extend(
-            messages
-                .into_iter()
-                .map(|message| PlacedMessage { seq, message }),
-        );
+    while let Some((seq, messages)) = items.pop() {
+        let messages = messages.into_iter();
+        placed.extend(messages.map(|message| PlacedMessage { seq, message }));
     }
     let next_seq = placed.last().map_or(1, |placed| placed.seq + 1);
     placed.extend(
@@ -126,7 +126,7 @@ pub fn build_working_context(
             .map(|(seq, message)| PlacedMessage { seq, message }),
     );
     let mut placed = close_pairs(placed);
-    let mut documents = find_documents(&placed, &load_context_documents(db, session_id)?);
+    let mut documents = find_documents(&placed, &loaded);
     system_instructions.append(&mut documents.instructions);
     shorten_older(&mut placed);
     let line = media_line(placed.iter().rev(), keep_media);
@@ -147,6 +147,14 @@ pub fn build_working_context(
         tools: None,
         reminder: None,
     })
+}
+
+/// What stands before the messages, in bytes as they are written: the instructions and the
+/// loaded documents.
+pub fn fixed_bytes(system_instructions: &[String], loaded: &[LoadedSkill]) -> usize {
+    let documents = loaded.iter().filter_map(|skill| skill.content.as_ref());
+    let fixed = system_instructions.iter().chain(documents);
+    fixed.map(|text| written_bytes(text)).sum()
 }
 
 /// The estimated tokens of one message.

@@ -2,7 +2,7 @@
 //! says what is not.
 
 use super::budget::{Budget, KeptWindow, MIN_ROOM_TOKENS};
-use super::build::{ContextWindow, WorkingContext, message_tokens};
+use super::build::{ContextWindow, WorkingContext, fixed_bytes, message_tokens};
 use super::documents::find_documents;
 use super::fit::Room;
 use super::reading::Reading;
@@ -42,7 +42,9 @@ pub fn build_fitting(
 ) -> Result<FittedContext> {
     let documents = load_context_documents(db, session_id)?;
     let prompt = estimates(&window.system_instructions);
-    let whole = budget.whole();
+    let mut whole = budget.whole();
+    let fixed = fixed_bytes(&window.system_instructions, &documents);
+    whole.bytes = whole.bytes.saturating_sub(fixed);
     let left = whole.tokens - prompt - budget.tools;
     let has_messages = window.leaf_seq.is_some() || !window.added.is_empty();
     if left < if has_messages { MIN_ROOM_TOKENS } else { 0 } {

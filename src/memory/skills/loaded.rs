@@ -6,6 +6,7 @@ use crate::base::database::{Database, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
+use crate::base::json;
 use crate::base::letter_case::to_lower;
 use crate::memory::label::Label;
 
@@ -15,7 +16,8 @@ pub const MAX_LOADED: i64 = 32;
 /// The most rows read per session, including unloaded documents.
 const MAX_KNOWN: i64 = 1_000;
 
-/// The most bytes of loaded documents together: every model call sends them.
+/// The most bytes of loaded documents together, as they are written: every model call sends
+/// them.
 pub const MAX_LOADED_BYTES: i64 = 4 << 20;
 
 /// A document that a session has loaded, now or earlier.
@@ -38,7 +40,7 @@ pub fn load_context_documents(db: &dyn Database, session_id: &Id) -> Result<Vec<
         db,
         "SELECT skill.label, skill.key, iif(size.total <= ?2, skill.content, NULL)
            FROM (SELECT block, key, loaded_at,
-                        sum(octet_length(content)) OVER (ORDER BY loaded_at, block, key) AS total
+                        sum(iif(content IS NULL, 0, octet_length(json_quote(content)) - 2)) OVER (ORDER BY loaded_at, block, key) AS total
                    FROM cf_agents_loaded_skills
                   WHERE session_id = +?1) AS size
           CROSS JOIN cf_agents_loaded_skills AS skill
@@ -82,7 +84,7 @@ pub fn load(
             db,
             "SELECT count(content),
                     sum(block = ?2 AND key = ?3 AND content = ?4),
-                    sum(iif(block = ?2 AND key = ?3, 0, octet_length(content)))
+                    sum(iif(content IS NULL OR (block = ?2 AND key = ?3), 0, octet_length(json_quote(content)) - 2))
                FROM cf_agents_loaded_skills
               WHERE session_id = ?1",
             &[session, block, skill, content.into()],
@@ -99,7 +101,7 @@ pub fn load(
                 ),
             ));
         }
-        let bytes = others_bytes.unwrap_or(0) + content.len() as i64;
+        let bytes = others_bytes.unwrap_or(0) + json::written_bytes(content) as i64;
         if bytes > MAX_LOADED_BYTES {
             return Err(Error::invalid(
                 "key",

@@ -8,10 +8,12 @@
 //! same event, the reader sees the wider one.
 
 use super::path::{is_on_path, load_segments};
-use crate::base::columns::{FromRow, find, load, load_values};
+use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
+use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row, SqlText};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
+use crate::base::json::MAX_INTEGER;
 
 /// Overlays that a session may have.
 pub const MAX_OVERLAYS: i64 = 200;
@@ -170,17 +172,32 @@ pub fn get_json(db: &dyn Database, session_id: &Id, id: &Id) -> Result<SqlText> 
         .ok_or_else(|| Error::storage("a compaction that was just written is missing"))
 }
 
-/// All overlays of a session, oldest first, as a JSON array.
+/// The newest overlays of a session that an answer holds, oldest first, as a JSON array.
 pub fn load_json(db: &dyn Database, session_id: &Id) -> Result<String> {
     let sql = format!(
-        "SELECT {JSON}
+        "SELECT number, {JSON}
            FROM cf_agents_compactions
           WHERE session_id = ?1
-          ORDER BY number
-          LIMIT {MAX_OVERLAYS}"
+            AND number < ?2
+          ORDER BY number DESC
+          LIMIT 1"
     );
-    let overlays: Vec<String> = load_values(db, &sql, &[session_id.as_str().into()])?;
-    Ok(format!("[{}]", overlays.join(",")))
+    let mut newest: Vec<String> = Vec::new();
+    let mut room = AnswerRoom::of(MAX_ANSWER_BYTES);
+    let mut below = MAX_INTEGER;
+    for _ in 0..MAX_OVERLAYS {
+        let params = [session_id.as_str().into(), below.into()];
+        let Some((number, overlay)) = find::<(i64, String)>(db, &sql, &params)? else {
+            break;
+        };
+        if !room.takes(overlay.len()) {
+            break;
+        }
+        below = number;
+        newest.push(overlay);
+    }
+    newest.reverse();
+    Ok(format!("[{}]", newest.join(",")))
 }
 
 /// All overlays of a session, oldest first.

@@ -14,3 +14,4 @@ pub mod mcp;
 mod mcp_rights;
 mod nonsense;
 pub mod stats;
+mod written;

@@ -306,10 +306,8 @@ fn stopping_an_answer_is_no_way_around_a_limit() {
     assert_eq!(*kinds(&hear(begun.listener)).last().unwrap(), "abort");
     assert_eq!(alice.waits("two").1, TOKENS);
     let session = alice.ok("getSession", json!({"sessionId": "s"}));
-    assert_eq!(
-        session["usage"]["inputTokens"], 0,
-        "usage is what is reported"
-    );
+    let spent = session["usage"]["inputTokens"].as_i64().unwrap();
+    assert!(spent >= 20, "usage says what the limit counted: {spent}");
 }
 
 #[test]

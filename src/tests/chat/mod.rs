@@ -5,6 +5,7 @@ pub mod callbacks;
 pub mod cut_off;
 pub mod early_answers;
 pub mod last_turns;
+mod ledger;
 mod limits;
 pub mod listeners;
 mod mcp;
