@@ -52,6 +52,21 @@ pub fn may_leave(out: &[CallPurpose], purpose: CallPurpose) -> bool {
 // Not `Send`: an object runs in one thread.
 pub use futures_util::future::LocalBoxFuture;
 
+/// An address as a caller without the secret sees it: a query, and what stands before the
+/// host, may hold a credential.
+pub fn conceal_url(url: &str) -> String {
+    let end = url.find(['?', '#']).unwrap_or(url.len());
+    let (url, _) = url.split_at(end);
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host);
+    format!("{scheme}://{host}{path}")
+}
+
 /// The receiver of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Endpoint {

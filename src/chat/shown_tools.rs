@@ -10,6 +10,7 @@ use super::registered::RegisteredTool;
 use super::tool_address::ToolAddress;
 #[cfg(test)]
 use crate::base::json::JsonObject;
+use crate::base::outbound::conceal_url;
 use crate::base::sorted::SortedMap;
 
 /// A registered tool, as `listTools` returns it.
@@ -111,6 +112,32 @@ pub struct ShownServer {
     /// The server's tools that models do not get.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub left_out: Vec<LeftOutTool>,
+}
+
+/// What is shown in place of a header's value.
+const SET: &str = "set";
+
+fn conceal_headers(headers: &mut SortedMap<String, String>) {
+    let names = std::mem::take(headers).into_iter().map(|(name, _)| name);
+    *headers = names.map(|name| (name, SET.to_owned())).collect();
+}
+
+impl ShownTool {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        conceal_headers(&mut self.headers);
+        if let Some(url) = &mut self.url {
+            *url = conceal_url(url);
+        }
+    }
+}
+
+impl ShownServer {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        conceal_headers(&mut self.headers);
+        self.mcp.conceal();
+    }
 }
 
 impl ToolServer {

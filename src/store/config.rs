@@ -236,6 +236,13 @@ pub struct ShownConfig {
 }
 
 impl ShownConfig {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        if let Some(callback) = &mut self.config.on_turn_end {
+            callback.conceal();
+        }
+    }
+
     fn new(own: ConfigLayer, deployed: &Deployed) -> Self {
         let none = ConfigLayer::default();
         let defaults = deployed.find().unwrap_or(&none);

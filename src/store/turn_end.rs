@@ -1,5 +1,6 @@
 //! Who is called when a turn is over.
 
+use crate::base::outbound::conceal_url;
 use serde::Serialize;
 
 use crate::base::ids::Id;
@@ -15,4 +16,13 @@ pub struct TurnEndCallback {
     pub service: Option<Id>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
+}
+
+impl TurnEndCallback {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        if let Some(url) = &mut self.url {
+            *url = conceal_url(url);
+        }
+    }
 }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { load } from "./modules.mjs";
 
-const { shownName, shownText, cut, bytes, ago } = await load("text.ts");
+const { shownInput, shownName, shownText, cut, bytes, ago } = await load("text.ts");
 const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
 const { Answer } = await load("conversation/answer.ts");
@@ -22,6 +22,20 @@ test("a_name_shows_its_unseen_characters_on_one_line", () => {
 
 test("a_text_keeps_its_lines_and_shows_what_would_turn_it", () => {
   assert.equal(shownText("a\tb\nc\u0007\u202e"), "a\tb\nc␇⟨U+202E⟩");
+});
+
+test("an_input_that_is_approved_shows_each_character_that_is_in_it", () => {
+  const hidden = [...Array(0x110000).keys()].filter((code) => code < 0xd800 || code > 0xdfff)
+    .filter((code) => /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(String.fromCodePoint(code)))
+    .filter((code) => code > 0x7e);
+  assert.ok(hidden.length > 200, `${hidden.length}`);
+  for (const code of [...hidden, 0x200b, 0x200f, 0x202e, 0xe0041, 0x3164, 0xa0]) {
+    const written = `\\u{${code.toString(16).toUpperCase()}}`;
+    const character = String.fromCodePoint(code);
+    assert.equal(shownInput({ to: `a${character}b` }), `{\n  "to": "a${written}b"\n}`);
+    assert.equal(shownInput(`a${character}b`), `a${written}b`);
+  }
+  assert.equal(shownInput({ a: "שלום 🌧 \\u{200B}" }), '{\n  "a": "שלום 🌧 \\\\u{200B}"\n}');
 });
 
 test("a_cut_never_leaves_half_a_character", () => {

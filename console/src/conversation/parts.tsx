@@ -3,7 +3,7 @@
 
 import { Button, Long } from "../ui/basics.tsx";
 import { Icon } from "../ui/icons.tsx";
-import { cut, shownJson, shownName, shownText } from "../text.ts";
+import { cut, shownInput, shownJson, shownName, shownText } from "../text.ts";
 
 interface Props {
   part: any;
@@ -80,7 +80,7 @@ function Call({ part, approve, isBusy }: Props) {
         <span class={`state ${state}`}>{STATES[state] ?? shownName(state)}</span>
       </summary>
       <p class="part-name">Input</p>
-      <Code text={shownJson(part.input)} />
+      <Code text={shownInput(part.input)} />
       {part.output !== undefined && <p class="part-name">Output</p>}
       {part.output !== undefined && <Code text={shownJson(part.output)} />}
       {typeof part.errorText === "string" && <p class="part-name">Error</p>}
@@ -99,7 +99,7 @@ function Call({ part, approve, isBusy }: Props) {
 function glance(input: unknown): string {
   if (input === undefined || input === null) return "";
   const text = typeof input === "string" ? input : JSON.stringify(input);
-  return shownName(cut(text, 80));
+  return shownName(shownInput(cut(text, 80)));
 }
 
 function File({ part }: { part: any }) {

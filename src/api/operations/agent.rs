@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::access::{Effect, Needs};
+use crate::access::{Caller, Effect, Needs};
 use crate::api::limits::body_with_text;
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce};
 use crate::base::error::{Error, Result};
@@ -56,6 +56,8 @@ pub fn check_change(change: &ConfigureAgent) -> Result<()> {
 }
 
 /// Shows the configuration of the whole agent, and where each value comes from.
+///
+/// Without the secret, the address of `onTurnEnd` is shown without its query.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -71,7 +73,11 @@ impl Operation for GetConfig {
 
 impl RunAtOnce for GetConfig {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
-        Reply::json(&show_config(agent.db, &agent.outbound.deployed())?)
+        let mut shown = show_config(agent.db, &agent.outbound.deployed())?;
+        if *agent.caller != Caller::Owner {
+            shown.conceal();
+        }
+        Reply::json(&shown)
     }
 }
 

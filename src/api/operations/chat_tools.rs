@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::access::{Effect, Needs};
+use crate::access::{Caller, Effect, Needs};
 use crate::api::operation::{Agent, Operation, Reply, RunAtOnce, RunWaiting};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
@@ -243,6 +243,9 @@ impl RunAtOnce for RemoveTool {
 }
 
 /// Lists the registered tools, those of servers included, by name.
+///
+/// Without the secret, a header is shown by its name, with the value `set`, and an address
+/// without its query.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -269,9 +272,14 @@ impl RunAtOnce for ListTools {
     fn run(self, agent: &Agent<'_>) -> Result<Reply> {
         let known = load_agent_tools(agent.db, &agent.outbound.deployed())?;
         let servers = known.servers.into_iter();
-        Reply::json(&RegisteredTools {
+        let mut shown = RegisteredTools {
             tools: known.tools.into_iter().map(RegisteredTool::show).collect(),
             servers: servers.map(|server| server.show(None)).collect(),
-        })
+        };
+        if *agent.caller != Caller::Owner {
+            shown.tools.iter_mut().for_each(ShownTool::conceal);
+            shown.servers.iter_mut().for_each(ShownServer::conceal);
+        }
+        Reply::json(&shown)
     }
 }

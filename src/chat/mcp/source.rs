@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::base::error::{Error, Result};
 use crate::base::json::{self, FromJson};
+use crate::base::outbound::conceal_url;
 use crate::base::settings::is_own_binding;
 use crate::chat::tool_address::ToolAddress;
 
@@ -32,6 +33,15 @@ pub struct ServerService {
     service: String,
     /// The path of the service. Left out: `mcp`.
     path: Option<String>,
+}
+
+impl ServerSource {
+    /// As a caller without the secret sees it.
+    pub fn conceal(&mut self) {
+        if let Self::Url(url) = self {
+            *url = conceal_url(url);
+        }
+    }
 }
 
 impl<'de> Deserialize<'de> for ServerSource {

@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod attacks;
+mod concealed;
 pub mod config;
 pub mod defaults;
 pub mod door;

@@ -87,6 +87,13 @@ interface PartProps {
   decide: (answer: { id: string; approved: boolean }) => unknown;
 }
 
+/** The input with each character that can't be seen written out: a person decides about it. */
+function visible(input: unknown): string {
+  const hidden = /(?! )[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Z}\u034f\u115f\u1160\u3164\uffa0\ufe00-\ufe0e\u{e0000}-\u{e0fff}]/gu;
+  const text = JSON.stringify(input) ?? "";
+  return text.replace(hidden, (character) => `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`);
+}
+
 function Part({ part, decide }: PartProps) {
   if (part.type === "text") return <p>{part.text}</p>;
   if (!part.type.startsWith("tool-") && part.type !== "dynamic-tool") return null;
@@ -95,7 +102,7 @@ function Part({ part, decide }: PartProps) {
   return (
     <>
       <details>
-        <summary>{name} {JSON.stringify(part.input)}</summary>
+        <summary>{name} {visible(part.input)}</summary>
         <pre>{typeof outcome === "string" ? outcome : JSON.stringify(outcome, null, 2)}</pre>
       </details>
       {part.state === "approval-requested" && (
