@@ -103,9 +103,11 @@ impl RunningTurns {
             .retain(|turn| turn.upgrade().is_some_and(|turn| !turn.look_at_listeners()));
     }
 
-    /// Stops all turns, because the log they would write to is gone.
+    /// Stops all turns, because the log they would write to is gone: they write nothing
+    /// any more.
     pub fn cancel_all(&self) {
         for running in self.running.borrow().values() {
+            running.has_lost_log.set(true);
             running.cancel();
         }
         for awaited in self.awaited.take().iter().filter_map(Weak::upgrade) {
@@ -198,6 +200,7 @@ impl RunningTurns {
             reservation,
             outcome: Cell::new(None),
             is_cancelled: Cell::new(false),
+            has_lost_log: Cell::new(false),
             has_news: Cell::new(false),
             reads: Cell::new(0),
             silent_looks: Cell::new((0, 0)),
@@ -316,6 +319,7 @@ pub struct RunningTurn {
     is_cut_short: Cell<bool>,
     outcome: Cell<Option<TurnOutcome>>,
     is_cancelled: Cell<bool>,
+    has_lost_log: Cell<bool>,
     /// The session's sockets were shown messages that others wrote while the turn ran.
     has_news: Cell<bool>,
     /// The turn was cut off before and recovered.
@@ -439,6 +443,11 @@ impl RunningTurn {
 
     pub fn is_cancelled(&self) -> bool {
         self.is_cancelled.get()
+    }
+
+    /// Whether the agent was destroyed while the turn ran.
+    pub fn has_lost_log(&self) -> bool {
+        self.has_lost_log.get()
     }
 
     pub fn cancel(&self) {

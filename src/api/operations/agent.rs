@@ -114,6 +114,7 @@ impl RunAtOnce for Destroy {
             ));
         }
         schema::drop_all(agent.db)?;
+        agent.turns.cancel_all();
         Ok(Reply {
             empties_storage: true,
             grown: None,

@@ -111,6 +111,9 @@ impl RunWaiting for RunTurn {
             },
         };
         let report = running.ends().await?;
+        if running.has_lost_log() {
+            return Reply::json(&RanTurn::of(None, &report));
+        }
         let answer_id = Id::parse(running.message_id.clone()).map_err(Error::storage)?;
         answer(agent, &session_id, &answer_id, &report)
     }
@@ -243,15 +246,19 @@ fn answer(
         });
     }
     let message = message.map(|message| json::raw(message.json));
-    Reply::json(&RanTurn {
-        message: message.transpose()?,
-        usage: report.spent.usage(),
-        finish_reason: report.finish_reason,
-        steps: report.steps,
-    })
+    Reply::json(&RanTurn::of(message.transpose()?, report))
 }
 
 impl RanTurn {
+    fn of(message: Option<Box<RawValue>>, report: &TurnReport) -> Self {
+        Self {
+            message,
+            usage: report.spent.usage(),
+            finish_reason: report.finish_reason,
+            steps: report.steps,
+        }
+    }
+
     /// The answer to a message that was taken back while it waited.
     fn taken_back() -> Self {
         Self {

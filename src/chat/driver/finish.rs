@@ -12,18 +12,27 @@ use crate::models::FinishReason;
 impl TurnDriver<'_> {
     /// Writes the turn's answer into the log, then reports the end of the turn.
     pub(super) async fn finish(self, outcome: Result<TurnEnding, Broken>) {
+        let has_lost_log = self.running.has_lost_log();
+        // Whatever fails without a log, it was the destruction that ended the turn.
+        let outcome = match has_lost_log {
+            true => Err(Broken::Cancelled),
+            false => outcome,
+        };
         match outcome {
             Ok(_) => {}
             Err(Broken::Cancelled) => self.turn.borrow_mut().cancel(),
             Err(Broken::Failed(_)) => self.turn.borrow_mut().fail(),
         }
         let report = self.report(&outcome);
-        let written = write(
-            &self.context.memory,
-            &self.turn.borrow(),
-            &report,
-            self.running.is_cancelled(),
-        );
+        let written = match has_lost_log {
+            true => Ok(false),
+            false => write(
+                &self.context.memory,
+                &self.turn.borrow(),
+                &report,
+                self.running.is_cancelled(),
+            ),
+        };
         let written = written.map(|is_told| {
             if is_told {
                 self.context.turns.callbacks.note_new();

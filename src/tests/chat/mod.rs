@@ -3,6 +3,7 @@
 pub mod caching;
 pub mod callbacks;
 pub mod cut_off;
+mod destroyed;
 pub mod early_answers;
 pub mod last_turns;
 mod ledger;
