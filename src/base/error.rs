@@ -43,7 +43,6 @@ pub enum Code {
 }
 
 impl Code {
-    #[cfg(test)]
     pub const ALL: &[Code] = &[
         Code::InvalidRequest,
         Code::Unauthorized,
@@ -96,6 +95,11 @@ impl Code {
             Code::StorageFailed => "storage_failed",
             Code::CorruptRow => "corrupt_row",
         }
+    }
+
+    /// The code of this name.
+    pub fn find(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.name() == name)
     }
 
     pub fn status(self) -> u16 {

@@ -58,29 +58,44 @@ impl From<FinishReason> for TurnFinish {
 }
 
 /// Why a turn failed, for a caller who asks later.
-#[derive(Clone, Debug, PartialEq, Serialize, FromJson)]
+#[derive(Clone, Debug, Serialize, FromJson)]
 #[serde(rename_all = "camelCase")]
 pub struct ReportedFailure {
     code: String,
     message: String,
-    /// In how many seconds another try may succeed, if the failure says so.
+    /// The error's details, as JSON of an object.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<Box<RawValue>>,
+    /// What older builds stored of the details.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     retry_after: Option<i64>,
 }
 
-/// What a turn may fail with. Any other failure is told as `model_failed`.
-const FAILURES: [Code; 8] = [
-    Code::StepLimitReached,
-    Code::ModelOverloaded,
-    Code::PayloadTooLarge,
-    Code::NotConfigured,
-    Code::MessageNotFound,
-    Code::RateLimited,
-    Code::StorageFailed,
-    Code::InvalidRequest,
-];
+/// The most bytes of an error's details that a report keeps. Details are names and numbers;
+/// longer ones are left out, so that the report fits its row.
+const MAX_DETAILS_BYTES: usize = 4 << 10;
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+impl ReportedFailure {
+    fn of(error: &Error) -> Self {
+        Self {
+            code: error.code.name().to_owned(),
+            message: error.message.clone(),
+            details: details_of(error),
+            retry_after: None,
+        }
+    }
+}
+
+/// An error's details as they are kept; `None`: there are none.
+fn details_of(error: &Error) -> Option<Box<RawValue>> {
+    let details = Some(&error.details).filter(|details| !details.is_empty())?;
+    let json = json::text(&Value::Object(details.clone()));
+    json::raw(json)
+        .ok()
+        .filter(|json| json.get().len() <= MAX_DETAILS_BYTES)
+}
+
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnReport {
     #[serde(flatten)]
@@ -122,11 +137,7 @@ impl TurnReport {
 
     pub fn of_failure(turn: &Turn, error: &Error) -> Self {
         Self {
-            failure: Some(ReportedFailure {
-                code: error.code.name().to_owned(),
-                message: error.message.clone(),
-                retry_after: error.details.get("retryAfter").and_then(Value::as_i64),
-            }),
+            failure: Some(ReportedFailure::of(error)),
             ..Self::new(turn, TurnFinish::Error)
         }
     }
@@ -136,10 +147,13 @@ impl TurnReport {
         let Some(failure) = &self.failure else {
             return Ok(());
         };
-        let is_meant = |code: &Code| code.name() == failure.code;
-        let code = FAILURES.into_iter().find(is_meant);
-        let code = code.unwrap_or(Code::ModelFailed);
-        let error = Error::new(code, failure.message.clone());
+        // A code of a later build is told as the likeliest.
+        let code = Code::find(&failure.code).unwrap_or(Code::ModelFailed);
+        let mut error = Error::new(code, failure.message.clone());
+        let details = failure.details.as_ref().map(|json| json.get());
+        if let Some(Ok(Value::Object(details))) = details.map(json::decode_tree) {
+            error.details = details;
+        }
         Err(match failure.retry_after {
             Some(seconds) => error.with("retryAfter", seconds),
             None => error,
@@ -168,4 +182,44 @@ pub fn step_limit_reached(turn: &Turn) -> Error {
         Code::StepLimitReached,
         format!("The turn was stopped after {steps} steps, which is its limit (`maxSteps`)."),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a turn failed with, told by the report that its event holds.
+    fn told(error: &Error) -> Error {
+        let report = TurnReport {
+            failure: Some(ReportedFailure::of(error)),
+            ..TurnReport::default()
+        };
+        let stored = json::encode(&report).unwrap();
+        let read: TurnReport = json::decode(&stored).unwrap();
+        read.check().unwrap_err()
+    }
+
+    #[test]
+    fn every_failure_is_told_later_as_it_was() {
+        for code in Code::ALL {
+            let plain = Error::new(*code, format!("It is {}.", code.name()));
+            let detailed = plain.clone().with("id", "e-1").with("retryAfter", 7);
+            let nested = plain
+                .clone()
+                .with("fields", json!({"a": [1, "\u{1}", null]}));
+            for error in [plain, detailed, nested] {
+                assert_eq!(told(&error), error);
+            }
+        }
+        let long = Error::new(Code::ModelFailed, "x").with("long", "x".repeat(MAX_DETAILS_BYTES));
+        assert!(told(&long).details.is_empty());
+    }
+
+    #[test]
+    fn what_older_builds_stored_is_still_told() {
+        let stored = r#"{"inputTokens":1,"outputTokens":0,"failure":{"code":"rate_limited","message":"Later.","retryAfter":9}}"#;
+        let report: TurnReport = json::decode(stored).unwrap();
+        let error = Error::new(Code::RateLimited, "Later.").with("retryAfter", 9);
+        assert_eq!(report.check(), Err(error));
+    }
 }

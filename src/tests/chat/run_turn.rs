@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::access::{Caller, TokenScope};
 use crate::api::turns::take_up_some;
+use crate::base::database::Database as _;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
 use crate::testing::{Failing, Said};
@@ -285,4 +286,85 @@ fn a_file_holds_no_word_of_who_asked() {
     bob.import("s", &file).unwrap();
     assert_eq!(bob.export("s").unwrap(), file);
     assert_eq!(bob.refused("runTurn", asks("hi")), "already_exists");
+}
+
+/// What keeps a turn from its end, the code that tells it, and the details that must survive.
+type Failure = (
+    &'static str,
+    fn(&Alice),
+    &'static str,
+    &'static [&'static str],
+);
+
+#[test]
+fn a_failure_of_a_turn_keeps_its_code_and_its_details() {
+    let failures: &[Failure] = &[
+        (
+            "a damaged event",
+            |alice| {
+                let events = json!([
+                    {"id": "call", "action": "tool_call_request", "toolCalls": [{"id": "c", "name": "t", "arguments": {}}]},
+                    {"action": "tool_result", "toolCallId": "c", "toolName": "t", "content": "r"},
+                ]);
+                alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
+                let sql = "UPDATE cf_agents_events SET tool = '{' WHERE id = 'call'";
+                alice.db.run(sql, &[]).unwrap();
+            },
+            "corrupt_row",
+            &["id"],
+        ),
+        (
+            "no key",
+            |alice| {
+                alice
+                    .outbound
+                    .settings
+                    .borrow_mut()
+                    .remove("OPENAI_API_KEY");
+            },
+            "not_configured",
+            &["binding"],
+        ),
+        (
+            "a window that is too small",
+            |alice| {
+                let instructions = ["word ".repeat(2_000)];
+                let settings =
+                    json!({"maxContextTokens": 1_000, "systemInstructions": instructions});
+                alice.ok("configureAgent", settings);
+            },
+            "invalid_request",
+            &["field", "limit", "systemPrompt", "messages"],
+        ),
+        (
+            "a provider that refuses",
+            |alice| alice.outbound.answer(Ok(Said::text(400, "no"))),
+            "model_failed",
+            &["status"],
+        ),
+        (
+            "a day that is spent",
+            |alice| {
+                alice
+                    .outbound
+                    .answer(calls(&[("c", "nothing", json!({"long": "x".repeat(500)}))]));
+                alice.ok("configureAgent", json!({"limits": {"tokensPerDay": 12}}));
+            },
+            "rate_limited",
+            &["field", "retryAfter"],
+        ),
+    ];
+    for (name, break_it, code, details) in failures {
+        let alice = Alice::with_model();
+        alice.ok("createSession", json!({"id": "s"}));
+        break_it(&alice);
+        let error = alice.call("runTurn", asks("hi")).unwrap_err();
+        assert_eq!(error.code.name(), *code, "{name}: {error:?}");
+        for detail in *details {
+            assert!(
+                error.details.contains_key(*detail),
+                "{name}: {detail} of {error:?}"
+            );
+        }
+    }
 }
