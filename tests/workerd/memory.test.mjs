@@ -57,7 +57,10 @@ before(async () => {
   folder = await mkdtemp(join(tmpdir(), "session-agent-memory-"));
   const server = await startServer({ storage: folder });
   try {
-    for (const agent of AGENTS) await furnish(server, agent);
+    for (const agent of AGENTS) {
+      await furnish(server, agent);
+      await furnishWorst(server, agent);
+    }
   } finally {
     await server.stop();
   }
@@ -93,6 +96,48 @@ async function furnish(server, agent) {
   for (let n = 0; n < 50; n++) await call("setEntry", { label: "entries", key: `k${n}`, content: words(60 * 1024) });
   for (let n = 0; n < 4; n++) await call("putSkill", { label: "documents", key: `k${n}`, content: words(250 * 1024) });
 }
+
+/** A text whose characters are stored as one byte each and written as six. */
+const controls = (bytes) => "\u0001".repeat(bytes);
+
+/** The longest of everything that takes such texts. */
+async function furnishWorst(server, agent) {
+  const call = async (operation, input) => {
+    const { status, body } = await server.call(agent, operation, input);
+    assert.equal(status, 200, `${operation}: ${JSON.stringify(body).slice(0, 300)}`);
+  };
+  await call("createSession", { id: "worst" });
+  for (let n = 0; n < 10; n++) {
+    const events = list(40, () => ({ action: "user_message", content: controls(20_000) }));
+    await call("appendEvents", { sessionId: "worst", events });
+  }
+  for (const [label, kind] of [["worst", "writable"], ["worst entries", "searchable"], ["worst documents", "loadable"]]) {
+    await call("defineBlock", { label, kind, sessionId: "worst", maxTokens: kind === "writable" ? 5_000_000 : undefined });
+  }
+  for (let n = 0; n < 8; n++) await call("setBlock", { sessionId: "worst", label: "worst", content: `${n}${controls(0.95 * MIB)}` });
+  for (let n = 0; n < 50; n++) {
+    await call("setEntry", { sessionId: "worst", label: "worst entries", key: `k${n}`, content: `word ${controls(60 * 1024)}` });
+  }
+  await call("putSkill", { sessionId: "worst", label: "worst documents", key: "k", content: controls(250 * 1024) });
+}
+
+/** Reads of such texts, and the most bytes that each answers: what stands around the texts is in it. */
+const WORST_READS = [
+  ["loadEvents", { limit: 1000 }, 5],
+  ["loadEvents", { limit: 30, tail: true }, 5],
+  ["getHistory", { limit: 1000, maxBytes: 32 * MIB }, 8],
+  ["getHistory", { limit: 1000, forModel: true }, 8],
+  ["buildWorkingContext", { limit: 1000 }, 5],
+  ...["openai", "anthropic", "workers-ai"].map((format) => ["buildWorkingContext", { limit: 1000, format }, 9]),
+  ["buildWorkingContext", { limit: 1000, format: "openai", memory: true, maxTokens: 50_000_000 }, 15],
+  ["getBlockVersions", { label: "worst" }, 9],
+  ["getBlock", { label: "worst" }, 7],
+  ["getBlocks", {}, 5],
+  ["listEntries", { label: "worst entries", limit: 200 }, 5],
+  ["searchContext", { label: "worst entries", query: "word", limit: 50 }, 5],
+  ["renderPrompt", {}, 5],
+  ["loadSkill", { label: "worst documents", key: "k", dryRun: true }, 2],
+];
 
 /** The longest writes, another one for each `n`. */
 const WRITES = {
@@ -131,6 +176,23 @@ test("the_worst_request_of_every_operation_fits", async (context) => {
       }
     }
     failures.push(...(await measured(context, operation, requests)));
+  }
+  assert.deepEqual(failures, []);
+});
+
+test("the_worst_characters_take_no_more_than_the_longest_texts", async (context) => {
+  const failures = [];
+  for (const [operation, input, mostMib] of WORST_READS) {
+    const what = `${operation} ${JSON.stringify(input)}`;
+    const body = JSON.stringify({ sessionId: "worst", ...input });
+    const requests = [...AGENTS, ...AGENTS].map((agent) => async (server) => {
+      const response = await server.fetch(`/agents/session-agent/${agent}/rpc/${operation}`, { method: "POST", body });
+      let length = 0;
+      for await (const piece of response.body) length += piece.length;
+      if (length > mostMib * MIB) failures.push(`${what} answers ${length} bytes`);
+      return response.status;
+    });
+    failures.push(...(await measured(context, what, requests)));
   }
   assert.deepEqual(failures, []);
 });
