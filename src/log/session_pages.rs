@@ -289,7 +289,7 @@ fn follow(
     let mut rest = ahead.numbers.as_slice();
     let mut places: Vec<SessionPlace> = Vec::new();
     while places.len() <= limit && !rest.is_empty() {
-        let (next, others) = rest.split_at(rest.len().min(limit + 1));
+        let (next, others) = rest.split_at_checked(limit + 1).unwrap_or((rest, &[]));
         let mut next = load_places(db, next)?;
         next.retain(is_below);
         places.extend(next);
