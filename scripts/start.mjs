@@ -33,8 +33,8 @@ export async function main() {
     env: quietly(),
   });
   const address = `http://${HOST}:${port}`;
-  untilItAnswers(`${address}/health`, server).then((answers) => {
-    if (answers) console.log(welcome(address));
+  untilItAnswers(`${address}/health`, server).then(async (answers) => {
+    if (answers) console.log(welcome(address, await findDoor(address)));
   });
   return await server.ended;
 }
@@ -55,15 +55,24 @@ function wranglerOptions(port) {
   ].map(String);
 }
 
-function welcome(address) {
+/** Who gets in: it is asked for an operation that is not there, which wakes no object's tables. */
+async function findDoor(address) {
+  const response = await fetch(`${address}/agents/session-agent/demo/rpc/whoGetsIn`, { method: "POST", body: "{}", signal: AbortSignal.timeout(5_000) }).catch(() => undefined);
+  const { error } = (await response?.json().catch(() => undefined)) ?? {};
+  if (error?.code === "unknown_operation") return { says: "open to everyone on this machine", header: "" };
+  const says = response?.status === 401 ? "asks for a token: SESSION_AGENT_TOKEN is set, in .dev.vars or the environment" : (error?.message ?? "does not say who gets in");
+  return { says, header: ` -H "authorization: Bearer $SESSION_AGENT_TOKEN"` };
+}
+
+function welcome(address, { says, header }) {
   return `
 Session Agent answers at ${address}
 
-  open to everyone on this machine, state kept in ${relative(ROOT, STATE)}, Ctrl-C stops it
+  ${says}, state kept in ${relative(ROOT, STATE)}, Ctrl-C stops it
 
 Create a session:
 
-  curl -s ${address}/agents/session-agent/demo/rpc/createSession -d '{"name":"first"}'
+  curl -s ${address}/agents/session-agent/demo/rpc/createSession${header} -d '{"name":"first"}'
 `;
 }
 

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
-import { buildDefaults } from "../../scripts/build/defaults.mjs";
+import { buildDefaults, findDefaultsFault } from "../../scripts/build/defaults.mjs";
 
 const roots = [];
 after(() => roots.forEach((root) => rmSync(root, { recursive: true })));
@@ -38,12 +38,83 @@ test("a file that is no JSON object, or is too long, stops the build", async () 
   }
 });
 
+test("a field that an agent would leave out stops the build by a sentence that names it", async () => {
+  const block = { label: "user", kind: "writable" };
+  const tool = { name: "weather", url: "https://tools.example" };
+  for (const [defaults, sentence] of [
+    [{ maxStepz: 3 }, /^agent-defaults\.json: `maxStepz` is not a field here\. The fields are .*`maxSteps`/],
+    [{ maxSteps: "3" }, /: `maxSteps` must be an integer or `null`\.$/],
+    [{ maxSteps: 101 }, /: `maxSteps` must be at most 100\.$/],
+    [{ refreshPrompt: "often" }, /: `refreshPrompt` must be "manual", "compaction" or "turn"\.$/],
+    [{ systemInstructions: "Be kind." }, /: `systemInstructions` must be a list or `null`\.$/],
+    [{ systemInstructions: ["a", 1] }, /: `systemInstructions\[1\]` must be a text\.$/],
+    [{ prices: { input: 3 } }, /: `prices\.output` is missing\.$/],
+    [{ limits: { costPerDay: -1 } }, /: `limits\.costPerDay` must be at least 0\.000001\.$/],
+    [{ blocks: [block, { label: "x", kind: "written" }] }, /: `blocks\[1\]\.kind` must be "readonly", /],
+    [{ blocks: [{ ...block, sessionId: "s" }] }, /: `blocks\[0\]\.sessionId` is not a field here/],
+    [{ blocks: [block, { ...block, label: "USER" }] }, /: `blocks\[1\]\.label` names another one/],
+    [{ blocks: [{ ...block, source: { agent: "a", r2: "b" } }] }, /: `blocks\[0\]\.source` must have exactly one of `r2`/],
+    [{ tools: [{ url: "https://x" }] }, /: `tools\[0\]\.name` is missing\.$/],
+    [{ tools: [{ name: "x" }] }, /: `tools\[0\]` must have exactly one of `service`, `url`\.$/],
+    [{ tools: [tool, tool] }, /: `tools\[1\]\.name` names another one/],
+    [{ tools: [{ name: "x", mcp: "https://x" }] }, /: `tools\[0\]\.mcp` can't be deployed/],
+    [{ compaction: { compactAfter: -1 } }, /: `compaction\.compactAfter` must be at least 0\.$/],
+    [{ compaction: [] }, /: `compaction` must be an object or `null`\.$/],
+  ]) {
+    await assert.rejects(built({ "agent-defaults.json": JSON.stringify(defaults) }), { name: "Stop", message: sentence }, JSON.stringify(defaults));
+  }
+  const config = `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[vars]\nAGENT_DEFAULTS = '{"maxSteps": 0}'\n`;
+  await assert.rejects(built({ "wrangler.toml": config, "m.js": "" }), { name: "Stop", message: "AGENT_DEFAULTS in wrangler.toml: `maxSteps` must be at least 1." });
+});
+
+/** A value of each kind, to put in the place of any field. */
+const STRANGE = [null, true, -7, 1.5, 1e300, "", "x".repeat(300), [], [null], {}, { x: 1 }];
+
+test("each field takes what its operation takes, and the sentence about anything else names it", () => {
+  const good = {
+    model: "demo",
+    maxSteps: 5,
+    systemInstructions: ["a"],
+    sessionSearch: true,
+    vectors: false,
+    temperature: 0.5,
+    reasoningEffort: "low",
+    refreshPrompt: "turn",
+    whenBusy: "queue",
+    prices: { input: 1, output: 2, models: { demo: { input: 0, output: 0 } } },
+    limits: { turnsPerMinute: 5, costPerDay: 1 },
+    onTurnEnd: { url: "https://x" },
+    reservedMetadataKeys: ["a"],
+    blocks: [{ label: "user", kind: "writable", maxTokens: 5, source: { agent: "user:{2}" }, whenChanged: "remind" }],
+    tools: [{ name: "weather", url: "https://x", parameters: { type: "object" }, headers: { a: "b" } }],
+    compaction: { compactAfter: null, protectHead: 1 },
+  };
+  assert.equal(findDefaultsFault(good), undefined);
+  let tried = 0;
+  let refused = 0;
+  const places = (value, path) => (value !== null && typeof value === "object" ? Object.entries(value).flatMap(([name, part]) => [[...path, name], ...places(part, [...path, name])]) : []);
+  for (const path of places(good, [])) {
+    for (const strange of STRANGE) {
+      const copy = structuredClone(good);
+      path.slice(0, -1).reduce((part, name) => part[name], copy)[path.at(-1)] = strange;
+      tried += 1;
+      const fault = findDefaultsFault(copy);
+      if (fault === undefined) continue;
+      refused += 1;
+      assert.match(fault, new RegExp(`^\`${path[0]}`), `${path.join(".")} = ${JSON.stringify(strange)}`);
+    }
+  }
+  console.log(`${tried} values tried, ${refused} refused`);
+  assert.ok(refused > tried / 2);
+});
+
 test("a variable that is longer than a variable can be stops the build", async () => {
   const config = (value, section = "vars") => `name = "a"\nmain = "m.js"\ncompatibility_date = "2026-11-17"\n[${section}]\nAGENT_DEFAULTS = '${value}'\n`;
-  const long = "x".repeat(5 * 1024);
+  const start = '{"systemInstructions":["';
+  const long = `${start}${"x".repeat(5 * 1024 - start.length - 3)}"]}`;
   assert.equal(await built({ "wrangler.toml": config(long), "m.js": "" }), undefined);
   for (const section of ["vars", "env.production.vars"]) {
-    await assert.rejects(built({ "wrangler.toml": config(`${long}x`, section), "m.js": "" }), {
+    await assert.rejects(built({ "wrangler.toml": config(`${long} `, section), "m.js": "" }), {
       name: "Stop",
       message: "AGENT_DEFAULTS in wrangler.toml has 5121 bytes; a variable holds 5120. Put its JSON into the file agent-defaults.json beside wrangler.toml.",
     });

@@ -28,7 +28,8 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
   });
   const ended = once(npmStart, "exit");
   try {
-    const address = await addressIn(npmStart.stdout);
+    const { address, door } = await banner(npmStart.stdout);
+    assert.match(door, /^open to everyone on this machine, /);
     assert.notEqual(address, `http://127.0.0.1:${port}`);
     assert.equal((await fetch(`${address}/health`)).status, 200);
     // The files are the platform's to serve, and wrangler stands in for it.
@@ -52,6 +53,23 @@ test("npm_start_passes_over_a_taken_port_prints_its_address_and_ends_on_a_signal
   }
 });
 
+test("npm_start_says_that_a_secret_is_asked_for_where_one_is_set", async () => {
+  // wrangler takes secrets of the environment as it takes those of `.dev.vars`.
+  const secret = { CLOUDFLARE_INCLUDE_PROCESS_ENV: "true", SESSION_AGENT_TOKEN: "a secret of this test, long enough to be one" };
+  const npmStart = spawn(process.execPath, [RUN, "start"], {
+    env: { ...process.env, ...secret, SESSION_AGENT_STATE: state },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  const ended = once(npmStart, "exit");
+  try {
+    const { door } = await banner(npmStart.stdout);
+    assert.match(door, /^asks for a token: SESSION_AGENT_TOKEN is set, /);
+  } finally {
+    npmStart.kill("SIGTERM");
+    await ended;
+  }
+});
+
 /** Sends a request without `fetch`, which sets `Host` itself. */
 async function statusOf(url, headers) {
   const asked = request(url, { method: "POST", headers });
@@ -61,12 +79,14 @@ async function statusOf(url, headers) {
   return response.statusCode;
 }
 
-async function addressIn(output) {
+/** Where it says that it answers, and who it says gets in. */
+async function banner(output) {
+  let address;
   for await (const line of createInterface({ input: output })) {
-    const address = line.match(/^Session Agent answers at (http:\S+)$/)?.[1];
-    if (address) {
+    address ??= line.match(/^Session Agent answers at (http:\S+)$/)?.[1];
+    if (address && line.startsWith("  ")) {
       output.resume();
-      return address;
+      return { address, door: line.trim() };
     }
   }
   throw new Error("it ended without saying where it answers");
