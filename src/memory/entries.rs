@@ -15,8 +15,8 @@ use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{
-    self, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion, keep, keep_deletion,
-    next_version, place,
+    self, ItemDeleted, ItemDeletion, ItemNote, ItemPlace, MAX_ENTRY_VERSIONS, PastVersion, keep,
+    keep_deletion, next_version, place,
 };
 use super::replacing::{forget_replacement, give_back, note_replacement, replace};
 use super::source::BlockHome;
@@ -367,13 +367,13 @@ pub fn find_version(
     past::find_version(db, &place(block, &content_key, key), newest, version)
 }
 
-/// Deletes an entry; `false`: there was no such entry. What the entry replaced counts again.
+/// Deletes an entry. What the entry replaced counts again.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,
     key: &str,
     writer: MemoryWriter<'_>,
-) -> Result<bool> {
+) -> Result<ItemDeleted> {
     check_searchable(block)?;
     match block.home() {
         BlockHome::Agent { name, label } => {
@@ -391,7 +391,7 @@ pub async fn delete(
                     note,
                 }) = find_row(db, block, key)?
                 else {
-                    return Ok(false);
+                    return Ok(ItemDeleted::default());
                 };
                 let content_key = block.content_key();
                 let item = place(block, &content_key, key);
@@ -411,7 +411,7 @@ pub async fn delete(
                     forget_replacement(db, &item, replaced)?;
                     give_back(db, block, replaced, key)?;
                 }
-                Ok(true)
+                ItemDeleted::with_versions(db, &item)
             })
         }
     }

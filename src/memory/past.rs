@@ -14,7 +14,7 @@ use super::validity::Validity;
 use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::{Error, Result};
-use crate::base::json;
+use crate::base::json::{self, FromJson};
 use crate::base::tokens;
 
 /// How many earlier versions of an entry and of a document are kept. An entry has at most
@@ -202,6 +202,42 @@ fn keep_row(
         entries: 0,
         deleted: i64::from(past.content.is_none()) - i64::from(was_deletion),
     })
+}
+
+/// What became of an entry or a document that was to be deleted.
+#[derive(Debug, Default, Serialize, FromJson)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ItemDeleted {
+    /// `false`: there was none.
+    pub deleted: bool,
+    /// How many of its earlier texts `getBlockVersions` still shows, so that it can be
+    /// brought back. `removeBlock` with `purge` erases them, with the block. Absent: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub versions_kept: Option<i64>,
+}
+
+impl ItemDeleted {
+    /// An item that was deleted and leaves nothing here.
+    pub const WITHOUT_TRACE: Self = Self {
+        deleted: true,
+        versions_kept: None,
+    };
+
+    /// An item that was deleted here and leaves its versions.
+    pub fn with_versions(db: &dyn Database, item: &ItemPlace<'_>) -> Result<Self> {
+        let sql = "SELECT count(*)
+                     FROM cf_agents_item_versions
+                    WHERE scope = ?1
+                      AND block = ?2
+                      AND key = ?3
+                      AND content IS NOT NULL";
+        let versions: Option<i64> = find_value(db, sql, &item.params())?;
+        Ok(Self {
+            deleted: true,
+            versions_kept: versions.filter(|count| *count > 0),
+        })
+    }
 }
 
 /// The item that is deleted, and when.

@@ -16,6 +16,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
+use crate::memory::past::ItemDeleted;
 use crate::memory::{BlockScope, MemoryWriter};
 use crate::vectors::VectorReport;
 use crate::vectors::entries::{search, set};
@@ -75,6 +76,8 @@ impl RunWaiting for SetEntry {
 
 /// Deletes an entry of a searchable block. What the entry replaced holds again, unless
 /// another entry replaced it, too.
+///
+/// Its texts stay readable as earlier versions: `versionsKept` says how many.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -85,19 +88,12 @@ pub struct DeleteEntry {
     key: String,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct EntryDeleted {
-    /// `false`: there was no such entry.
-    deleted: bool,
-}
-
 impl Operation for DeleteEntry {
     const NAME: &'static str = "deleteEntry";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
-    type Output = EntryDeleted;
+    type Output = ItemDeleted;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -110,8 +106,7 @@ impl RunWaiting for DeleteEntry {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
-        let deleted = delete(&memory, &block, &self.key, writer).await?;
-        Reply::json(&EntryDeleted { deleted })
+        Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }
 }
 

@@ -11,6 +11,7 @@ use crate::base::json::{FromJson, Limit};
 use crate::base::tokens;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
+use crate::memory::past::ItemDeleted;
 use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;
 use crate::memory::skills::{delete, get_document, list, loaded, put};
@@ -77,19 +78,12 @@ pub struct DeleteSkill {
     key: String,
 }
 
-#[derive(Serialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-pub struct SkillDeleted {
-    /// `false`: there was no such document.
-    deleted: bool,
-}
-
 impl Operation for DeleteSkill {
     const NAME: &'static str = "deleteSkill";
     const NEEDS: Needs = Needs::Session;
     const EFFECT: Effect = Effect::Prompts;
     #[cfg(test)]
-    type Output = SkillDeleted;
+    type Output = ItemDeleted;
 
     fn session_id(&self) -> Option<&Id> {
         self.session_id.as_ref()
@@ -102,8 +96,7 @@ impl RunWaiting for DeleteSkill {
         let memory = agent.memory();
         let block = get_definition(&memory, scope, &self.label)?;
         let writer = MemoryWriter::of_operation(self.session_id.as_ref());
-        let deleted = delete(&memory, &block, &self.key, writer).await?;
-        Reply::json(&SkillDeleted { deleted })
+        Reply::json(&delete(&memory, &block, &self.key, writer).await?)
     }
 }
 

@@ -9,12 +9,13 @@ use serde_json::{Map, Value};
 
 use super::{DETAIL, ask, unavailable};
 use crate::base::error::{Code, Error, Result};
-use crate::base::json::{self, FromJson, json};
+use crate::base::json::{self, json};
 use crate::base::outbound::Endpoint;
 use crate::base::settings::Setting;
 use crate::memory::Memory;
 use crate::memory::definition::Definition;
 use crate::memory::label::Label;
+use crate::memory::past::ItemDeleted;
 
 /// Carries the names of the agents that a call came through: a JSON array, in base64url.
 pub const VIA_HEADER: &str = "x-session-agent-via";
@@ -72,13 +73,8 @@ pub async fn delete(
     home: RemoteBlock<'_>,
     operation: &str,
     key: &str,
-) -> Result<bool> {
-    #[derive(FromJson)]
-    struct WasDeleted {
-        deleted: bool,
-    }
-    let outcome: WasDeleted = call(memory, block, home, operation, json!({"key": key})).await?;
-    Ok(outcome.deleted)
+) -> Result<ItemDeleted> {
+    call(memory, block, home, operation, json!({"key": key})).await
 }
 
 fn name_of(home: RemoteBlock<'_>) -> String {

@@ -8,6 +8,7 @@ pub mod stored;
 
 use crate::base::json::{FromJson, json};
 use crate::base::order::sort_by;
+use crate::memory::past::ItemDeleted;
 use crate::memory::skills::skill::{Skill, clip_description};
 use serde::Serialize;
 use serde_json::Value;
@@ -381,23 +382,23 @@ async fn append_in_bucket(
     Err(overtaken(block))
 }
 
-/// Deletes a document; `false`: there was no such document.
+/// Deletes a document.
 pub async fn delete(
     memory: &Memory<'_>,
     block: &Definition,
     key: &str,
     writer: MemoryWriter<'_>,
-) -> Result<bool> {
+) -> Result<ItemDeleted> {
     check_loadable(block)?;
     check_skill_key(key)?;
     match block.home() {
         BlockHome::BucketPrefix { prefix } => {
             let Some(found) = bucket::find_document(memory, prefix, key).await? else {
-                return Ok(false);
+                return Ok(ItemDeleted::default());
             };
             bucket::delete_document(memory, &found.object_key).await?;
             stored::forget_listing(memory.db, block)?;
-            Ok(true)
+            Ok(ItemDeleted::WITHOUT_TRACE)
         }
         BlockHome::Agent { name, label } => {
             let home = RemoteBlock { name, label };

@@ -9,8 +9,8 @@ use crate::memory::content::Version;
 use crate::memory::counts::CountChange;
 use crate::memory::definition::Definition;
 use crate::memory::past::{
-    self, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep, keep_deletion,
-    next_version,
+    self, ItemDeleted, ItemDeletion, ItemNote, MAX_SKILL_VERSIONS, PastVersion, keep,
+    keep_deletion, next_version,
 };
 use crate::memory::skills::skill::Skill;
 use crate::memory::validity::Validity;
@@ -238,11 +238,11 @@ pub fn delete_skill(
     block: &Definition,
     key: &str,
     writer: MemoryWriter<'_>,
-) -> Result<bool> {
+) -> Result<ItemDeleted> {
     let db = memory.db;
     atomically(db, || {
         let Some(row) = find_skill_row(db, block, key)? else {
-            return Ok(false);
+            return Ok(ItemDeleted::default());
         };
         let content_key = block.content_key();
         let item = past::place(block, &content_key, key);
@@ -261,7 +261,7 @@ pub fn delete_skill(
                 AND key = ?3",
             &[scope, label, key.into()],
         )?;
-        Ok(true)
+        ItemDeleted::with_versions(db, &item)
     })
 }
 

@@ -295,7 +295,7 @@ fn entries_and_documents_are_shared_as_well() {
     );
     assert_eq!(
         town.ok("alice", "deleteEntry", json!({"label": "kb", "key": "k"})),
-        json!({"deleted": true})
+        json!({"deleted": true, "versionsKept": 1})
     );
     town.ok(
         "alice",

@@ -536,7 +536,7 @@ fn entries_are_paged_replaced_and_deleted() {
     );
     assert_eq!(
         alice.ok("deleteEntry", json!({"label": "kb", "key": "a"})),
-        json!({"deleted": true})
+        json!({"deleted": true, "versionsKept": 2})
     );
     assert_eq!(
         alice.ok("deleteEntry", json!({"label": "kb", "key": "a"})),

@@ -102,7 +102,11 @@ fn an_entry_has_versions_with_their_authors_and_goes_back_to_each() {
 fn a_deleted_entry_says_so_and_comes_back() {
     let alice = furnished();
     set(&alice, "home", "Oslo", json!({}));
-    alice.ok("deleteEntry", json!({"label": "kb", "key": "home"}));
+    let place = json!({"label": "kb", "key": "home"});
+    let deleted = alice.ok("deleteEntry", place.clone());
+    assert_eq!(deleted, json!({"deleted": true, "versionsKept": 1}));
+    let again = alice.ok("deleteEntry", place);
+    assert_eq!(again, json!({"deleted": false}));
     let told = versions(&alice, "kb", "home");
     assert_eq!(
         (&told[0]["version"], &told[0]["deleted"]),
