@@ -15,7 +15,9 @@ use crate::models::{ToolDefinition, answer_tokens};
 use crate::store::calibration::Calibration;
 use crate::store::config::Config;
 use crate::store::last_turns::load_calibration;
-use crate::store::learned_windows::{find_learned_window, learn_window};
+use crate::store::learned_windows::{
+    add_lesson, find_lesson, find_named_window, keep_named_window,
+};
 
 use super::store::save_turn;
 use super::turn::Turn;
@@ -38,6 +40,9 @@ const COMPACT_PERCENT: i64 = 60;
 
 /// After a refusal without numbers, so much of the request is tried.
 const RETRY_PERCENT: i64 = 70;
+
+/// Of how many models a session keeps a lesson.
+const MAX_LESSONS: usize = 4;
 
 /// What a provider counts differs from an estimate by some percent.
 const LEARNED_PERCENT: i64 = 95;
@@ -63,13 +68,16 @@ impl TurnWindow {
         let calibration = load_calibration(db, session_id)?;
         let told = config.max_context_tokens.map(|tokens| tokens.0);
         let known = told.or_else(|| find_context_window(&choice.name));
+        let model = choice.name.to_string();
+        let named = find_named_window(db, host.now_ms(), &model)?;
         let whole = known.unwrap_or(DEFAULT_CONTEXT_TOKENS);
+        let whole = named.map_or(whole, |named| named.min(whole));
         let limit = config.max_output_tokens.map(|limit| limit.0);
         let wanted = limit.unwrap_or_else(|| answer_tokens(&choice.name));
         let answer = wanted.min(whole / ANSWER_SHARE);
         let mut tokens = whole - answer;
-        let learned = find_learned_window(db, host.now_ms(), &choice.name.to_string())?;
-        if let Some(learned) = learned {
+        let lessons = load_journal(db, session_id)?.lessons;
+        if let Some(learned) = find_lesson(&lessons, host.now_ms(), &model) {
             tokens = tokens.min(percent(calibration.correct(learned), LEARNED_PERCENT));
         }
         Ok(Self {
@@ -129,7 +137,7 @@ pub struct RefusedRequest<'a> {
 impl RefusedRequest<'_> {
     /// What the next request may be estimated at.
     fn lesson(&self) -> i64 {
-        let LengthRefusal { sent, most } = self.refusal;
+        let LengthRefusal { sent, most, .. } = self.refusal;
         let told = match (sent, most) {
             (Some(sent), Some(most)) if most < sent => {
                 (self.estimated as f64 * most as f64 / sent as f64) as i64
@@ -142,7 +150,8 @@ impl RefusedRequest<'_> {
         told.min(percent(self.estimated, 90)).max(least)
     }
 
-    /// Learns from the refusal, and stores what the turn does now. The error, if the
+    /// Learns from the refusal, and stores what the turn does now. What is learned is the
+    /// session's own, but for a window that the provider names. The error, if the
     /// turn ends with it.
     pub fn learn(
         &self,
@@ -154,7 +163,14 @@ impl RefusedRequest<'_> {
         let tries_again = turn.room.take_refusal();
         let lesson = self.lesson();
         atomically(db, || {
-            learn_window(db, host.now_ms(), self.model, lesson)?;
+            let now_ms = host.now_ms();
+            change_journal(db, &turn.session_id, |journal| {
+                let lessons = &mut journal.lessons;
+                add_lesson(lessons, MAX_LESSONS, now_ms, (self.model, lesson));
+            })?;
+            if let Some(window) = self.refusal.window {
+                keep_named_window(db, now_ms, self.model, window)?;
+            }
             save_turn(db, turn)
         })?;
         if tries_again {
@@ -180,7 +196,11 @@ mod tests {
     fn a_refusal_teaches_what_it_says_and_shrinks_the_request_in_any_case() {
         let lesson = |sent, most, fixed| {
             let request = RefusedRequest {
-                refusal: LengthRefusal { sent, most },
+                refusal: LengthRefusal {
+                    sent,
+                    most,
+                    window: most,
+                },
                 model: "m",
                 estimated: 10_000,
                 fixed,

@@ -59,6 +59,8 @@ pub struct LengthRefusal {
     pub sent: Option<i64>,
     /// The most tokens that a request may have, without the answer that was asked for.
     pub most: Option<i64>,
+    /// The model's whole window, as the provider names it.
+    pub window: Option<i64>,
 }
 
 impl LengthRefusal {
@@ -66,21 +68,37 @@ impl LengthRefusal {
     pub fn find(said: &str) -> Option<Self> {
         let end = said.floor_char_boundary(MAX_READ_BYTES);
         let said = said.get(..end)?.to_ascii_lowercase();
-        let found = PHRASES.iter().filter_map(|phrase| said.find(phrase));
-        let start = found.min()?;
+        let mut found: Vec<usize> = PHRASES
+            .iter()
+            .filter_map(|words| said.find(words))
+            .collect();
+        found.sort_unstable();
+        found.first()?;
         // llama.cpp gives the numbers beside its sentence.
         let field = |name: &str| {
             let after = said.split_once(name)?.1.trim_start_matches([':', ' ']);
             read_number(after).map(|(number, _)| number)
         };
+        let window = field("\"n_ctx\"");
         let named = Self {
             sent: field("\"n_prompt_tokens\""),
-            most: field("\"n_ctx\""),
+            most: window,
+            window,
         };
         if named != Self::default() {
             return Some(named);
         }
-        // The sentence is a string of JSON, or a text by itself.
+        // The words may stand in a short code, and the numbers in another string.
+        let mut read = found.iter().filter_map(|start| Self::read(&said, *start));
+        Some(
+            read.find(|found| *found != Self::default())
+                .unwrap_or_default(),
+        )
+    }
+
+    /// Reads the numbers around the words at this place. Their sentence is a string of
+    /// JSON, or a text by itself.
+    fn read(said: &str, start: usize) -> Option<Self> {
         let (before, after) = said.split_at_checked(start)?;
         let after = after.get(..after.floor_char_boundary(MAX_NUMBERS_BYTES))?;
         let before =
@@ -105,6 +123,7 @@ impl LengthRefusal {
         Self {
             sent: of(NumberMeaning::Input).or(others.map(|number| number.value).max()),
             most: most.map(|most| if answer < most { most - answer } else { most }),
+            window: most,
         }
     }
 
@@ -115,8 +134,12 @@ impl LengthRefusal {
             Some(sent) => error.with("sentTokens", sent),
             None => error,
         };
-        match self.most {
+        let error = match self.most {
             Some(most) => error.with("maxTokens", most),
+            None => error,
+        };
+        match self.window {
+            Some(window) => error.with("windowTokens", window),
             None => error,
         }
     }
@@ -128,6 +151,7 @@ impl LengthRefusal {
         is_refusal.then(|| Self {
             sent: number("sentTokens"),
             most: number("maxTokens"),
+            window: number("windowTokens"),
         })
     }
 }
@@ -246,8 +270,40 @@ mod tests {
             (recorded!("mistral.json"), Some(65_673), Some(32_768)),
             (recorded!("tgi.json"), Some(2_286), Some(1_948)),
         ] {
-            let found = LengthRefusal::find(said);
-            assert_eq!(found, Some(LengthRefusal { sent, most }), "{said}");
+            let found = LengthRefusal::find(said).unwrap();
+            assert_eq!((found.sent, found.most), (sent, most), "{said}");
+            assert_eq!(found.window.is_some(), most.is_some(), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_window_is_whole_whatever_the_answer_takes_of_it() {
+        for (said, window) in [
+            (recorded!("anthropic_with_answer.json"), 200_000),
+            (recorded!("workers_ai_vllm.txt"), 131_072),
+            (recorded!("workers_ai_total.json"), 256_000),
+            (recorded!("llama_cpp.json"), 8_192),
+            (recorded!("vllm.json"), 16_384),
+            (recorded!("tgi.json"), 2_048),
+        ] {
+            let found = LengthRefusal::find(said).unwrap();
+            assert_eq!(found.window, Some(window), "{said}");
+        }
+    }
+
+    #[test]
+    fn the_numbers_are_found_wherever_the_code_stands() {
+        let sentence = "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+        for said in [
+            format!(r#"{{"code":"context_length_exceeded","message":"{sentence}"}}"#),
+            format!(r#"{{"message":"{sentence}","code":"context_length_exceeded"}}"#),
+        ] {
+            let found = LengthRefusal::find(&said).unwrap();
+            assert_eq!(
+                (found.sent, found.most),
+                (Some(9_000), Some(8_192)),
+                "{said}"
+            );
         }
     }
 
@@ -288,6 +344,7 @@ mod tests {
             LengthRefusal {
                 sent: Some(5_000),
                 most: Some(4_000),
+                window: Some(4_500),
             },
         ] {
             assert_eq!(LengthRefusal::of(&refusal.mark(error())), Some(refusal));

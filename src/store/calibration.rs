@@ -3,19 +3,15 @@
 //! make every estimate wrong by a similar share.
 //!
 //! A session keeps running sums of estimated and reported tokens (`store/last_turns.rs`);
-//! newer reports count more. The agent keeps a copy of one session's sums, with which a
-//! new session begins. A report that tells the agent little writes no row of the agent's.
+//! newer reports count more. The sums are the session's own: if sessions learnt from each
+//! other, an odd text in one would change what another one's model is sent.
 
 use serde::Serialize;
 
-use crate::base::database::Database;
-use crate::base::error::Result;
-use crate::base::json::{self, FromJson};
-use crate::store::stored::{find_stored, write_stored};
+use crate::base::json::FromJson;
 
 /// Each new report multiplies the weight of the older reports by this number. A new
-/// report weighs about a third, so if a report moves the factor by less than
-/// [`MIN_MOVE`], the report's own ratio is within 7 % of the factor.
+/// report weighs about a third.
 const DECAY: f64 = 0.7;
 
 /// Both sums start with so many tokens, as if an estimate had been right. A first
@@ -25,13 +21,6 @@ const PRIOR_TOKENS: f64 = 1_000.0;
 /// The factor's bounds. A report beyond them counts something other than tokens.
 const MIN_FACTOR: f64 = 0.5;
 const MAX_FACTOR: f64 = 3.0;
-
-/// A session's factor has to move by this much before the agent learns it.
-const MIN_MOVE: f64 = 0.02;
-
-/// The agent's factor has to be off by this much from a session's before the agent
-/// learns it.
-const MIN_GAP: f64 = 0.1;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, FromJson)]
 pub struct Calibration {
@@ -77,50 +66,11 @@ impl Calibration {
             reported: self.reported * DECAY + reported as f64,
         })
     }
-
-    /// By which share the factor differs from another.
-    fn gap(self, other: Self) -> f64 {
-        (self.factor() / other.factor() - 1.0).abs()
-    }
-}
-
-const KEY: &str = "calibration";
-
-/// The agent's sums, for a session that has none.
-pub fn load_agents(db: &dyn Database) -> Result<Calibration> {
-    Ok(parse_agents(find_stored(db, KEY)?.as_deref()))
-}
-
-/// SQL: selects the agent's sums for [`parse_agents`].
-pub const FIND_AGENTS: &str = "SELECT value FROM cf_agents_config WHERE key = 'calibration'";
-
-/// Parses the agent's sums. A stored value that can't be read is dropped; the sums start
-/// again.
-pub fn parse_agents(stored: Option<&str>) -> Calibration {
-    stored
-        .and_then(|json| json::decode(json).ok())
-        .unwrap_or_default()
-}
-
-/// Has the agent take over a session's sums, which moved from `before` to `after`, if its
-/// own are far from them. A session whose factor has settled writes no row, so two
-/// sessions with different models don't write in turn. Part of a transaction.
-pub fn teach_agent(
-    db: &dyn Database,
-    agents: Calibration,
-    before: Calibration,
-    after: Calibration,
-) -> Result<()> {
-    if after.gap(before) <= MIN_MOVE || after.gap(agents) <= MIN_GAP {
-        return Ok(());
-    }
-    write_stored(db, KEY, &after)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::migrated;
 
     /// The sums of a session after so many equal reports.
     fn taught(from: Calibration, count: usize, estimated: i64, reported: i64) -> Calibration {
@@ -129,7 +79,7 @@ mod tests {
 
     #[test]
     fn nothing_reported_corrects_nothing() {
-        let calibration = load_agents(&migrated()).unwrap();
+        let calibration = Calibration::default();
         for tokens in [0, 1, 1_000_000_007] {
             assert_eq!(calibration.correct(tokens), tokens);
         }
@@ -178,33 +128,5 @@ mod tests {
             let sums = taught(Calibration::default(), 1, estimated, reported);
             assert_eq!(sums.correct(100), corrected);
         }
-    }
-
-    #[test]
-    fn an_agent_learns_from_a_session_that_learns_and_from_no_other() {
-        let db = migrated();
-        let agents = load_agents(&db).unwrap();
-        let before = db.dump();
-        // What moves little, and what ends near the agent's, writes no row.
-        let near = taught(agents, 1, 10_000, 10_500);
-        teach_agent(&db, agents, agents, near).unwrap();
-        let settled = taught(agents, 30, 10_000, 20_000);
-        teach_agent(&db, agents, settled, taught(settled, 1, 10_000, 20_000)).unwrap();
-        assert_eq!(db.dump(), before);
-        let learnt = taught(agents, 1, 10_000, 20_000);
-        teach_agent(&db, agents, agents, learnt).unwrap();
-        assert_eq!(load_agents(&db).unwrap(), learnt);
-    }
-
-    #[test]
-    fn a_row_that_cannot_be_read_is_learnt_anew() {
-        let db = migrated();
-        let sql = "INSERT INTO cf_agents_config (key, value) VALUES ('calibration', ?1)";
-        db.run(sql, &["{".into()]).unwrap();
-        let agents = load_agents(&db).unwrap();
-        assert_eq!(agents, Calibration::default());
-        let learnt = taught(agents, 1, 10_000, 20_000);
-        teach_agent(&db, agents, agents, learnt).unwrap();
-        assert!(load_agents(&db).unwrap().correct(100) > 150);
     }
 }

@@ -22,10 +22,10 @@
 //! The rows of turns that are over stay, up to [`MAX_OVER`]. Looks for turns that were cut
 //! off read them all. [`settle_surplus`] adds them to their sessions and deletes them.
 
-use super::calibration::{self, Calibration, FIND_AGENTS, load_agents};
+use super::calibration::Calibration;
 use super::spending::TurnSpending;
 use super::usage_days::{self, DayUsage};
-use crate::base::columns::{FromRow, find, load, load_values};
+use crate::base::columns::{FromRow, find, find_value, load, load_values};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -117,7 +117,7 @@ impl FromRow<'_> for LastTurn {
                 cached_input_tokens: row.integer(5)?,
                 cost: row.number(6)?,
                 days: usage_days::parse(row.find_text(7)),
-                // A value that can't be read is dropped: the agent's takes its place.
+                // A value that can't be read is dropped, and learnt anew.
                 calibration: row.find_text(8).and_then(|json| json::decode(json).ok()),
             },
             ended: row.find_text(10).map(|json| OverTurn {
@@ -134,12 +134,11 @@ impl LastTurn {
         self.has_state && self.ended.is_none()
     }
 
-    /// What the session's turns spent, this one included if it is over. Part of the
-    /// transaction that writes the sum.
-    fn over(self, db: &dyn Database) -> Result<SessionTally> {
+    /// What the session's turns spent, this one included if it is over.
+    fn over(self) -> SessionTally {
         match &self.ended {
-            Some(ended) => self.earlier.add(db, ended),
-            None => Ok(self.earlier),
+            Some(ended) => self.earlier.with(ended),
+            None => self.earlier,
         }
     }
 }
@@ -153,18 +152,18 @@ struct SessionTally {
     cost: f64,
     /// The same by day and model, as far as it is not kept elsewhere.
     days: Vec<DayUsage>,
-    /// `None`: the same as the agent's.
+    /// `None`: nothing was reported yet.
     calibration: Option<Calibration>,
 }
 
 impl SessionTally {
-    /// The sum with another turn. `agents` is the agent's calibration.
-    fn with(&self, ended: &OverTurn, agents: Calibration) -> Self {
+    /// The sum with another turn.
+    fn with(&self, ended: &OverTurn) -> Self {
         let spent = &ended.spent;
         let mut days = self.days.clone();
         usage_days::add(&mut days, DayUsage::of_turn(spent, ended.at));
         let sum = |sum: i64, more: i64| sum.saturating_add(more).clamp(0, MAX_INTEGER);
-        let calibration = self.calibration.unwrap_or(agents);
+        let calibration = self.calibration.unwrap_or_default();
         let learnt = calibration.after(spent.estimated, spent.input_tokens);
         Self {
             input_tokens: sum(self.input_tokens, spent.input_tokens),
@@ -174,16 +173,6 @@ impl SessionTally {
             days,
             calibration: learnt.or(self.calibration),
         }
-    }
-
-    /// Adds a turn that is over. Part of the transaction that writes the sum.
-    fn add(&self, db: &dyn Database, ended: &OverTurn) -> Result<Self> {
-        let agents = load_agents(db)?;
-        let sum = self.with(ended, agents);
-        if let Some(learnt) = sum.calibration {
-            calibration::teach_agent(db, agents, self.calibration.unwrap_or(agents), learnt)?;
-        }
-        Ok(sum)
     }
 
     /// Moves the days away if they are many. Part of the transaction that writes the sum.
@@ -257,8 +246,11 @@ pub fn begin(db: &dyn Database, new: NewTurn<'_>) -> Result<()> {
         Some(last) if last.is_open() => {
             return Err(Error::storage("a turn begins while another is open"));
         }
-        Some(last) => last.over(db)?,
-        None => SessionTally::default(),
+        Some(last) => last.over(),
+        None => SessionTally {
+            calibration: find_kept_calibration(db, new.session_id)?,
+            ..SessionTally::default()
+        },
     };
     tally.keep_days(db, new.session_id)?;
     db.run(
@@ -302,7 +294,7 @@ pub fn end_open_turn(
 ) -> Result<()> {
     let at = host.now_ms();
     let ended = OverTurn { spent, at };
-    write_over(db, session_id, open.earlier.add(db, &ended)?)
+    write_over(db, session_id, open.earlier.with(&ended))
 }
 
 /// Keeps what an event says of the turn that it ended, and drops the turn's state. Part of
@@ -311,7 +303,7 @@ pub fn settle(db: &dyn Database, session_id: &Id) -> Result<()> {
     if let Some(last) = find_last_turn(db, session_id)?
         && let Some(ended) = &last.ended
     {
-        write_over(db, session_id, last.earlier.add(db, ended)?)?;
+        write_over(db, session_id, last.earlier.with(ended))?;
     }
     Ok(())
 }
@@ -363,10 +355,10 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
             let Some(last) = find_last_turn(db, &id)? else {
                 continue;
             };
-            let tally = last.over(db)?;
+            let tally = last.over();
             let kept = usage_days::kept_with(db, id.as_str(), &tally.days)?;
             // `updated_at` stays: the session is not written to.
-            let params: [SqlValue; 7] = [
+            let params: [SqlValue; 8] = [
                 id.as_str().into(),
                 tally.input_tokens.into(),
                 tally.output_tokens.into(),
@@ -374,6 +366,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                 tally.cached_input_tokens.into(),
                 tally.cost.into(),
                 kept.into(),
+                tally.calibration_json()?.into(),
             ];
             db.run(
                 "UPDATE cf_agents_sessions
@@ -381,7 +374,10 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
                         output_tokens = min(output_tokens + ?3, ?4),
                         cached_input_tokens = min(cached_input_tokens + ?5, ?4),
                         cost = cost + ?6,
-                        usage_days = ?7
+                        usage_days = ?7,
+                        compaction = iif(?8 IS NOT NULL AND json_valid(coalesce(compaction, '{}')),
+                                         json_set(coalesce(compaction, '{}'), '$.calibration', json(?8)),
+                                         compaction)
                   WHERE id = ?1",
                 &params,
             )?;
@@ -402,7 +398,7 @@ pub fn settle_surplus(db: &dyn Database) -> Result<()> {
 /// deleted. Part of the transaction that deletes it.
 pub fn outlive(db: &dyn Database, session_id: &Id) -> Result<()> {
     match find_last_turn(db, session_id)? {
-        Some(last) => usage_days::count_for_agent(db, &last.over(db)?.days),
+        Some(last) => usage_days::count_for_agent(db, &last.over().days),
         None => Ok(()),
     }
 }
@@ -429,45 +425,43 @@ pub fn load_days(db: &dyn Database, session_id: Option<&Id>) -> Result<Vec<DayUs
     Ok(days)
 }
 
+/// SQL: the sums of a session `s` whose last turn has no row any more. They are in the
+/// session's journal (`context/compaction/journal.rs`).
+const KEPT_CALIBRATION: &str = "(SELECT kept.compaction -> '$.calibration'
+                                   FROM cf_agents_sessions AS kept
+                                  WHERE kept.id = s.id
+                                    AND json_valid(kept.compaction))";
+
+fn find_kept_calibration(db: &dyn Database, session_id: &Id) -> Result<Option<Calibration>> {
+    let sql = format!("SELECT {KEPT_CALIBRATION} FROM (SELECT +?1 AS id) AS s");
+    let kept: Option<Option<String>> = find_value(db, &sql, &[session_id.as_str().into()])?;
+    Ok(kept.flatten().and_then(|json| json::decode(&json).ok()))
+}
+
 /// How estimates of a session's tokens are corrected: by what its own turns were
-/// reported to use, or by what the agent has learnt.
+/// reported to use.
 pub fn load_calibration(db: &dyn Database, session_id: &Id) -> Result<Calibration> {
     let sql = format!(
-        "SELECT {} FROM (SELECT +?1 AS id) AS s {JOIN_LAST_TURN}",
-        CalibrationRow::columns()
+        "SELECT {}, t.session_id,
+                CASE WHEN t.session_id IS NULL THEN {KEPT_CALIBRATION} END
+           FROM (SELECT +?1 AS id) AS s {JOIN_LAST_TURN}",
+        LastTurn::COLUMNS
     );
     let found: Option<CalibrationRow> = find(db, &sql, &[session_id.as_str().into()])?;
-    let CalibrationRow { last, agents } =
-        found.ok_or_else(|| Error::storage("a row that is always there is missing"))?;
-    let Some(last) = last else {
-        return Ok(agents);
-    };
-    let tally = match &last.ended {
-        Some(ended) => last.earlier.with(ended, agents),
-        None => last.earlier,
-    };
-    Ok(tally.calibration.unwrap_or(agents))
+    let found = found.ok_or_else(|| Error::storage("a row that is always there is missing"))?;
+    Ok(found.0.unwrap_or_default())
 }
 
-/// What estimates are corrected by: the last turn of a session, and the agent's sums.
-struct CalibrationRow {
-    last: Option<LastTurn>,
-    agents: Calibration,
-}
-
-impl CalibrationRow {
-    /// The columns of a row `t`, which may be missing, and the event `answer`.
-    fn columns() -> String {
-        format!("{}, t.session_id, ({FIND_AGENTS})", LastTurn::COLUMNS)
-    }
-}
+/// What estimates of a session are corrected by, if its turns have reported anything.
+struct CalibrationRow(Option<Calibration>);
 
 impl FromRow<'_> for CalibrationRow {
     fn from_row(row: &Row) -> Result<Self> {
-        let has_turn = row.find_text(11).is_some();
-        Ok(Self {
-            last: has_turn.then(|| row.read()).transpose()?,
-            agents: calibration::parse_agents(row.find_text(12)),
-        })
+        if row.find_text(11).is_none() {
+            let kept = row.find_text(12);
+            return Ok(Self(kept.and_then(|json| json::decode(json).ok())));
+        }
+        let last: LastTurn = row.read()?;
+        Ok(Self(last.over().calibration))
     }
 }

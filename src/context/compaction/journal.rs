@@ -13,6 +13,8 @@ use crate::base::ids::Id;
 use crate::base::json::{self, FromJson};
 use crate::context::working_context::budget::KeptWindow;
 use crate::log::sessions::LastCompactionError;
+use crate::store::calibration::Calibration;
+use crate::store::learned_windows::LearnedWindow;
 
 /// How many decisions the journal keeps.
 const MAX_DECISIONS: usize = 20;
@@ -26,6 +28,14 @@ pub struct Journal {
     /// Where the window of chat turns stands. `None`: it holds the whole branch.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub window: Option<KeptWindow>,
+    /// What the session's turns taught about estimates, once its last turn has no row any
+    /// more (`store/last_turns.rs`).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calibration: Option<Calibration>,
+    /// The most that requests of this session to a model may be estimated at, as refusals
+    /// have taught it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lessons: Vec<LearnedWindow>,
     /// Newest last.
     pub decisions: Vec<CompactionDecision>,
 }

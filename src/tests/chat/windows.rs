@@ -15,12 +15,12 @@ use crate::tests::chat::turns::{kinds, text_of, user};
 const NOTICE: &str = "are not shown here";
 
 /// An answer without a report of tokens.
-fn answered(text: &str) -> Result<Said, CallFailure> {
+pub fn answered(text: &str) -> Result<Said, CallFailure> {
     let chunk = json!({"choices": [{"delta": {"content": text}, "finish_reason": "stop"}]});
     Ok(Said::stream(&format!("data: {chunk}\n\ndata: [DONE]\n\n")))
 }
 
-fn refused(sent: i64, most: i64) -> Result<Said, CallFailure> {
+pub fn refused(sent: i64, most: i64) -> Result<Said, CallFailure> {
     let message = format!(
         "This model's maximum context length is {most} tokens. However, your messages resulted in {sent} tokens. Please reduce the length of the messages."
     );

@@ -7,7 +7,8 @@ use crate::api::dispatch::follow_up;
 use crate::base::ids::Id;
 use crate::base::outbound::CallFailure;
 use crate::base::tokens;
-use crate::store::calibration::{load_agents, teach_agent};
+use crate::context::compaction::journal::change_journal;
+use crate::store::calibration::Calibration;
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
 use crate::tests::messages::random_play::Dice;
@@ -113,9 +114,11 @@ fn what_providers_report_corrects_every_estimate() {
         context["tokensEstimate"].as_i64().unwrap()
     };
     let context_before = context();
-    let agents = load_agents(&alice.db).unwrap();
-    let learnt = (0..20).fold(agents, |sums, _| sums.after(10_000, 20_000).unwrap());
-    teach_agent(&alice.db, agents, agents, learnt).unwrap();
+    let learnt = (0..20).fold(Calibration::default(), |sums, _| {
+        sums.after(10_000, 20_000).unwrap()
+    });
+    let id = Id::parse("s".to_owned()).unwrap();
+    change_journal(&alice.db, &id, |journal| journal.calibration = Some(learnt)).unwrap();
     let after = estimate(&alice);
     for field in ["messages", "systemPrompt", "total"] {
         let (before, after) = (&before[field], &after[field]);
