@@ -7,6 +7,7 @@ use super::table::find_entry;
 use crate::access::permit_by_name;
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::owner::work_for;
 
 /// Runs one operation. In tests, the answer is checked against openapi.json.
 pub async fn dispatch(agent: &Agent<'_>, name: &str, body: impl Into<Vec<u8>>) -> Result<Reply> {
@@ -30,5 +31,5 @@ async fn run(agent: &Agent<'_>, name: &str, body: Vec<u8>) -> Result<Reply> {
 /// The work that follows an answer: the conversation grew, and may have to be compacted.
 /// A failure here loses nothing, and the session records it.
 pub async fn follow_up(agent: &Agent<'_>, grown: &Id) -> Result<()> {
-    after_append(agent, grown).await
+    work_for(grown.as_str(), after_append(agent, grown)).await
 }

@@ -13,6 +13,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::outbound::{LocalBoxFuture, Outbound};
+use crate::base::owner::work_for;
 use crate::chat::running_turns::{Audience, RunningTurns};
 use crate::chat::turn_work::TurnStarter;
 use crate::context::compaction::auto::CompactionTracker;
@@ -179,7 +180,13 @@ pub const fn waiting<O: RunWaiting>() -> OperationEntry {
         Box::pin(async move {
             let operation = admit::<O>(agent, body)?;
             let session_id = find_watched(agent, O::RULE, operation.session_id());
-            let mut reply = operation.run(agent).await?;
+            let owner = operation
+                .session_id()
+                .or_else(|| agent.caller.only_session());
+            let mut reply = match owner.cloned() {
+                Some(owner) => work_for(owner.as_str(), operation.run(agent)).await?,
+                None => operation.run(agent).await?,
+            };
             reply.changed = session_id;
             Ok(reply)
         })

@@ -15,6 +15,7 @@ use crate::access::{Caller, permit};
 use crate::base::database::{Database, atomically};
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
+use crate::base::owner::work_for;
 use crate::chat::delivery::Delivery;
 use crate::chat::driver;
 use crate::chat::early::{self, EarlyAnswer, find_oldest, forget};
@@ -254,7 +255,7 @@ pub async fn run(agent: &Agent<'_>, work: TurnWork) -> Id {
     let mut work = work;
     loop {
         let running = Rc::clone(work.running());
-        run_one(agent, work).await;
+        work_for(running.session_id.as_str(), run_one(agent, work)).await;
         match find_next_work(agent, &running.session_id) {
             Ok(Some(next)) => work = next,
             // The next look retries what failed.

@@ -21,6 +21,7 @@ pub mod letter_case;
 pub mod numbers;
 pub mod order;
 pub mod outbound;
+pub mod owner;
 pub mod packed;
 pub mod part;
 pub mod reals;

@@ -16,28 +16,53 @@ use sha2::{Digest as _, Sha256};
 
 use crate::base::deployed::Deployed;
 use crate::base::error::{Code, Error};
+use crate::base::owner::Owner;
 use crate::base::settings::Setting;
-use crate::base::slots::{QueueBounds, Slot, Slots};
+use crate::base::slots::{HolderKind, QueueBounds, Slot, Slots};
 
-/// The most calls that may wait for the heads of their answers at once. The platform
-/// allows six such connections per object. It holds further calls back silently, while
-/// their clocks run.
+/// The most calls to models and tools that may wait for the heads of their answers at
+/// once. The platform allows six such connections per object. It holds further calls back
+/// silently, while their clocks run.
 const MOST_OUT: usize = 5;
 
+/// The most of them that are no calls to models: a tool that says nothing keeps no turn
+/// from its model.
+const MOST_BESIDE_MODELS: usize = 4;
+
+/// The most of them for one session, so that another session's tool finds a slot, too.
+const MOST_EACH: usize = 3;
+
 /// Bounds for calls that wait until they may leave: one per turn of an agent, and as
-/// many again for the turns' tools. Memory holds their bodies meanwhile.
+/// many again for the turns' tools. Memory holds their bodies meanwhile. One session may
+/// have the calls of a turn and its memory in line, and carry what two models are sent.
 pub const LINE: QueueBounds = QueueBounds {
     waiting: 512,
     bytes: 16 << 20,
+    waiting_each: 128,
+    bytes_each: 8 << 20,
 };
 
 /// What a call is for.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CallPurpose {
-    /// A call to a model or a tool.
-    Work,
+    Model,
+    /// A tool, a server of tools, or a service that hears of a turn's end.
+    Tool,
     /// A call that reads or writes memory outside this object.
     Memory,
+}
+
+/// A call that waits for its answer's head, or that would like to leave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LeavingCall {
+    pub purpose: CallPurpose,
+    pub owner: Owner,
+}
+
+impl HolderKind for LeavingCall {
+    fn owner(self) -> Owner {
+        self.owner
+    }
 }
 
 /// Whether a call may leave while the calls `out` wait for their heads. The sixth
@@ -45,8 +70,21 @@ pub enum CallPurpose {
 /// for its memory does not wait for itself. A call to another agent uses no connection
 /// and does not count. So two agents that call each other do not wait for each other's
 /// lines.
-pub fn may_leave(out: &[CallPurpose], purpose: CallPurpose) -> bool {
-    out.len() < MOST_OUT || (purpose == CallPurpose::Memory && !out.contains(&CallPurpose::Memory))
+pub fn may_leave(out: &[LeavingCall], call: LeavingCall) -> bool {
+    let count = |purpose| out.iter().filter(|other| other.purpose == purpose).count();
+    let memory = count(CallPurpose::Memory);
+    if call.purpose == CallPurpose::Memory && memory == 0 {
+        return true;
+    }
+    // One call about memory has the sixth connection.
+    let beside_models = count(CallPurpose::Tool) + memory.saturating_sub(1);
+    let is_model = |call: &LeavingCall| call.purpose == CallPurpose::Model;
+    let own = out
+        .iter()
+        .filter(|other| other.owner == call.owner && is_model(other) == is_model(&call));
+    beside_models + count(CallPurpose::Model) < MOST_OUT
+        && (is_model(&call) || beside_models < MOST_BESIDE_MODELS)
+        && own.count() < MOST_EACH
 }
 
 // Not `Send`: an object runs in one thread.
@@ -209,19 +247,32 @@ pub struct ObjectListing {
 /// Locks on the places outside that this object writes, one writer per place. A writer
 /// reads a text, changes it and puts it back; no other request of this object changes
 /// the text meanwhile.
-pub struct WriteLocks(Slots<EndpointHash>);
+pub struct WriteLocks(Slots<Writer>);
 
-/// The hash of a place's name, so that all names are equally long.
-type EndpointHash = [u8; 32];
+/// A writer of a place, by the hash of the place's name, so that all names are equally
+/// long.
+#[derive(Clone, Copy, PartialEq)]
+struct Writer {
+    place: [u8; 32],
+    owner: Owner,
+}
+
+impl HolderKind for Writer {
+    fn owner(self) -> Owner {
+        self.owner
+    }
+}
 
 /// A lock that is held while a place is written.
 pub struct WriteLock<'a> {
-    _slot: Slot<'a, EndpointHash>,
+    _slot: Slot<'a, Writer>,
 }
 
 impl Default for WriteLocks {
     fn default() -> Self {
-        Self(Slots::new(|out, place| !out.contains(&place), LINE))
+        let may_write =
+            |out: &[Writer], writer: Writer| out.iter().all(|other| other.place != writer.place);
+        Self(Slots::new(may_write, LINE))
     }
 }
 
@@ -229,8 +280,11 @@ impl WriteLocks {
     /// Waits until there is no other writer of `place`. `bytes` is what this writer
     /// holds in memory meanwhile.
     pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
-        let name = Sha256::digest(place).into();
-        let slot = self.0.take(name, bytes).await;
+        let writer = Writer {
+            place: Sha256::digest(place).into(),
+            owner: Owner::current(),
+        };
+        let slot = self.0.take(writer, bytes).await;
         slot.map(|_slot| WriteLock { _slot })
             .map_err(|_| CallFailure::Crowded)
     }
@@ -366,20 +420,94 @@ mod tests {
 
     use super::*;
     use crate::testing::{Script, wait_for};
+    use crate::tests::Dice;
 
     #[test]
     fn five_calls_leave_and_memory_may_be_the_sixth() {
-        use CallPurpose::{Memory, Work};
-        for (out, work, memory) in [
-            (&[][..], true, true),
-            (&[Work; 4], true, true),
-            (&[Work; 5], false, true),
-            (&[Work, Work, Work, Work, Memory], false, false),
-            (&[Memory; 5], false, false),
-            (&[Work, Work, Work, Work, Work, Memory], false, false),
+        use CallPurpose::{Memory, Model, Tool};
+        // The session of each call, and what it is for. Then whether a call of session 9
+        // may leave to a model, to a tool, about memory.
+        for (out, model, tool, memory) in [
+            (&[][..], true, true, true),
+            (&[(1, Model); 4][..], true, true, true),
+            (&[(1, Model); 5], false, false, true),
+            (&[(1, Tool), (1, Tool), (1, Tool)], true, true, true),
+            (&[(1, Tool); 4], true, false, true),
+            (
+                &[(1, Tool), (2, Tool), (3, Tool), (4, Tool), (5, Memory)],
+                true,
+                false,
+                false,
+            ),
+            (&[(1, Memory); 4], true, true, true),
+            (&[(1, Memory); 5], true, false, false),
+            (
+                &[
+                    (1, Model),
+                    (2, Model),
+                    (3, Model),
+                    (4, Model),
+                    (5, Model),
+                    (6, Memory),
+                ],
+                false,
+                false,
+                false,
+            ),
+            // Session 9 has as many as one session may have, of models or of others.
+            (&[(9, Tool); 3], true, false, true),
+            (&[(9, Memory); 3], true, false, false),
+            (&[(9, Model); 3], false, true, true),
         ] {
-            assert_eq!(may_leave(out, Work), work, "{out:?}");
-            assert_eq!(may_leave(out, Memory), memory, "{out:?}");
+            let call = |(session, purpose): (i32, CallPurpose)| LeavingCall {
+                purpose,
+                owner: Owner::named(&session.to_string()),
+            };
+            let all: Vec<LeavingCall> = out.iter().copied().map(call).collect();
+            for (purpose, may) in [(Model, model), (Tool, tool), (Memory, memory)] {
+                assert_eq!(
+                    may_leave(&all, call((9, purpose))),
+                    may,
+                    "{out:?} {purpose:?}"
+                );
+            }
+        }
+    }
+
+    /// Whatever leaves: six connections at most, five of them for models and tools, and
+    /// always one for a model.
+    #[test]
+    fn whatever_leaves_a_model_and_another_sessions_tool_find_a_slot() {
+        use CallPurpose::{Memory, Model, Tool};
+        for seed in 1..=200_u64 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut out: Vec<LeavingCall> = Vec::new();
+            for step in 0..200 {
+                let said = format!("seed {seed}, step {step}: {out:?}");
+                let call = LeavingCall {
+                    purpose: [Model, Tool, Tool, Memory][dice.roll(4)],
+                    owner: Owner::named(["a", "b", "c"][dice.roll(3)]),
+                };
+                if may_leave(&out, call) {
+                    out.push(call);
+                } else if !out.is_empty() {
+                    out.swap_remove(dice.roll(out.len()));
+                }
+                let count = |purpose| out.iter().filter(|one| one.purpose == purpose).count();
+                let (models, tools, memory) = (count(Model), count(Tool), count(Memory));
+                assert!(out.len() <= 6 && models + tools <= 5, "{said}");
+                let stranger = |purpose| LeavingCall {
+                    purpose,
+                    owner: Owner::named("stranger"),
+                };
+                if models < 1 {
+                    assert!(may_leave(&out, stranger(Model)), "{said}");
+                }
+                let is_one_sessions = out.iter().all(|one| one.owner == out[0].owner);
+                if models < 2 && is_one_sessions && memory < 2 {
+                    assert!(may_leave(&out, stranger(Tool)), "{said}");
+                }
+            }
         }
     }
 

@@ -1,14 +1,16 @@
-//! A limit on how many holders run at once; the others wait in line. Waiters get their
-//! slots in the order of arrival. A waiter that gives up leaves the line.
+//! A limit on how many holders run at once; the others wait in line. Owners take turns: the
+//! next slot goes to the owner whose last one is longest ago, so who asks for many stands
+//! in nobody's way. A waiter that gives up leaves the line.
 //!
 //! The mutex of `futures-util` knows neither that order nor kinds of holders, and no
 //! bound on the bytes that wait.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::future::poll_fn;
 use std::rc::Rc;
 use std::task::{Poll, Waker};
+
+use super::owner::Owner;
 
 /// The most waiters and bytes in a line.
 #[derive(Clone, Copy, Debug)]
@@ -16,11 +18,22 @@ pub struct QueueBounds {
     pub waiting: usize,
     /// The most bytes that all waiters carry together.
     pub bytes: usize,
+    /// The same for the waiters of one owner. An owner's first waiter may carry more.
+    pub waiting_each: usize,
+    pub bytes_each: usize,
 }
+
+/// Of how many owners it is known when they got their last slots.
+const MAX_SERVED: usize = 64;
 
 /// The line has reached its bounds.
 #[derive(Debug, PartialEq)]
 pub struct QueueFull;
+
+/// What a holder is.
+pub trait HolderKind: Copy + PartialEq {
+    fn owner(self) -> Owner;
+}
 
 /// Slots for holders of the kinds `K`.
 pub struct Slots<K> {
@@ -29,37 +42,46 @@ pub struct Slots<K> {
     bounds: QueueBounds,
     /// The kinds of the present holders.
     out: RefCell<Vec<K>>,
-    line: RefCell<VecDeque<Rc<Waiter<K>>>>,
+    /// In the order of their arrival.
+    line: RefCell<Vec<Rc<Waiter<K>>>>,
+    /// Who got slots from the line last, and when; the oldest first.
+    served: RefCell<Vec<(Owner, u64)>>,
+    /// Counts arrivals and slots that were given.
+    now: Cell<u64>,
 }
 
 struct Waiter<K> {
     kind: K,
     bytes: usize,
+    arrived: u64,
     /// Whether a slot is reserved for this waiter.
     is_called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
 }
 
 /// A slot, which is given back when this value is dropped.
-pub struct Slot<'a, K: Copy + PartialEq> {
+pub struct Slot<'a, K: HolderKind> {
     slots: &'a Slots<K>,
     kind: K,
 }
 
 /// A waiter's entry in the line. Dropping the entry leaves the line.
-struct QueueEntry<'a, K: Copy + PartialEq> {
+struct QueueEntry<'a, K: HolderKind> {
     slots: &'a Slots<K>,
     waiter: Rc<Waiter<K>>,
 }
 
-impl<K: Copy + PartialEq> Slots<K> {
-    /// `may_go` must accept every kind while there is no holder.
+impl<K: HolderKind> Slots<K> {
+    /// `may_go` must accept every kind while there is no holder, and no kind that it
+    /// refused while there were fewer holders.
     pub fn new(may_go: fn(&[K], K) -> bool, bounds: QueueBounds) -> Self {
         Self {
             may_go,
             bounds,
             out: RefCell::default(),
             line: RefCell::default(),
+            served: RefCell::default(),
+            now: Cell::new(0),
         }
     }
 
@@ -87,19 +109,29 @@ impl<K: Copy + PartialEq> Slots<K> {
 
     fn stand_in_line(&self, kind: K, bytes: usize) -> Result<QueueEntry<'_, K>, QueueFull> {
         let mut line = self.line.borrow_mut();
-        let carried: usize = line.iter().map(|waiter| waiter.bytes).sum();
-        // The first waiter of an empty line may carry any number of bytes.
-        let is_too_heavy = !line.is_empty() && carried + bytes > self.bounds.bytes;
-        if line.len() >= self.bounds.waiting || is_too_heavy {
+        let sum = |waiters: &[&Rc<Waiter<K>>]| -> usize {
+            waiters.iter().map(|waiter| waiter.bytes).sum()
+        };
+        let all: Vec<&Rc<Waiter<K>>> = line.iter().collect();
+        let own: Vec<&Rc<Waiter<K>>> = line
+            .iter()
+            .filter(|waiter| waiter.kind.owner() == kind.owner())
+            .collect();
+        // The first waiter may carry any number of bytes.
+        let is_too_heavy = !all.is_empty() && sum(&all) + bytes > self.bounds.bytes
+            || !own.is_empty() && sum(&own) + bytes > self.bounds.bytes_each;
+        let is_too_long = all.len() >= self.bounds.waiting || own.len() >= self.bounds.waiting_each;
+        if is_too_heavy || is_too_long {
             return Err(QueueFull);
         }
         let waiter = Rc::new(Waiter {
             kind,
             bytes,
+            arrived: self.count_up(),
             is_called: Cell::new(false),
             waker: RefCell::default(),
         });
-        line.push_back(Rc::clone(&waiter));
+        line.push(Rc::clone(&waiter));
         Ok(QueueEntry {
             slots: self,
             waiter,
@@ -115,19 +147,47 @@ impl<K: Copy + PartialEq> Slots<K> {
         self.call();
     }
 
-    /// Reserves slots for all waiters who may go now, in the order of the line.
+    fn count_up(&self) -> u64 {
+        self.now.set(self.now.get() + 1);
+        self.now.get()
+    }
+
+    /// Since when a waiter's owner has had no slot from the line, as far as is known.
+    fn waits_since(&self, waiter: &Waiter<K>) -> u64 {
+        let served = self.served.borrow();
+        let owner = waiter.kind.owner();
+        let found = served.iter().find(|(served, _)| *served == owner);
+        found.map_or(waiter.arrived, |(_, at)| *at)
+    }
+
+    /// Takes the next waiter who may go out of the line. Who may not go yet holds nobody
+    /// up.
+    fn find_next(&self) -> Option<Rc<Waiter<K>>> {
+        let mut line = self.line.borrow_mut();
+        let out = self.out.borrow();
+        let (place, _) = line
+            .iter()
+            .enumerate()
+            .filter(|(_, waiter)| (self.may_go)(&out, waiter.kind))
+            .min_by_key(|(_, waiter)| (self.waits_since(waiter), waiter.arrived))?;
+        Some(line.remove(place))
+    }
+
+    /// Reserves slots for all waiters who may go now.
     fn call(&self) {
         let mut wakers = Vec::new();
-        self.line.borrow_mut().retain(|waiter| {
-            let mut out = self.out.borrow_mut();
-            let may_go = (self.may_go)(&out, waiter.kind);
-            if may_go {
-                out.push(waiter.kind);
-                waiter.is_called.set(true);
-                wakers.extend(waiter.waker.take());
-            }
-            !may_go
-        });
+        while let Some(waiter) = self.find_next() {
+            let owner = waiter.kind.owner();
+            let mut served = self.served.borrow_mut();
+            served.retain(|(other, _)| *other != owner);
+            let surplus = (served.len() + 1).saturating_sub(MAX_SERVED);
+            served.drain(..surplus);
+            served.push((owner, self.count_up()));
+            drop(served);
+            self.out.borrow_mut().push(waiter.kind);
+            waiter.is_called.set(true);
+            wakers.extend(waiter.waker.take());
+        }
         // A woken task may call these slots again.
         for waker in wakers {
             waker.wake();
@@ -135,13 +195,13 @@ impl<K: Copy + PartialEq> Slots<K> {
     }
 }
 
-impl<K: Copy + PartialEq> Drop for Slot<'_, K> {
+impl<K: HolderKind> Drop for Slot<'_, K> {
     fn drop(&mut self) {
         self.slots.give_back(self.kind);
     }
 }
 
-impl<K: Copy + PartialEq> Drop for QueueEntry<'_, K> {
+impl<K: HolderKind> Drop for QueueEntry<'_, K> {
     fn drop(&mut self) {
         if self.waiter.is_called.get() {
             // The waiter gave up after its slot was reserved.
@@ -162,11 +222,20 @@ mod tests {
     use std::task::{Context, Wake};
 
     use super::*;
+    use crate::tests::Dice;
 
     const BOUNDS: QueueBounds = QueueBounds {
         waiting: 4,
         bytes: 100,
+        waiting_each: 4,
+        bytes_each: 100,
     };
+
+    impl HolderKind for u8 {
+        fn owner(self) -> Owner {
+            Owner::named(&self.to_string())
+        }
+    }
 
     type Taking<'a> = Pin<Box<dyn Future<Output = Result<Slot<'a, u8>, QueueFull>> + 'a>>;
 
@@ -254,6 +323,121 @@ mod tests {
         let _four = (wait(&slots, 0, 0), wait(&slots, 0, 0));
         let mut next: Taking<'_> = Box::pin(slots.take(0, 0));
         assert_eq!(poll(&mut next).unwrap().err(), Some(QueueFull));
+    }
+
+    #[test]
+    fn owners_take_turns_however_many_wait_for_one_of_them() {
+        let bounds = QueueBounds {
+            waiting: 64,
+            ..BOUNDS
+        };
+        let slots = Slots::new(
+            |out: &[u8], _| out.len() < 2,
+            QueueBounds {
+                waiting_each: 40,
+                ..bounds
+            },
+        );
+        let mut held = vec![take(&slots), take(&slots)];
+        let mut line: Vec<(u8, Taking<'_>)> = (0..30).map(|_| (0, wait(&slots, 0, 0))).collect();
+        line.extend((0..3).map(|_| (1, wait(&slots, 1, 0))));
+        line.push((2, wait(&slots, 2, 0)));
+        let mut order = Vec::new();
+        while let Some(slot) = held.pop() {
+            drop(slot);
+            line.retain_mut(|(owner, taking)| match poll(taking) {
+                Some(slot) => {
+                    order.push(*owner);
+                    held.push(slot.unwrap());
+                    false
+                }
+                None => true,
+            });
+        }
+        assert_eq!(order[..8], [0, 1, 2, 0, 1, 0, 1, 0]);
+        assert_eq!(order.len(), 34);
+        assert!(is_idle(&slots));
+    }
+
+    #[test]
+    fn one_owner_fills_no_line() {
+        let bounds = QueueBounds {
+            waiting_each: 2,
+            bytes_each: 50,
+            ..BOUNDS
+        };
+        let slots = Slots::new(|out: &[u8], _| out.len() < 2, bounds);
+        let _out = (take(&slots), take(&slots));
+        let refused = |kind, bytes| {
+            let mut next: Taking<'_> = Box::pin(slots.take(kind, bytes));
+            poll(&mut next).unwrap().err() == Some(QueueFull)
+        };
+        let heavy = wait(&slots, 0, 90);
+        assert!(refused(0, 1));
+        drop(heavy);
+        let _two = (wait(&slots, 0, 25), wait(&slots, 0, 25));
+        assert!(refused(0, 0));
+        let _other = wait(&slots, 1, 50);
+        assert!(refused(2, 1), "the line is full");
+    }
+
+    /// Owners come and go as they like: no slot is lost, and nobody who asks for one slot
+    /// waits longer than one round of all owners.
+    #[test]
+    fn whatever_owners_do_each_gets_its_turn() {
+        for seed in 1..=200_u64 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let slots = Slots::new(
+                |out: &[u8], kind| {
+                    out.len() < 3 && out.iter().filter(|held| **held == kind).count() < 2
+                },
+                QueueBounds {
+                    waiting: 1_000,
+                    waiting_each: 1_000,
+                    ..BOUNDS
+                },
+            );
+            let mut held: Vec<Slot<'_, u8>> = Vec::new();
+            // Each with the number of others' slots that were given since it came.
+            let mut line: Vec<(u8, usize, Taking<'_>)> = Vec::new();
+            for step in 0..300 {
+                let said = format!("seed {seed}, step {step}");
+                match dice.roll(4) {
+                    0 | 1 => {
+                        // The owner 0 asks most of the time.
+                        let owner = [0, 0, 0, 1, 2][dice.roll(5)];
+                        line.push((owner, 0, Box::pin(slots.take(owner, 0))));
+                    }
+                    2 if !held.is_empty() => drop(held.swap_remove(dice.roll(held.len()))),
+                    3 if !line.is_empty() => drop(line.remove(dice.roll(line.len()))),
+                    _ => {}
+                }
+                let mut given = 0;
+                line.retain_mut(|(_, _, taking)| match poll(taking) {
+                    Some(slot) => {
+                        given += 1;
+                        held.push(slot.unwrap());
+                        false
+                    }
+                    None => true,
+                });
+                let mut first = [true; 3];
+                for (owner, waited, _) in &mut line {
+                    let is_first = std::mem::replace(&mut first[usize::from(*owner)], false);
+                    let holds = held.iter().any(|slot| slot.kind == *owner);
+                    *waited = if is_first && !holds {
+                        *waited + given
+                    } else {
+                        0
+                    };
+                    assert!(*waited <= 3, "{said}: {owner} waits for {waited} others");
+                }
+                assert!(held.len() <= 3, "{said}");
+            }
+            drop(line);
+            drop(held);
+            assert!(is_idle(&slots), "seed {seed}");
+        }
     }
 
     #[test]

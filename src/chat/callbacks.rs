@@ -28,6 +28,7 @@ use crate::base::json;
 use crate::base::outbound::{
     CallFailure, CallLimits, CallPurpose, Endpoint, Outbound, OutboundRequest, read_all,
 };
+use crate::base::owner::work_for;
 use crate::log::sessions::session_exists;
 use crate::memory::Memory;
 use crate::messages::read::find_message_around;
@@ -231,7 +232,10 @@ impl CallbackSender<'_> {
             for call in &calls {
                 self.under_way.begin(call);
             }
-            let outcomes = join_all(calls.iter().map(|call| self.call(call))).await;
+            let made = calls
+                .iter()
+                .map(|call| work_for(call.session_id.as_str(), self.call(call)));
+            let outcomes = join_all(made).await;
             for (call, outcome) in calls.iter().zip(outcomes) {
                 self.under_way.end(call.number);
                 match outcome {
@@ -319,7 +323,7 @@ impl CallbackSender<'_> {
             headers.push((SIGNATURE_HEADER.to_owned(), signature));
         }
         Ok(OutboundRequest {
-            purpose: CallPurpose::Work,
+            purpose: CallPurpose::Tool,
             place,
             headers,
             body,

@@ -136,7 +136,7 @@ impl RegisteredTool {
         };
         headers.extend(resolved.headers.iter().cloned());
         let call = OutboundRequest {
-            purpose: CallPurpose::Work,
+            purpose: CallPurpose::Tool,
             place: self.at.to_endpoint(),
             headers,
             body,

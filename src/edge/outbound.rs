@@ -25,9 +25,10 @@ use crate::base::deployed::Deployed;
 use crate::base::host::Host as _;
 use crate::base::outbound::{
     BucketObject, ByteChunks, CallFailure, CallLimits, CallPurpose, Clock, Endpoint, LINE,
-    ListedObject, LocalBoxFuture, ObjectListing, Outbound, OutboundRequest, OutboundResponse,
-    PutCondition, WriteLocks, in_time, may_leave,
+    LeavingCall, ListedObject, LocalBoxFuture, ObjectListing, Outbound, OutboundRequest,
+    OutboundResponse, PutCondition, WriteLocks, in_time, may_leave,
 };
+use crate::base::owner::Owner;
 use crate::base::settings::Setting;
 use crate::base::slots::{Slot, Slots};
 
@@ -46,7 +47,7 @@ pub struct Bindings {
     env: JsValue,
     /// Slots for this object's calls: those that wait for the head of their answer, and
     /// those that wait to leave.
-    line: Slots<CallPurpose>,
+    line: Slots<LeavingCall>,
     writers: WriteLocks,
 }
 
@@ -74,8 +75,12 @@ impl Bindings {
         purpose: CallPurpose,
         bytes: usize,
         limits: CallLimits,
-    ) -> Result<(Slot<'_, CallPurpose>, Clock), CallFailure> {
-        match in_time(pause(limits.wait_ms), self.line.take(purpose, bytes)).await {
+    ) -> Result<(Slot<'_, LeavingCall>, Clock), CallFailure> {
+        let call = LeavingCall {
+            purpose,
+            owner: Owner::current(),
+        };
+        match in_time(pause(limits.wait_ms), self.line.take(call, bytes)).await {
             Some(Ok(slot)) => Ok((slot, Clock::start(limits, Runtime.now_ms()))),
             Some(Err(_)) | None => Err(CallFailure::Crowded),
         }
@@ -196,7 +201,7 @@ impl Outbound for Bindings {
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         Box::pin(async move {
             let ai = self.binding(AI)?;
-            let (slot, clock) = self.leave(CallPurpose::Work, input.len(), limits).await?;
+            let (slot, clock) = self.leave(CallPurpose::Model, input.len(), limits).await?;
             let input = JSON::parse(&input).map_err(failed)?;
             let under_way = InFlightCall::new()?;
             let options = object(&[("signal", under_way.signal())])?;

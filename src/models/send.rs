@@ -98,7 +98,7 @@ pub async fn attempt<'a>(
     let sent = match endpoint {
         ModelEndpoint::Ai(model) => outbound.run_ai(model, body.to_owned(), LIMITS),
         ModelEndpoint::Http { url, headers } => outbound.send(OutboundRequest {
-            purpose: CallPurpose::Work,
+            purpose: CallPurpose::Model,
             place: Endpoint::Url(url.clone()),
             headers: headers.clone(),
             body: body.to_owned(),

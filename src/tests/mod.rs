@@ -11,6 +11,9 @@ mod player;
 mod search;
 mod store;
 
+/// What tests that play at random roll.
+pub use messages::random_play::Dice;
+
 /// The examples that openapi.json shows.
 pub use api::examples::examples;
 

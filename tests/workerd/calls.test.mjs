@@ -16,6 +16,8 @@ import { startTools } from "./tool_server.mjs";
  */
 const SOON_MS = 10_000;
 const MOST_AT_ONCE = 5;
+/** Calls of one session's tools at once. */
+const MOST_TOOLS = 3;
 
 const never = new Promise(() => {});
 
@@ -23,7 +25,7 @@ const never = new Promise(() => {});
 async function soon(work, what) {
   let timer;
   const late = new Promise((_, reject) => (timer = setTimeout(() => reject(new Error(`not within ${SOON_MS} ms: ${what}`)), SOON_MS)));
-  await Promise.race([work, late]).finally(() => clearTimeout(timer));
+  return Promise.race([work, late]).finally(() => clearTimeout(timer));
 }
 
 function cancel(server, agent, sessionId = "s") {
@@ -95,9 +97,9 @@ describe("a_tool_behind_an_address", async () => {
     tools.run = () => never;
     model.next(asked(8));
     const turn = submit(server, "queue", "s", "Go.").then(allOf);
-    await tools.called(before.calls + MOST_AT_ONCE);
+    await tools.called(before.calls + MOST_TOOLS);
     await cancel(server, "queue");
-    await soon(tools.left(before.left + MOST_AT_ONCE), "the connections are closed");
+    await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
     assert.equal((await turn).types.at(-1), "abort");
     // If calls still waited in the line, they would leave before this one.
     tools.run = async () => ({ ok: true });
@@ -107,7 +109,7 @@ describe("a_tool_behind_an_address", async () => {
     assert.deepEqual(called.toSorted(), [0, 1, 2, 3, 4, "last"]);
   });
 
-  test("is_called_five_times_at_once_and_the_rest_wait_in_their_order", async () => {
+  test("is_called_three_times_at_once_and_the_rest_wait_in_their_order", async () => {
     await define(server, "five", tools);
     const before = tools.calls.length;
     const gates = Array.from({ length: 12 }, gate);
@@ -122,13 +124,13 @@ describe("a_tool_behind_an_address", async () => {
     model.next(asked(12), say("Done."));
     const turn = submit(server, "five", "s", "Go.").then(allOf);
     for (let n = 0; n < 12; n += 1) {
-      await tools.called(before + Math.min(12, MOST_AT_ONCE + n));
+      await tools.called(before + Math.min(12, MOST_TOOLS + n));
       if (n === 0) await meanwhile(server, "five");
       gates[n].open();
     }
     const { chunks } = await turn;
-    assert.equal(most, MOST_AT_ONCE);
-    assert.deepEqual(tools.calls.slice(before + MOST_AT_ONCE).map(({ arguments: { n } }) => n), [5, 6, 7, 8, 9, 10, 11]);
+    assert.equal(most, MOST_TOOLS);
+    assert.deepEqual(tools.calls.slice(before + MOST_TOOLS).map(({ arguments: { n } }) => n), [3, 4, 5, 6, 7, 8, 9, 10, 11]);
     assert.deepEqual(results(chunks).map(({ output }) => output.n), Array.from({ length: 12 }, (_, n) => n));
   });
 
@@ -136,13 +138,13 @@ describe("a_tool_behind_an_address", async () => {
     await define(server, "asks", tools);
     const block = { label: "soul", kind: "readonly", source: { r2: "soul.md" }, defaultContent: "Kind." };
     await call(server, "asks", "defineBlock", block);
-    // Five calls take every slot for tools, and all five ask this agent for its block
-    // from the bucket.
-    const five = gate();
+    // Three calls take every slot for the session's tools, and all of them ask this agent
+    // for its block from the bucket.
+    const all = gate();
     let here = 0;
     tools.run = async () => {
-      if ((here += 1) === MOST_AT_ONCE) five.open();
-      await five.gate;
+      if ((here += 1) === MOST_TOOLS) all.open();
+      await all.gate;
       return { soul: (await call(server, "asks", "getBlock", { label: "soul" })).content };
     };
     model.next(asked(8), say("Done."));
@@ -160,25 +162,45 @@ describe("a_tool_behind_an_address", async () => {
     for (const key of keys) assert.match(key, /^[0-9a-f]{64}$/);
   });
 
+  test("that_is_silent_in_one_session_keeps_no_other_session_waiting", async () => {
+    await define(server, "hogs", tools);
+    const before = tools.calls.length;
+    tools.run = ({ sessionId }) => (sessionId === "hog" ? never : { ok: true });
+    model.next(asked(64));
+    const hog = submit(server, "hogs", "hog", "Go.").then(allOf);
+    await tools.called(before + MOST_TOOLS);
+    await meanwhile(server, "hogs");
+    for (const session of ["a", "b"]) {
+      model.next(asked(2), say("Done."));
+      const { text, chunks } = await soon(submit(server, "hogs", session, "Go.").then(allOf), "another session's turn");
+      assert.equal(text, "Done.");
+      assert.deepEqual(results(chunks).map(({ output }) => output), [{ ok: true }, { ok: true }]);
+    }
+    const ofHog = tools.calls.slice(before).filter(({ sessionId }) => sessionId === "hog");
+    assert.equal(ofHog.length, MOST_TOOLS);
+    await cancel(server, "hogs", "hog");
+    await hog;
+  });
+
   // This test takes half a minute of real time, since it holds the limit of 30 s.
   test("that_says_nothing_for_30_s_is_given_up_and_the_next_ones_clock_starts_when_it_leaves", async () => {
     await define(server, "slow", tools);
     const before = { calls: tools.calls.length, left: tools.abandoned.length };
-    tools.run = ({ arguments: { n } }) => (n < MOST_AT_ONCE ? never : { n });
-    model.next(asked(6), say("Done."));
+    tools.run = ({ arguments: { n } }) => (n < MOST_TOOLS ? never : { n });
+    model.next(asked(4), say("Done."));
     const began = Date.now();
     const turn = submit(server, "slow", "s", "Go.").then(allOf);
-    await tools.called(before.calls + MOST_AT_ONCE);
-    // The sixth call waits in line while the first five run out of time. Its clock starts
+    await tools.called(before.calls + MOST_TOOLS);
+    // The fourth call waits in line while the first three run out of time. Its clock starts
     // when it leaves.
-    await tools.called(before.calls + 6);
+    await tools.called(before.calls + 4);
     const took = Date.now() - began;
     assert.ok(took > 29_000 && took < 40_000, `${took} ms`);
-    await soon(tools.left(before.left + MOST_AT_ONCE), "the connections are closed");
+    await soon(tools.left(before.left + MOST_TOOLS), "the connections are closed");
     const { chunks } = await turn;
     const outcomes = new Map(results(chunks).map((chunk) => [chunk.toolCallId, chunk]));
     assert.match(outcomes.get("c0").errorText, /said nothing for 30 s/);
-    assert.deepEqual(outcomes.get("c5").output, { n: 5 });
+    assert.deepEqual(outcomes.get("c3").output, { n: 3 });
   });
 });
 

@@ -393,7 +393,7 @@ impl ServerClient<'_> {
         }
         all.extend(headers.iter().chain(&self.headers.headers).cloned());
         let request = OutboundRequest {
-            purpose: CallPurpose::Work,
+            purpose: CallPurpose::Tool,
             place: self.place.clone(),
             headers: all,
             body,

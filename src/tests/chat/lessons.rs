@@ -9,7 +9,7 @@ use crate::api::dispatch::follow_up;
 use crate::base::ids::Id;
 use crate::testing::{Said, wait_for};
 use crate::tests::Alice;
-use crate::tests::messages::random_play::Dice;
+use crate::tests::Dice;
 
 /// A refusal for length without a number.
 fn refused_without_numbers() -> Said {

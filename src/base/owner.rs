@@ -1,0 +1,90 @@
+//! For whom a task works: a session, or the agent. What many share (`base/slots.rs`,
+//! `base/budget.rs`) is shared fairly between owners.
+//!
+//! The owner follows the task, not the call: a turn calls models, tools and homes from many
+//! places, and none of them can forget to say for whom.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// An owner's name as a number. Two owners whose numbers are the same share one share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Owner(u64);
+
+thread_local! {
+    static CURRENT: Cell<Owner> = const { Cell::new(Owner(0)) };
+}
+
+impl Owner {
+    /// FNV-1a, which needs no tables.
+    pub fn named(name: &str) -> Self {
+        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+        });
+        Self(hash)
+    }
+
+    /// For whom the running task works; the default: for nobody in particular.
+    pub fn current() -> Self {
+        CURRENT.get()
+    }
+}
+
+/// A task that works for an owner.
+pub struct OwnedTask<F> {
+    owner: Owner,
+    task: Pin<Box<F>>,
+}
+
+/// Runs a future for an owner: whatever the future polls works for the owner, too.
+pub fn work_for<F: Future>(name: &str, task: F) -> OwnedTask<F> {
+    OwnedTask {
+        owner: Owner::named(name),
+        task: Box::pin(task),
+    }
+}
+
+impl<F: Future> Future for OwnedTask<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = CURRENT.replace(self.owner);
+        let outcome = self.task.as_mut().poll(context);
+        CURRENT.set(before);
+        outcome
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+    use std::pin::pin;
+    use std::task::Waker;
+
+    use super::*;
+
+    #[test]
+    fn a_task_works_for_its_owner_whenever_it_is_polled() {
+        let mut polls = 0;
+        let ask = poll_fn(|_| {
+            polls += 1;
+            match polls {
+                1 => Poll::Pending,
+                _ => Poll::Ready(Owner::current()),
+            }
+        });
+        let within = async {
+            let inner = work_for("inner", ask).await;
+            (inner, Owner::current())
+        };
+        let mut outer = pin!(work_for("outer", within));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(outer.as_mut().poll(&mut context).is_pending());
+        assert_eq!(Owner::current(), Owner::default());
+        let owners = (Owner::named("inner"), Owner::named("outer"));
+        assert_eq!(outer.poll(&mut context), Poll::Ready(owners));
+        assert_eq!(Owner::current(), Owner::default());
+        assert_ne!(owners.0, owners.1);
+    }
+}
