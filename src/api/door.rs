@@ -43,7 +43,7 @@ pub fn check_room(route: &Route) -> Result<()> {
         _ => false,
     };
     match is_long {
-        true => Reservation::for_request(2 * MAX_ANSWER_BYTES).map(drop),
+        true => Reservation::check_room(2 * MAX_ANSWER_BYTES),
         false => Ok(()),
     }
 }

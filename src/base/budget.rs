@@ -10,13 +10,17 @@
 //!   8 MiB  small bodies that are still to come
 //! ```
 //!
+//! Of the bodies and answers, one agent holds half at most: what its clients don't read keeps
+//! no other agent from its answers.
+//!
 //! Operations run one at a time. The budgets do not count what the running operation
 //! makes of its body and its answer; the rest of the memory is for that.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::thread::LocalKey;
 
 use crate::base::error::{Code, Error, Result};
+use crate::base::owner::Owner;
 
 /// The most bytes of text in the answer of one read, as they are written: an escaped
 /// character takes up to six. A single message or event that is longer is answered alone.
@@ -29,6 +33,10 @@ const MAX_TURNS_BYTES: usize = 24 << 20;
 /// The budget of all requests of an isolate: three of the largest bodies, or two of the
 /// longest answers, which take twice their length while they are sent.
 const MAX_REQUESTS_BYTES: usize = 16 << 20;
+
+/// The most of it for one agent: one of the longest answers. An agent that holds nothing
+/// may take more.
+const MAX_AGENTS_REQUESTS_BYTES: usize = MAX_REQUESTS_BYTES / 2;
 
 /// The budget of the Worker in front for the texts of calls over Workers RPC: two of the
 /// longest. Over HTTP a body streams through the Worker; over RPC the Worker holds the
@@ -49,7 +57,8 @@ const RETRY_AFTER_S: i64 = 5;
 
 thread_local! {
     pub static TURNS: ByteBudget = const { ByteBudget::new(MAX_TURNS_BYTES) };
-    pub static REQUESTS: ByteBudget = const { ByteBudget::new(MAX_REQUESTS_BYTES) };
+    pub static REQUESTS: ByteBudget =
+        const { ByteBudget::shared(MAX_REQUESTS_BYTES, MAX_AGENTS_REQUESTS_BYTES) };
     static ARRIVING: ByteBudget = const { ByteBudget::new(MAX_ARRIVING_BYTES) };
     #[cfg(target_arch = "wasm32")]
     pub static FORWARDS: ByteBudget = const { ByteBudget::new(MAX_FORWARDS_BYTES) };
@@ -86,13 +95,23 @@ impl AnswerRoom {
 pub struct ByteBudget {
     held: Cell<usize>,
     max_bytes: usize,
+    /// The most bytes of one agent.
+    max_each: usize,
+    /// What each agent holds that holds anything.
+    shares: RefCell<Vec<(u64, usize)>>,
 }
 
 impl ByteBudget {
     pub const fn new(max_bytes: usize) -> Self {
+        Self::shared(max_bytes, usize::MAX)
+    }
+
+    pub const fn shared(max_bytes: usize, max_each: usize) -> Self {
         Self {
             held: Cell::new(0),
             max_bytes,
+            max_each,
+            shares: RefCell::new(Vec::new()),
         }
     }
 
@@ -104,13 +123,34 @@ impl ByteBudget {
         self.held.get()
     }
 
+    fn share_of(&self, agent: u64) -> usize {
+        let shares = self.shares.borrow();
+        let found = shares.iter().find(|(other, _)| *other == agent);
+        found.map_or(0, |(_, bytes)| *bytes)
+    }
+
+    /// Sets what an agent holds, and the sum.
+    fn set_share(&self, agent: u64, bytes: usize) {
+        let before = self.share_of(agent);
+        let held = self.held.get().saturating_sub(before).saturating_add(bytes);
+        self.held.set(held);
+        let mut shares = self.shares.borrow_mut();
+        shares.retain(|(other, _)| *other != agent);
+        if bytes > 0 {
+            shares.push((agent, bytes));
+        }
+    }
+
     /// Replaces `before` by `after` in the sum; `false`: the budget would be exceeded,
     /// and nothing changed.
-    fn replace(&self, before: usize, after: usize) -> bool {
+    fn replace(&self, agent: u64, before: usize, after: usize) -> bool {
+        let others = self.share_of(agent).saturating_sub(before);
+        let share = others.saturating_add(after);
         let held = self.held.get().saturating_sub(before).saturating_add(after);
-        let fits = after <= before || held <= self.max_bytes;
+        let is_within_share = share <= self.max_each || others == 0;
+        let fits = after <= before || held <= self.max_bytes && is_within_share;
         if fits {
-            self.held.set(held);
+            self.set_share(agent, share);
         }
         fits
     }
@@ -119,6 +159,7 @@ impl ByteBudget {
 /// Reserved bytes of a budget, which are given back when this value is dropped.
 pub struct Reservation {
     budget: &'static LocalKey<ByteBudget>,
+    agent: u64,
     bytes: Cell<usize>,
 }
 
@@ -128,16 +169,21 @@ impl Reservation {
     pub fn take(budget: &'static LocalKey<ByteBudget>, bytes: usize, what: &str) -> Result<Self> {
         let hold = Self {
             budget,
+            agent: Owner::current().agent,
             bytes: Cell::new(0),
         };
         if hold.resize(bytes) {
             return Ok(hold);
         }
-        Err(Error::new(
+        Err(Self::refusal(what))
+    }
+
+    fn refusal(what: &str) -> Error {
+        Error::new(
             Code::RateLimited,
             format!("{what} fill the memory that there is for them. Nothing was written: try again in {RETRY_AFTER_S} seconds."),
         )
-        .with("retryAfter", RETRY_AFTER_S))
+        .with("retryAfter", RETRY_AFTER_S)
     }
 
     /// Reserves memory for a body or an answer.
@@ -148,6 +194,18 @@ impl Reservation {
             return Ok(Self::anyway(&REQUESTS, counted));
         }
         Self::take(&REQUESTS, counted, "The requests that run")
+    }
+
+    /// Whether there is memory for an answer of this length, whoever holds the rest.
+    pub fn check_room(bytes: usize) -> Result<()> {
+        let is_free = REQUESTS.with(|budget| {
+            let held = budget.held_bytes();
+            held == 0 || held.saturating_add(bytes) <= budget.max_bytes()
+        });
+        match is_free {
+            true => Ok(()),
+            false => Err(Self::refusal("The requests that run")),
+        }
     }
 
     /// Reserves memory for a body that is still to come, for the time that it takes to come.
@@ -162,9 +220,13 @@ impl Reservation {
 
     /// Reserves bytes that are in memory already and can't be refused any more.
     pub fn anyway(budget: &'static LocalKey<ByteBudget>, bytes: usize) -> Self {
-        budget.with(|budget| budget.held.set(budget.held.get().saturating_add(bytes)));
+        let agent = Owner::current().agent;
+        budget.with(|budget| {
+            budget.set_share(agent, budget.share_of(agent).saturating_add(bytes));
+        });
         Self {
             budget,
+            agent,
             bytes: Cell::new(bytes),
         }
     }
@@ -174,7 +236,7 @@ impl Reservation {
     pub fn resize(&self, bytes: usize) -> bool {
         let fits = self
             .budget
-            .with(|budget| budget.replace(self.bytes.get(), bytes));
+            .with(|budget| budget.replace(self.agent, self.bytes.get(), bytes));
         if fits {
             self.bytes.set(bytes);
         }
@@ -191,6 +253,8 @@ impl Drop for Reservation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::wait_for;
+    use crate::tests::Dice;
 
     thread_local! {
         static TEN: ByteBudget = const { ByteBudget::new(10) };
@@ -217,6 +281,69 @@ mod tests {
         drop(large);
         assert!(Reservation::for_request(SMALL_BYTES + 1).is_ok());
         assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+    }
+
+    #[test]
+    fn one_agent_takes_half_and_leaves_the_rest_to_others() {
+        let of = |agent: &str, bytes: usize| {
+            wait_for(Owner::agent(agent).run(async { Reservation::for_request(bytes) }))
+        };
+        let share = MAX_AGENTS_REQUESTS_BYTES;
+        let first = of("a", share - 20_000).unwrap();
+        let second = of("a", 20_000).unwrap();
+        assert!(of("a", 17_000).is_err());
+        assert!(of("a", SMALL_BYTES).is_ok());
+        // Another agent's longest answer has room, and the check before it.
+        assert!(Reservation::check_room(share).is_ok());
+        let other = of("b", share).unwrap();
+        assert!(of("c", 17_000).is_err());
+        assert!(Reservation::check_room(17_000).is_err());
+        drop((second, first));
+        // Who holds nothing may take more than the share, if there is room.
+        let large = of("a", MAX_REQUESTS_BYTES - share).unwrap();
+        drop(other);
+        assert!(!large.resize(MAX_REQUESTS_BYTES + 1) && large.resize(MAX_REQUESTS_BYTES));
+        drop(large);
+        assert_eq!(REQUESTS.with(ByteBudget::held_bytes), 0);
+        assert!(REQUESTS.with(|budget| budget.shares.borrow().is_empty()));
+    }
+
+    /// Whatever agents take and give back, the sums are right, no agent that holds
+    /// anything has more than its share, and one that comes new finds room for a page.
+    #[test]
+    fn whatever_agents_hold_another_finds_room() {
+        for seed in 1..=100_u64 {
+            let mut dice = Dice(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+            let mut held: Vec<(usize, usize, Reservation)> = Vec::new();
+            for step in 0..200 {
+                let said = format!("seed {seed}, step {step}");
+                let bytes = [17_000, 500_000, 3 << 20, 8 << 20][dice.roll(4)];
+                let agent = dice.roll(4);
+                match dice.roll(3) {
+                    0 if !held.is_empty() => drop(held.swap_remove(dice.roll(held.len()))),
+                    _ => {
+                        let name = agent.to_string();
+                        let taking = async { Reservation::for_request(bytes) };
+                        if let Ok(taken) = wait_for(Owner::agent(&name).run(taking)) {
+                            held.push((agent, bytes, taken));
+                        }
+                    }
+                }
+                let sum: usize = held.iter().map(|(_, bytes, _)| bytes).sum();
+                assert_eq!(REQUESTS.with(ByteBudget::held_bytes), sum, "{said}");
+                assert!(sum <= MAX_REQUESTS_BYTES, "{said}");
+                for agent in 0..4 {
+                    let own = held.iter().filter(|(other, _, _)| *other == agent);
+                    let own: Vec<usize> = own.map(|(_, bytes, _)| *bytes).collect();
+                    let share: usize = own.iter().sum();
+                    assert!(share <= MAX_AGENTS_REQUESTS_BYTES, "{said}: {own:?}");
+                }
+                let agents = held.iter().map(|(agent, _, _)| *agent);
+                if agents.collect::<std::collections::BTreeSet<_>>().len() <= 1 {
+                    assert!(Reservation::check_room(8 << 20).is_ok(), "{said}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -134,9 +134,11 @@ pub struct CallLimits {
     /// How long the answer may be silent: from the call's departure to the answer's
     /// head, and then between two chunks.
     pub silence_ms: i64,
-    /// The longest time from the call's departure to the answer's end. `None`: no limit
-    /// as long as chunks keep coming.
-    pub total_ms: Option<i64>,
+    /// How long chunks may come that say nothing to their reader, such as comments of an
+    /// event stream. `None`: the reader takes the answer as a whole.
+    pub mute_ms: Option<i64>,
+    /// The longest time from the call's departure to the answer's end.
+    pub total_ms: i64,
     /// The most bytes of the answer's body.
     pub max_bytes: usize,
 }
@@ -146,6 +148,8 @@ pub struct CallLimits {
 pub struct Clock {
     limits: CallLimits,
     left_at_ms: i64,
+    /// When the answer last said something.
+    said_at_ms: i64,
 }
 
 impl Clock {
@@ -153,20 +157,38 @@ impl Clock {
         Self {
             limits,
             left_at_ms: now_ms,
+            said_at_ms: now_ms,
         }
+    }
+
+    /// The answer has said something.
+    pub fn hear(&mut self, now_ms: i64) {
+        self.said_at_ms = now_ms;
     }
 
     /// How long to wait for the next chunk, and the failure to report if the wait is
     /// longer.
     pub fn patience(&self, now_ms: i64) -> (i64, CallFailure) {
-        let silence_ms = self.limits.silence_ms;
-        if let Some(total_ms) = self.limits.total_ms {
-            let rest_ms = (self.left_at_ms + total_ms - now_ms).max(0);
-            if rest_ms < silence_ms {
-                return (rest_ms, CallFailure::TookTooLong { total_ms });
+        let CallLimits {
+            silence_ms,
+            mute_ms,
+            total_ms,
+            ..
+        } = self.limits;
+        let rest = |since_ms: i64, limit_ms: i64| (since_ms + limit_ms - now_ms).max(0);
+        let mut patience = (silence_ms, CallFailure::TimedOut { silence_ms });
+        if let Some(mute_ms) = mute_ms {
+            let rest_ms = rest(self.said_at_ms, mute_ms);
+            if rest_ms < patience.0 {
+                let silence_ms = mute_ms;
+                patience = (rest_ms, CallFailure::TimedOut { silence_ms });
             }
         }
-        (silence_ms, CallFailure::TimedOut { silence_ms })
+        let rest_ms = rest(self.left_at_ms, total_ms);
+        if rest_ms < patience.0 {
+            patience = (rest_ms, CallFailure::TookTooLong { total_ms });
+        }
+        patience
     }
 }
 
@@ -185,6 +207,10 @@ pub struct OutboundResponse<'a> {
 pub trait ByteChunks {
     /// The next bytes; `None` at the end. Dropping the body ends the call.
     fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>>;
+
+    /// The reader found something in the last bytes. Who never says so has
+    /// [`CallLimits::mute_ms`] in all.
+    fn said_something(&mut self) {}
 }
 
 /// Why a call has no answer, or only a part of one.
@@ -517,7 +543,8 @@ mod tests {
         let limits = CallLimits {
             wait_ms: 0,
             silence_ms: 30_000,
-            total_ms: Some(300_000),
+            mute_ms: None,
+            total_ms: 300_000,
             max_bytes: 0,
         };
         let clock = Clock::start(limits, 1_000_000);
@@ -527,11 +554,20 @@ mod tests {
         assert_eq!(clock.patience(1_270_001), total(29_999));
         assert_eq!(clock.patience(1_300_000), total(0));
         assert_eq!(clock.patience(1_400_000), total(0));
+        // Bytes that say nothing.
+        let mute = |left_ms| (left_ms, CallFailure::TimedOut { silence_ms: 90_000 });
         let limits = CallLimits {
-            total_ms: None,
+            mute_ms: Some(90_000),
             ..limits
         };
-        assert_eq!(Clock::start(limits, 0).patience(i64::MAX), silence);
+        let mut clock = Clock::start(limits, 0);
+        assert_eq!(clock.patience(60_000), silence);
+        assert_eq!(clock.patience(60_001), mute(29_999));
+        assert_eq!(clock.patience(100_000), mute(0));
+        clock.hear(60_001);
+        assert_eq!(clock.patience(60_001), silence);
+        clock.hear(290_000);
+        assert_eq!(clock.patience(290_000), total(10_000));
     }
 
     #[test]

@@ -1,5 +1,6 @@
-//! For whom a task works: a session, or the agent. What many share (`base/slots.rs`,
-//! `base/budget.rs`) is shared fairly between owners.
+//! For whom a task works: an agent, and a session of it. What an object's sessions share
+//! (`base/slots.rs`), and what an isolate's agents share (`base/budget.rs`), is shared
+//! fairly.
 //!
 //! The owner follows the task, not the call: a turn calls models, tools and homes from many
 //! places, and none of them can forget to say for whom.
@@ -8,27 +9,53 @@ use std::cell::Cell;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-/// An owner's name as a number. Two owners whose numbers are the same share one share.
+/// Names as numbers. Two names whose numbers are the same share one share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Owner(u64);
+pub struct Owner {
+    pub agent: u64,
+    pub session: u64,
+}
 
 thread_local! {
-    static CURRENT: Cell<Owner> = const { Cell::new(Owner(0)) };
+    static CURRENT: Cell<Owner> = const { Cell::new(Owner { agent: 0, session: 0 }) };
 }
 
 impl Owner {
-    /// FNV-1a, which needs no tables.
-    pub fn named(name: &str) -> Self {
-        let hash = name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash: u64, byte| {
-            (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-        });
-        Self(hash)
+    /// A session of the agent for which the running task works.
+    pub fn named(session: &str) -> Self {
+        Self {
+            session: number_of(session),
+            ..Self::current()
+        }
+    }
+
+    /// An agent, and none of its sessions.
+    pub fn agent(name: &str) -> Self {
+        Self {
+            agent: number_of(name),
+            session: 0,
+        }
     }
 
     /// For whom the running task works; the default: for nobody in particular.
     pub fn current() -> Self {
         CURRENT.get()
     }
+
+    /// Runs a future for this owner: whatever the future polls works for the owner, too.
+    pub fn run<F: Future>(self, task: F) -> OwnedTask<F> {
+        OwnedTask {
+            owner: self,
+            task: Box::pin(task),
+        }
+    }
+}
+
+/// FNV-1a, which needs no tables.
+fn number_of(name: &str) -> u64 {
+    name.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }
 
 /// A task that works for an owner.
@@ -37,12 +64,9 @@ pub struct OwnedTask<F> {
     task: Pin<Box<F>>,
 }
 
-/// Runs a future for an owner: whatever the future polls works for the owner, too.
-pub fn work_for<F: Future>(name: &str, task: F) -> OwnedTask<F> {
-    OwnedTask {
-        owner: Owner::named(name),
-        task: Box::pin(task),
-    }
+/// Runs a future for a session of the running task's agent.
+pub fn work_for<F: Future>(session: &str, task: F) -> OwnedTask<F> {
+    Owner::named(session).run(task)
 }
 
 impl<F: Future> Future for OwnedTask<F> {

@@ -57,7 +57,8 @@ const MAX_PENDING: i64 = 512;
 const LIMITS: CallLimits = CallLimits {
     wait_ms: 60_000,
     silence_ms: 10_000,
-    total_ms: Some(15_000),
+    mute_ms: None,
+    total_ms: 15_000,
     max_bytes: 64 << 10,
 };
 

@@ -11,7 +11,8 @@ use crate::base::settings::Setting;
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: 5 * 60_000,
     silence_ms: 30_000,
-    total_ms: Some(5 * 60_000),
+    mute_ms: None,
+    total_ms: 5 * 60_000,
     max_bytes: 256 << 10,
 };
 
@@ -80,7 +81,7 @@ impl ToolLimits {
         if let Some(ms) = self.timeout_ms {
             // A tool that was given time may be silent for all of it.
             limits.silence_ms = ms;
-            limits.total_ms = Some(ms);
+            limits.total_ms = ms;
         }
         if let Some(bytes) = self.max_output_bytes {
             limits.max_bytes = usize::try_from(bytes).unwrap_or(limits.max_bytes);

@@ -35,6 +35,7 @@ use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
+use crate::base::owner::Owner;
 use crate::chat::chunks::HEADERS;
 use crate::chat::frames::incoming::MAX_FRAME_BYTES;
 use crate::chat::running_turns::{Audience as _, RunningTurns};
@@ -105,27 +106,39 @@ impl SessionAgent {
     /// `body`: the request's body, if it is short. It was read before.
     pub fn fetch(&self, request: web_sys::Request, body: Option<Vec<u8>>) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(async move { object.fetch(request, body).await.map(JsValue::from) })
+        tasks::promise(
+            self.object
+                .owner()
+                .run(async move { object.fetch(request, body).await.map(JsValue::from) }),
+        )
     }
 
     pub fn call(&self, operation: JsValue, json: JsValue, options: JsValue) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(async move { object.call(&operation, json, &options).await })
+        tasks::promise(
+            self.object
+                .owner()
+                .run(async move { object.call(&operation, json, &options).await }),
+        )
     }
 
     /// Looks for turns that were cut off.
     pub fn alarm(&self) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(async move { object.wake().await.map(|()| JsValue::UNDEFINED) })
+        tasks::promise(
+            self.object
+                .owner()
+                .run(async move { object.wake().await.map(|()| JsValue::UNDEFINED) }),
+        )
     }
 
     #[wasm_bindgen(js_name = webSocketMessage)]
     pub fn web_socket_message(&self, socket: Socket, message: JsValue) -> Promise {
         let object = Rc::clone(&self.object);
-        tasks::promise(async move {
+        tasks::promise(self.object.owner().run(async move {
             object.receive(&socket, message).await;
             Ok(JsValue::UNDEFINED)
-        })
+        }))
     }
 
     #[wasm_bindgen(js_name = webSocketClose)]
@@ -323,9 +336,15 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
 }
 
 impl Object {
+    /// For whom the object's tasks work.
+    fn owner(&self) -> Owner {
+        Owner::agent(&self.name)
+    }
+
     /// Starts the work after the running code ends, and keeps the object alive for it.
     fn keep(&self, work: impl Future<Output = ()> + 'static) {
         // `wait_until` fails only where the object is gone, and the work with it.
+        let work = self.owner().run(work);
         let _ = self.state.wait_until(&tasks::promise_later(work));
     }
 

@@ -449,6 +449,10 @@ impl ByteChunks for StreamedBody {
             Ok(Some(bytes))
         })
     }
+
+    fn said_something(&mut self) {
+        self.clock.hear(Runtime.now_ms());
+    }
 }
 
 impl Drop for StreamedBody {

@@ -2,16 +2,20 @@
 //! client asks for it, and a cancelled stream drops its source. The worker crate's
 //! streams run in the queue that `tasks` avoids.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
 use std::rc::Rc;
+use std::task::{Poll, Waker};
 
 use js_sys::{JsString, Object, Promise, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
 
+use super::host::pause;
 use super::tasks;
 use crate::api::listener::TurnListener;
 use crate::base::budget::Reservation;
 use crate::base::error::{Error, Result};
+use crate::base::outbound::in_time;
 
 #[wasm_bindgen]
 extern "C" {
@@ -36,6 +40,9 @@ extern "C" {
 
     #[wasm_bindgen(method, catch)]
     pub fn close(this: &Controller) -> Result<(), JsValue>;
+
+    #[wasm_bindgen(method, catch)]
+    fn error(this: &Controller, reason: &str) -> Result<(), JsValue>;
 }
 
 /// A stream whose source has these two functions.
@@ -90,29 +97,136 @@ pub fn of_array(bytes: Uint8Array, reservation: Reservation) -> Result<JsValue> 
     })
 }
 
-/// The pieces of a text. Its reservation ends when the text is sent or the stream is
-/// cancelled.
+/// The pieces of a text. Its reservation ends when the text is sent, when the stream is
+/// cancelled, or when its reader does not read.
 fn of_pieces(
     reservation: Reservation,
     next: impl FnMut() -> Option<Uint8Array> + 'static,
 ) -> Result<JsValue> {
-    let next: Box<dyn FnMut() -> Option<Uint8Array>> = Box::new(next);
-    let held = Rc::new(RefCell::new(Some((next, reservation))));
-    let kept = Rc::clone(&held);
-    let pull = move |controller: Controller| -> Result<(), JsValue> {
-        let taken = held.borrow_mut().take();
-        let Some((mut next, reservation)) = taken else {
-            return Ok(());
-        };
-        let Some(piece) = next() else {
-            return controller.close();
-        };
-        controller.enqueue(&piece)?;
-        held.replace(Some((next, reservation)));
-        Ok(())
+    watched((next, reservation), |(mut next, reservation)| {
+        let piece = next();
+        std::future::ready(piece.map(|piece| (piece, (next, reservation))))
+    })
+}
+
+/// How often a reader is looked at. A reader that took no piece between three looks does
+/// not read: what is kept for it goes within 24 s.
+const LOOK_MS: i64 = 8_000;
+const MAX_SILENT_LOOKS: u32 = 2;
+
+/// Bytes per second that a reader takes at least, after its first half-minute. A page of
+/// 4 MiB may take five minutes.
+const MIN_PACE_BYTES: usize = 16 << 10;
+const GRACE_S: usize = 30;
+
+/// What the reader of an aborted stream is told, as far as it reads.
+const NOT_READ: &str = "The answer was not read in time.";
+
+/// A source whose pieces are sent while they are read.
+struct WatchedSource<S> {
+    /// `None`: a piece is being made, or nothing is left.
+    source: RefCell<Option<S>>,
+    controller: RefCell<Option<Controller>>,
+    is_making: Cell<bool>,
+    is_over: Cell<bool>,
+    pulls: Cell<u64>,
+    sent: Cell<usize>,
+    /// Wakes the task that looks at the reader.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl<S> WatchedSource<S> {
+    /// Lets the source go. Wakes the task that looks at the reader, which then ends.
+    fn end(&self) {
+        self.is_over.set(true);
+        self.source.take();
+        self.controller.take();
+        if let Some(waker) = self.waker.take() {
+            waker.wake();
+        }
+    }
+
+    async fn ends(&self) {
+        poll_fn(|context| {
+            if self.is_over.get() {
+                return Poll::Ready(());
+            }
+            self.waker.replace(Some(context.waker().clone()));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Looks at the reader from time to time, and lets the source go if nobody reads.
+    async fn watch(&self) {
+        let mut looks = 0;
+        let mut silent = 0;
+        let mut pulls = 0;
+        while in_time(pause(LOOK_MS), self.ends()).await.is_none() {
+            looks += 1;
+            let is_silent = !self.is_making.get() && self.pulls.get() == pulls;
+            silent = if is_silent { silent + 1 } else { 0 };
+            pulls = self.pulls.get();
+            let lived_s = looks * LOOK_MS as usize / 1000;
+            let due = lived_s.saturating_sub(GRACE_S) * MIN_PACE_BYTES;
+            if silent >= MAX_SILENT_LOOKS || self.sent.get() < due && !self.is_making.get() {
+                if let Some(controller) = self.controller.take() {
+                    // A stream that was cancelled meanwhile takes no error.
+                    let _ = controller.error(NOT_READ);
+                }
+                self.end();
+            }
+        }
+    }
+}
+
+/// A stream of what `next` makes of a source, a piece each time the reader asks. What the
+/// source holds is let go at its end, when the stream is cancelled, or when nobody reads.
+pub fn watched<S: 'static, F>(source: S, next: impl Fn(S) -> F + 'static) -> Result<JsValue>
+where
+    F: Future<Output = Option<(Uint8Array, S)>> + 'static,
+{
+    let held = Rc::new(WatchedSource {
+        source: RefCell::new(Some(source)),
+        controller: RefCell::default(),
+        is_making: Cell::new(false),
+        is_over: Cell::new(false),
+        pulls: Cell::new(0),
+        sent: Cell::new(0),
+        waker: RefCell::default(),
+    });
+    let (kept, seen) = (Rc::clone(&held), Rc::clone(&held));
+    tasks::spawn(async move { seen.watch().await });
+    let next = Rc::new(next);
+    let pull = move |controller: Controller| -> Promise {
+        let (held, next) = (Rc::clone(&held), Rc::clone(&next));
+        tasks::promise(async move {
+            let taken = held.source.take();
+            let Some(source) = taken else {
+                controller.error(NOT_READ)?;
+                return Ok(JsValue::UNDEFINED);
+            };
+            held.pulls.set(held.pulls.get() + 1);
+            held.is_making.set(true);
+            let made = next(source).await;
+            held.is_making.set(false);
+            let Some((piece, source)) = made else {
+                held.end();
+                controller.close()?;
+                return Ok(JsValue::UNDEFINED);
+            };
+            if held.is_over.get() {
+                return Ok(JsValue::UNDEFINED);
+            }
+            held.sent.set(held.sent.get() + piece.length() as usize);
+            controller.enqueue(&piece)?;
+            held.source.replace(Some(source));
+            held.controller.replace(Some(controller));
+            Ok(JsValue::UNDEFINED)
+        })
     };
-    let pull = Closure::<dyn FnMut(Controller) -> Result<(), JsValue>>::new(pull);
-    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
+    let pull = Closure::<dyn FnMut(Controller) -> Promise>::new(pull);
+    let cancel = Closure::<dyn FnMut()>::new(move || kept.end());
     pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
 }
 

@@ -1,20 +1,17 @@
 //! Export and import as streams. An export's pages are made when the client reads
 //! them; an import's bytes are parsed as they arrive. No file is ever held whole.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
-use js_sys::{Promise, Uint8Array};
+use js_sys::Uint8Array;
 use wasm_bindgen::prelude::*;
 
 use super::host::{Runtime, pause};
 use super::http::RequestBody;
 use super::storage::{Sqlite, Storage};
-use super::stream::{Controller, pulled};
-use super::tasks;
+use super::stream::watched;
 use crate::api::operation::Reply;
 use crate::base::budget::{REQUESTS, Reservation};
 use crate::base::error::Result;
+use crate::base::owner::Owner;
 use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::lifecycle::transfer::export::{Export, render_failure};
 use crate::lifecycle::transfer::import::Import;
@@ -34,34 +31,20 @@ const WAIT_MS: i64 = 50;
 
 /// The file as a stream. The stream makes a page after the client has read the last.
 pub fn to_stream(storage: &Storage, export: Export) -> Result<JsValue> {
-    let held = Rc::new(RefCell::new(Some(ExportStream {
+    let owner = Owner::current();
+    let source = ExportStream {
         storage: storage.unchecked_ref::<JsValue>().clone().unchecked_into(),
         export: Some(export),
         page: String::new(),
         sent: 0,
         reservation: None,
-    })));
-    let kept = Rc::clone(&held);
-    let pull = move |controller: Controller| -> Promise {
-        let held = Rc::clone(&held);
-        tasks::promise(async move {
-            let taken = held.borrow_mut().take();
-            let Some(mut sending) = taken else {
-                return Ok(JsValue::UNDEFINED);
-            };
-            match sending.next().await {
-                Some(piece) => {
-                    controller.enqueue(&piece)?;
-                    held.replace(Some(sending));
-                }
-                None => controller.close()?,
-            }
-            Ok(JsValue::UNDEFINED)
-        })
     };
-    let pull = Closure::<dyn FnMut(Controller) -> Promise>::new(pull);
-    let cancel = Closure::<dyn FnMut()>::new(move || drop(kept.take()));
-    pulled(&pull.into_js_value(), Some(&cancel.into_js_value()))
+    watched(source, move |mut source: ExportStream| {
+        owner.run(async move {
+            let piece = source.next().await?;
+            Some((piece, source))
+        })
+    })
 }
 
 /// An export, and the rest of its page that is still to be sent.

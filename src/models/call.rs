@@ -166,6 +166,9 @@ impl<'a> ModelStream<'a> {
             self.rest = None;
             return Err(error);
         }
+        if !parts.is_empty() {
+            rest.body.said_something();
+        }
         self.ready.extend(parts);
         let is_overload = rest.decoder.is_overload();
         if rest.decoder.is_over() {

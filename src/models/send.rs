@@ -16,13 +16,22 @@ use crate::base::settings::Setting;
 /// begin a long prompt's answer.
 const SILENCE_MS: i64 = 60_000;
 
+/// How long an answer may send bytes that say nothing: comments, pings, empty events. Some
+/// servers send them while a request waits for its model.
+const MUTE_MS: i64 = 2 * 60_000;
+
+/// The longest time of one answer. Who says a character a second for so long has said a
+/// page.
+const MAX_ANSWER_MS: i64 = 30 * 60_000;
+
 /// How long a request may wait in line before it is sent.
 const WAIT_MS: i64 = 5 * 60_000;
 
 const LIMITS: CallLimits = CallLimits {
     wait_ms: WAIT_MS,
     silence_ms: SILENCE_MS,
-    total_ms: None,
+    mute_ms: Some(MUTE_MS),
+    total_ms: MAX_ANSWER_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
 

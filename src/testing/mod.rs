@@ -9,7 +9,7 @@ mod sqlite;
 
 pub use failing::Failing;
 pub use host::FixedHost;
-pub use outbound::{Onlookers, Said, Script, cut_off, wait_for};
+pub use outbound::{Onlookers, Said, Script, Trickle, cut_off, wait_for};
 pub use sqlite::Sqlite;
 
 use crate::store::schema;

@@ -10,8 +10,8 @@ use sha2::{Digest, Sha256};
 use crate::api::defaults;
 use crate::base::deployed::Deployed;
 use crate::base::outbound::{
-    BucketObject, ByteChunks, CallFailure, CallLimits, ListedObject, LocalBoxFuture, ObjectListing,
-    Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
+    BucketObject, ByteChunks, CallFailure, CallLimits, Clock, ListedObject, LocalBoxFuture,
+    ObjectListing, Outbound, OutboundRequest, OutboundResponse, PutCondition, WriteLocks,
 };
 use crate::base::settings::Setting;
 
@@ -90,12 +90,56 @@ pub struct Script {
     /// write of the agent.
     pub rivals: RefCell<VecDeque<(String, String)>>,
     pub writers: WriteLocks,
+    /// Every answer to a call has this body, once the scripted ones are given.
+    pub trickle: RefCell<Option<Rc<Trickle>>>,
+    /// The longest that a trickle lasted.
+    pub trickled_ms: Rc<std::cell::Cell<i64>>,
 }
 
 /// The version of an object in the bucket. Other bytes have another version.
 fn etag(bytes: &[u8]) -> String {
     let digest = Sha256::digest(bytes);
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A body that goes on as its beginning does, each piece after a pause, until its reader
+/// has no patience any more. The time passes in the test alone.
+pub struct Trickle {
+    pub piece: Vec<u8>,
+    pub pause_ms: i64,
+}
+
+struct TrickledBody {
+    trickle: Rc<Trickle>,
+    clock: Clock,
+    now_ms: i64,
+    received: usize,
+    max_bytes: usize,
+    spent_ms: Rc<std::cell::Cell<i64>>,
+}
+
+impl ByteChunks for TrickledBody {
+    fn next(&mut self) -> LocalBoxFuture<'_, Result<Option<Vec<u8>>, CallFailure>> {
+        let (patience_ms, failure) = self.clock.patience(self.now_ms);
+        let waited_ms = self.trickle.pause_ms.min(patience_ms);
+        self.now_ms += waited_ms;
+        self.received += self.trickle.piece.len();
+        let longest = self.spent_ms.get().max(self.now_ms);
+        self.spent_ms.set(longest);
+        let max_bytes = self.max_bytes;
+        let outcome = if waited_ms < self.trickle.pause_ms {
+            Err(failure)
+        } else if self.received > max_bytes {
+            Err(CallFailure::TooLarge { max_bytes })
+        } else {
+            Ok(Some(self.trickle.piece.clone()))
+        };
+        Box::pin(async { outcome })
+    }
+
+    fn said_something(&mut self) {
+        self.clock.hear(self.now_ms);
+    }
 }
 
 struct Rest {
@@ -142,6 +186,32 @@ impl Script {
         })
     }
 
+    /// An answer whose body never ends, if the test wants one.
+    fn trickled(&self, limits: CallLimits) -> Option<OutboundResponse<'static>> {
+        if !self.answers.borrow().is_empty() {
+            return None;
+        }
+        let trickle = Rc::clone(self.trickle.borrow().as_ref()?);
+        let head = trickle.piece.first();
+        Some(OutboundResponse {
+            status: 200,
+            content_type: match head {
+                Some(b'{' | b' ') => "application/json".to_owned(),
+                _ => "text/event-stream".to_owned(),
+            },
+            retry_after: None,
+            session: None,
+            body: Box::new(TrickledBody {
+                trickle,
+                clock: Clock::start(limits, 0),
+                now_ms: 0,
+                received: 0,
+                max_bytes: limits.max_bytes,
+                spent_ms: Rc::clone(&self.trickled_ms),
+            }),
+        })
+    }
+
     fn with_bucket<T>(&self, act: impl FnOnce(&mut Texts) -> T) -> Result<T, CallFailure> {
         match self.bucket.borrow_mut().as_mut() {
             Some(bucket) => Ok(act(bucket)),
@@ -183,7 +253,11 @@ impl Outbound for Script {
                 None => Box::pin(std::future::pending()),
             };
         }
+        let limits = call.limits;
         self.calls.borrow_mut().push(call);
+        if let Some(answer) = self.trickled(limits) {
+            return Box::pin(async { Ok(answer) });
+        }
         let meanwhile = self.meanwhile.borrow_mut().take();
         if let Some(act) = meanwhile {
             act();
@@ -198,9 +272,12 @@ impl Outbound for Script {
         &'a self,
         model: &'a str,
         input: String,
-        _: CallLimits,
+        limits: CallLimits,
     ) -> LocalBoxFuture<'a, Result<OutboundResponse<'a>, CallFailure>> {
         self.ai_calls.borrow_mut().push((model.to_owned(), input));
+        if let Some(answer) = self.trickled(limits) {
+            return Box::pin(async { Ok(answer) });
+        }
         let meanwhile = self.meanwhile.borrow_mut().take();
         if let Some(act) = meanwhile {
             act();

@@ -42,7 +42,8 @@ const MAX_REFUSALS: usize = 8;
 const NOTE_LIMITS: CallLimits = CallLimits {
     wait_ms: 2_000,
     silence_ms: 5_000,
-    total_ms: Some(5_000),
+    mute_ms: None,
+    total_ms: 5_000,
     max_bytes: 64 << 10,
 };
 

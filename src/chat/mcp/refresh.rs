@@ -31,7 +31,8 @@ const REFRESH_MS: i64 = 3_000;
 const LIST_LIMITS: CallLimits = CallLimits {
     wait_ms: 10_000,
     silence_ms: 10_000,
-    total_ms: Some(20_000),
+    mute_ms: None,
+    total_ms: 20_000,
     max_bytes: 1 << 20,
 };
 

@@ -22,7 +22,8 @@ pub const MAX_ANSWER_BYTES: usize = 1 << 20;
 pub const LIMITS: CallLimits = CallLimits {
     wait_ms: PATIENCE_MS,
     silence_ms: PATIENCE_MS,
-    total_ms: Some(PATIENCE_MS),
+    mute_ms: None,
+    total_ms: PATIENCE_MS,
     max_bytes: MAX_ANSWER_BYTES,
 };
 

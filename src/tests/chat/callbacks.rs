@@ -21,7 +21,7 @@ use crate::tests::chat::turns::{calls, said, user};
 const ENDED: &str = "https://tools.example/ended";
 
 impl Alice {
-    fn called_back() -> Self {
+    pub fn called_back() -> Self {
         let alice = Self::with_model();
         alice.ok("configureAgent", json!({"onTurnEnd": {"url": ENDED}}));
         alice
@@ -39,7 +39,7 @@ impl Alice {
     }
 
     /// Makes the calls that are due, and returns when the next one is due.
-    fn calls_back(&self) -> Option<i64> {
+    pub fn calls_back(&self) -> Option<i64> {
         wait_for(self.sender().call_due()).unwrap()
     }
 

@@ -9,7 +9,7 @@ use crate::tests::Alice;
 use crate::tests::chat::turns::{hear, kinds, said, text_of, user};
 
 /// A listener that takes nothing is cut off after so many looks.
-const LOOKS: usize = 3;
+const LOOKS: usize = 2;
 
 fn long() -> String {
     "word ".repeat(100_000)

@@ -52,7 +52,7 @@ impl Alice {
     }
 
     /// Defines the server `gh`, which lists these tools.
-    fn define_server(
+    pub fn define_server(
         &self,
         tools: &Value,
         more: &Value,
@@ -179,7 +179,7 @@ fn a_servers_tools_are_listed_and_called_as_the_protocol_says() {
     assert!(header(&call, "idempotency-key").is_some());
     assert_eq!(
         (call.limits.total_ms, call.limits.max_bytes),
-        (Some(7_000), 2_000)
+        (7_000, 2_000)
     );
     // The model is told of both tools.
     let (_, body) = alice.sent_call(3);

@@ -132,10 +132,10 @@ fn a_definition_sets_a_tools_time_and_size_up_to_their_limits() {
         let limits = alice.outbound.calls.borrow()[1].limits;
         (limits.silence_ms, limits.total_ms, limits.max_bytes)
     };
-    assert_eq!(limits(&json!({})), (30_000, Some(300_000), 262_144));
+    assert_eq!(limits(&json!({})), (30_000, 300_000, 262_144));
     assert_eq!(
         limits(&json!({"timeoutMs": 90_000, "maxOutputBytes": 10})),
-        (90_000, Some(90_000), 10)
+        (90_000, 90_000, 10)
     );
 }
 
