@@ -1,10 +1,11 @@
 //! Sends a turn's chunks to one client as server-sent events, as fast as the client
 //! reads them.
 
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 
+use crate::base::error::Result;
 use crate::chat::chunks::{Chunk, SSE_DONE, sse};
-use crate::chat::running_turns::{AwaitedTurn, Begun, RunningTurn};
+use crate::chat::running_turns::{AwaitedTurn, Begun, RetoldMessage, RunningTurn};
 use crate::models::FinishReason;
 
 /// A turn's answer, as it is sent to one client.
@@ -14,6 +15,9 @@ pub struct TurnListener {
     running: Option<Rc<RunningTurn>>,
     /// Chunks to send before the chunk of number `next`.
     prelude: Vec<String>,
+    /// What the turn's message said before, and how much of it is sent. The turn keeps it
+    /// for all listeners.
+    retold: Option<(Weak<RetoldMessage>, usize)>,
     next: usize,
     is_over: bool,
 }
@@ -24,6 +28,7 @@ impl TurnListener {
             awaited: None,
             running: Some(running),
             prelude: Vec::new(),
+            retold: None,
             next: 0,
             is_over: false,
         }
@@ -35,6 +40,7 @@ impl TurnListener {
             awaited: Some(awaited),
             running: None,
             prelude: Vec::new(),
+            retold: None,
             next: 0,
             is_over: false,
         }
@@ -42,18 +48,35 @@ impl TurnListener {
 
     /// Sends these chunks first, in place of the turn's own start: a client that resumes
     /// begins with an empty message.
-    pub fn begin_with(&mut self, chunks: &[Chunk]) {
-        let message_id = self
-            .running
-            .as_ref()
-            .map(|running| running.message_id.clone());
+    pub fn begin_with(&mut self, running: &RunningTurn, chunks: &[Chunk]) -> Result<()> {
         let start = Chunk::Start {
-            message_id,
+            message_id: Some(running.message_id.clone()),
             message_metadata: None,
         };
-        self.prelude.push(start.json());
-        self.prelude.extend(chunks.iter().map(Chunk::json));
+        let mut events = sse(&start.json());
+        for chunk in chunks {
+            events.push_str(&sse(&chunk.json()));
+        }
+        self.retold = Some((running.retell(events)?, 0));
         self.next = 1;
+        Ok(())
+    }
+
+    /// The next of what the message said before; `None`: all of it is sent, or the turn's
+    /// chunks are gone.
+    fn next_retold(&mut self) -> Option<String> {
+        let (retold, sent) = self.retold.as_mut()?;
+        let piece = retold.upgrade().and_then(|retold| {
+            let rest = retold.events.get(*sent..).unwrap_or_default();
+            let end = rest.floor_char_boundary(MAX_EVENTS_BYTES);
+            rest.get(..end).map(str::to_owned)
+        });
+        let piece = piece.filter(|piece| !piece.is_empty());
+        match &piece {
+            Some(piece) => *sent += piece.len(),
+            None => self.retold = None,
+        }
+        piece
     }
 
     /// The next server-sent events; `None` after the last.
@@ -74,6 +97,12 @@ impl TurnListener {
         }
         if !self.prelude.is_empty() {
             return Some(self.prelude.drain(..).map(|chunk| sse(&chunk)).collect());
+        }
+        if let Some(events) = self.next_retold() {
+            if let Some(running) = &self.running {
+                running.was_read();
+            }
+            return Some(events);
         }
         if self.is_over {
             return None;
@@ -137,6 +166,7 @@ pub fn left_to_client(message_id: String) -> TurnListener {
         awaited: None,
         running: None,
         prelude: vec![start.json(), finish.json()],
+        retold: None,
         next: 0,
         is_over: false,
     }

@@ -14,6 +14,7 @@ use super::table::{is_operation, unknown_operation};
 use super::turn_parts::CHAT_RULE;
 use super::turns::{self, Started, start, take_up};
 use crate::access::{Caller, TokenScope, permit};
+use crate::base::budget::MAX_ANSWER_BYTES;
 use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::FromJson;
@@ -52,6 +53,15 @@ pub struct SocketState {
     /// A turn ran when the socket was opened, and the socket has been sent none of it.
     #[serde(default)]
     pub opened_in_turn: bool,
+    /// Bytes that the socket was sent since its page last said anything, roughly: so that
+    /// they are known after hibernation.
+    #[serde(default, skip_serializing_if = "is_nothing")]
+    pub unheard_bytes: usize,
+}
+
+// serde passes a reference.
+fn is_nothing(bytes: &usize) -> bool {
+    *bytes == 0
 }
 
 impl SocketState {
@@ -67,6 +77,7 @@ impl SocketState {
             asked_before: Vec::new(),
             is_held: false,
             opened_in_turn: false,
+            unheard_bytes: 0,
         }
     }
 
@@ -97,6 +108,41 @@ pub fn open(agent: &Agent<'_>, session_id: String) -> Result<SocketState> {
 /// How many of its earlier turns a socket remembers, to be allowed to stop them. The
 /// runtime keeps little with a socket.
 const MAX_ASKED_BEFORE: usize = 8;
+
+/// The most bytes that a socket is sent while its page says nothing: one of the longest
+/// lists. The object can't see what a page has read, and the runtime keeps what it has not.
+/// A page that only listens is asked to connect again, which shows that it reads.
+pub const MAX_UNHEARD_BYTES: usize = MAX_ANSWER_BYTES + (64 << 10);
+
+/// What became of a frame for a socket whose page was silent for so many bytes.
+#[derive(Debug, PartialEq)]
+pub enum Credit {
+    /// The frame is sent. So many bytes are now unheard.
+    Left {
+        unheard_bytes: usize,
+        /// The number has to be kept with the socket: it has grown much.
+        is_kept: bool,
+    },
+    /// The socket is closed instead.
+    UsedUp,
+}
+
+/// Unheard bytes are kept with a socket each time they have grown by this much.
+const KEPT_STEP_BYTES: usize = 64 << 10;
+
+impl Credit {
+    /// The first list is sent in any case: a message may be longer than a list.
+    pub fn after(unheard_bytes: usize, frame_bytes: usize) -> Self {
+        let sum = unheard_bytes.saturating_add(frame_bytes);
+        if unheard_bytes > 0 && sum > MAX_UNHEARD_BYTES {
+            return Self::UsedUp;
+        }
+        Self::Left {
+            unheard_bytes: sum,
+            is_kept: sum / KEPT_STEP_BYTES > unheard_bytes / KEPT_STEP_BYTES,
+        }
+    }
+}
 
 /// How many sockets one session may have open at once. Each is sent the session's newest
 /// messages when it opens, and the object cannot see how much its page has read.
@@ -397,5 +443,26 @@ async fn call(agent: &Agent<'_>, id: &str, operation: &str, input: String) -> Fr
             ..FrameOutcome::default()
         },
         Err(error) => FrameOutcome::reply(render_rpc_error(id, &error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_silent_page_is_sent_a_list_and_little_more() {
+        let left = |unheard_bytes, is_kept| Credit::Left {
+            unheard_bytes,
+            is_kept,
+        };
+        assert_eq!(Credit::after(0, 100), left(100, false));
+        assert_eq!(Credit::after(0, 10 << 20), left(10 << 20, true));
+        assert_eq!(Credit::after(65_000, 1_000), left(66_000, true));
+        assert_eq!(Credit::after(66_000, 1_000), left(67_000, false));
+        let most = MAX_UNHEARD_BYTES;
+        assert_eq!(Credit::after(most - 1, 1), left(most, true));
+        assert_eq!(Credit::after(most, 1), Credit::UsedUp);
+        assert_eq!(Credit::after(1, usize::MAX), Credit::UsedUp);
     }
 }

@@ -172,7 +172,11 @@ pub fn resume_chat(agent: &Agent<'_>, session_id: &str) -> Result<Option<BegunTu
         && let Ok(Some(message)) = find_message(agent.db, &session_id, &id)
     {
         let (chunks, _) = recount(&message.json);
-        listener.begin_with(&chunks);
+        match listener.begin_with(&running, &chunks) {
+            // A turn that was taken up goes on in any case.
+            Err(_) if work.is_some() => {}
+            begun => begun?,
+        }
     }
     Ok(Some(BegunTurn { listener, work }))
 }

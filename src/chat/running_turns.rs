@@ -195,6 +195,7 @@ impl RunningTurns {
             chunks: RefCell::default(),
             chunk_bytes: Cell::new(0),
             turn_bytes: Cell::new(0),
+            retold: RefCell::default(),
             is_over_limit: Cell::new(false),
             is_cut_short: Cell::new(false),
             reservation,
@@ -299,6 +300,12 @@ impl AwaitedTurn {
     }
 }
 
+/// The events of a message's beginning, and the memory that they take.
+pub struct RetoldMessage {
+    pub events: String,
+    _held: Reservation,
+}
+
 /// A running turn, as its listeners see it.
 pub struct RunningTurn {
     pub session_id: Id,
@@ -313,6 +320,9 @@ pub struct RunningTurn {
     chunk_bytes: Cell<usize>,
     /// Bytes that the turn keeps besides its chunks.
     turn_bytes: Cell<usize>,
+    /// What the turn's message said before the turn, for listeners that resume: one copy
+    /// for all of them.
+    retold: RefCell<Vec<Rc<RetoldMessage>>>,
     /// Held until the last listener is gone.
     reservation: Reservation,
     is_over_limit: Cell<bool>,
@@ -406,6 +416,23 @@ impl RunningTurn {
         .await
     }
 
+    /// Keeps events that listeners are told first, until the turn's chunks go. Refuses them
+    /// where no memory is left.
+    pub fn retell(&self, events: String) -> Result<Weak<RetoldMessage>> {
+        let mut retold = self.retold.borrow_mut();
+        let found = retold.iter().find(|known| known.events == events);
+        if let Some(known) = found {
+            return Ok(Rc::downgrade(known));
+        }
+        let held = Reservation::take(&TURNS, events.len(), "The turns that run")?;
+        let new = Rc::new(RetoldMessage {
+            events,
+            _held: held,
+        });
+        retold.push(Rc::clone(&new));
+        Ok(Rc::downgrade(&new))
+    }
+
     /// Notes that a listener took a chunk.
     pub fn was_read(&self) {
         self.reads.set(self.reads.get() + 1);
@@ -423,6 +450,7 @@ impl RunningTurn {
         }
         self.is_cut_short.set(true);
         self.chunks.take();
+        self.retold.take();
         self.reservation.resize(0);
         true
     }

@@ -271,6 +271,7 @@ impl Object {
             sockets::close_expired(socket);
             return Ok(());
         }
+        let state = sockets::heard(socket, state);
         let db = Sqlite::new(&self.storage);
         self.get_ready(&db)?;
         let caller = state.caller();
@@ -282,11 +283,10 @@ impl Object {
         if let Some(work) = heard.work {
             self.begin(work);
         }
+        let state = heard.state.unwrap_or(state);
+        sockets::keep(socket, &state).map_err(sockets::failed)?;
         for reply in heard.replies {
-            socket.send_with_str(&reply).map_err(sockets::failed)?;
-        }
-        if let Some(state) = &heard.state {
-            sockets::keep(socket, state).map_err(sockets::failed)?;
+            sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
         self.go_on(heard.grown, heard.changed, heard.indexing_goes_on);
         if heard.empties_storage {

@@ -11,7 +11,7 @@ use worker::worker_sys::WebSocketPair;
 use worker::worker_sys::ext::{ResponseInitExt as _, WebSocketExt as _};
 
 use super::host::Runtime;
-use crate::api::socket::SocketState;
+use crate::api::socket::{Credit, SocketState};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host as _;
 use crate::base::ids::Id;
@@ -63,7 +63,7 @@ impl Sockets {
         self.are_open.set(Some(true));
         keep(&server, state)?;
         for frame in greeting {
-            server.send_with_str(frame)?;
+            send(&server, state, frame)?;
         }
         let mut init = web_sys::ResponseInit::new();
         init.set_status(101);
@@ -117,7 +117,7 @@ impl Audience for Sockets {
             let is_excepted = except.is_some() && state.asked.as_deref() == except;
             if state.session_id == *session_id && !state.is_held && !is_excepted {
                 // An error means that the socket is gone; its close event follows.
-                let _ = socket.send_with_str(frame);
+                let _ = send(&socket, &state, frame);
             }
         }
     }
@@ -125,6 +125,51 @@ impl Audience for Sockets {
     fn is_there(&self, session_id: &Id) -> bool {
         self.are_open() && self.of_session(session_id).length() > 0
     }
+}
+
+/// The field of a socket that counts its unheard bytes while the object is in memory.
+const UNHEARD: &str = "unheardBytes";
+
+/// Sends a frame, or closes the socket if its page has been silent for too many bytes.
+pub fn send(socket: &Socket, state: &SocketState, frame: &str) -> Result<(), JsValue> {
+    let counted = Reflect::get(socket, &UNHEARD.into())?.as_f64();
+    let unheard = counted.map_or(state.unheard_bytes, |bytes| bytes as usize);
+    let Credit::Left {
+        unheard_bytes,
+        is_kept,
+    } = Credit::after(unheard, frame.len())
+    else {
+        close_with(
+            socket,
+            1013,
+            "So much was sent that this page may not have read. Connect again.",
+        );
+        return Ok(());
+    };
+    Reflect::set(socket, &UNHEARD.into(), &(unheard_bytes as f64).into())?;
+    if is_kept {
+        let state = SocketState {
+            unheard_bytes,
+            ..state.clone()
+        };
+        keep(socket, &state)?;
+    }
+    socket.send_with_str(frame)
+}
+
+/// Notes that a socket's page has said something. Returns the socket's state since then.
+pub fn heard(socket: &Socket, state: SocketState) -> SocketState {
+    // A failure counts too many bytes, and the page connects again.
+    let _ = Reflect::set(socket, &UNHEARD.into(), &0.into());
+    if state.unheard_bytes == 0 {
+        return state;
+    }
+    let state = SocketState {
+        unheard_bytes: 0,
+        ..state
+    };
+    let _ = keep(socket, &state);
+    state
 }
 
 /// Closes a socket and says why.

@@ -10,7 +10,9 @@ use super::storage::{Sqlite, Storage};
 use super::stream::watched;
 use crate::api::operation::Reply;
 use crate::base::budget::{REQUESTS, Reservation};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
+use crate::base::host::Host as _;
+use crate::base::outbound::in_time;
 use crate::base::owner::Owner;
 use crate::lifecycle::transfer::PAGE_BYTES;
 use crate::lifecycle::transfer::export::{Export, render_failure};
@@ -99,6 +101,33 @@ async fn wait_for_room() -> Result<()> {
     Reservation::for_request(PAGE_ROOM_BYTES).map(drop)
 }
 
+/// A file may pause for so long. Then it is given up, and what was staged goes.
+const MAX_SILENCE_MS: i64 = 25_000;
+
+/// The least bytes per second of a file, once it has come for a minute.
+const MIN_PACE_BYTES: i64 = 1 << 10;
+const GRACE_MS: i64 = 60_000;
+
+/// The next piece of a file, if it comes in time.
+async fn next_piece(
+    body: &mut RequestBody,
+    began_ms: i64,
+    received: usize,
+) -> Result<Option<Vec<u8>>> {
+    let due = (Runtime.now_ms() - began_ms - GRACE_MS) / 1000 * MIN_PACE_BYTES;
+    let is_slow = due > received as i64;
+    let piece = match is_slow {
+        true => None,
+        false => in_time(pause(MAX_SILENCE_MS), body.next()).await,
+    };
+    piece.unwrap_or_else(|| {
+        Err(Error::invalid(
+            "body",
+            format!("The file did not come for {} seconds, or came too slowly. Nothing was imported: send it again.", MAX_SILENCE_MS / 1000),
+        ))
+    })
+}
+
 /// Reads the whole body into the session.
 pub async fn receive(
     db: &Sqlite<'_>,
@@ -109,9 +138,11 @@ pub async fn receive(
         return Reply::json(&import.finish(db, &Runtime)?);
     };
     let mut reservation = Reservation::for_request(0)?;
+    let (began_ms, mut received) = (Runtime.now_ms(), 0);
     loop {
-        match body.next().await {
+        match next_piece(&mut body, began_ms, received).await {
             Ok(Some(bytes)) => {
+                received += bytes.len();
                 // The import keeps the line that has begun and the rows to be written.
                 drop(reservation);
                 reservation = match Reservation::for_request(import.kept_bytes() + bytes.len()) {

@@ -1,7 +1,13 @@
 //! Listeners that stop reading: the bytes that they hold are counted, and are let go in
 //! time.
 
+use std::rc::Rc;
+
 use serde_json::json;
+
+use crate::api::listener::TurnListener;
+use crate::base::ids::Id;
+use crate::chat::chunks::Chunk;
 
 use crate::base::budget::{ByteBudget, TURNS};
 use crate::testing::wait_for;
@@ -69,4 +75,50 @@ fn a_turn_that_runs_keeps_its_chunks_whoever_reads_them() {
     }
     alice.run_work(begun.work.unwrap());
     assert_eq!(text_of(&hear(begun.listener)), "Hello.");
+}
+
+#[test]
+fn listeners_that_resume_share_one_copy_of_what_was_said_before() {
+    let alice = Alice::with_model();
+    alice.outbound.answer(said("Hello."));
+    let begun = alice
+        .begin(&json!({"id": "s", "message": user("Go.")}))
+        .unwrap();
+    let id = Id::parse("s".to_owned()).unwrap();
+    let running = alice.turns.find(&id).unwrap();
+    let held = || TURNS.with(ByteBudget::held_bytes);
+    let before = held();
+    let delta = long();
+    let chunks = [Chunk::TextDelta {
+        id: "0".to_owned(),
+        delta: delta.clone(),
+    }];
+    let mut listeners: Vec<TurnListener> = (0..50)
+        .map(|_| {
+            let mut listener = TurnListener::to(Rc::clone(&running));
+            listener.begin_with(&running, &chunks).unwrap();
+            listener
+        })
+        .collect();
+    assert!((delta.len()..delta.len() + 1_000).contains(&(held() - before)));
+    alice.run_work(begun.work.unwrap());
+    let mut heard = String::new();
+    let mut first = listeners.pop().unwrap();
+    while let Some(events) = wait_for(first.next()) {
+        assert!(events.len() <= 70_000);
+        heard.push_str(&events);
+    }
+    let places = ["\"start\"", delta.as_str(), "Hello.", "[DONE]"].map(|part| heard.find(part));
+    assert!(
+        places.iter().all(Option::is_some) && places.is_sorted(),
+        "{places:?}"
+    );
+    // Who reads nothing after the turn's end holds nothing after a while.
+    drop((first, running));
+    for _ in 0..=LOOKS {
+        alice.turns.cut_off_silent();
+    }
+    assert_eq!(held(), 0);
+    let chunks = hear(listeners.pop().unwrap());
+    assert_eq!(kinds(&chunks), ["error"]);
 }

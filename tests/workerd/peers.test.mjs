@@ -1,0 +1,122 @@
+// Peers that open a door and then neither read nor answer: the memory that they hold is
+// bounded and goes within half a minute, and everybody else is served meanwhile.
+//
+// All doors are opened at once, each by several peers, so the half-minute passes once.
+
+import assert from "node:assert/strict";
+import { connect } from "node:net";
+import { after, before, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
+import { call, startChatServer } from "./chat_server.mjs";
+import { say } from "./model_server.mjs";
+
+const MIB = 2 ** 20;
+const PEERS = 6;
+/** The deadline, and what a busy machine adds to it. */
+const RELEASED_MS = 30_000;
+const SLACK_MS = 8_000;
+/** The most that the runtime may take for all peers. An answer that is not counted has 512 KiB. */
+const MOST_BYTES = 600 * MIB;
+
+const words = (length) => "word ".repeat(Math.ceil(length / 5)).slice(0, length);
+const rpc = (operation, input) => (agent) => post(`/agents/session-agent/${agent}/rpc/${operation}`, JSON.stringify(input));
+const get = (path) => (agent) => `GET /agents/session-agent/${agent}${path} HTTP/1.1\r\nhost: x\r\n\r\n`;
+const post = (path, body, length = Buffer.byteLength(body)) =>
+  `POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\naccept: application/json, text/event-stream\r\ncontent-length: ${length}\r\n\r\n${body}`;
+const user = (text) => ({ role: "user", parts: [{ type: "text", text }] });
+
+/** What each peer sends at each door; the session `s` of its agent is 4 MiB long. */
+const DOORS = {
+  getHistory: rpc("getHistory", { sessionId: "s" }),
+  getMessage: rpc("getMessage", { sessionId: "s", messageId: "long" }),
+  getLatestLeaf: rpc("getLatestLeaf", { sessionId: "s" }),
+  loadEvents: rpc("loadEvents", { sessionId: "s" }),
+  buildWorkingContext: rpc("buildWorkingContext", { sessionId: "s" }),
+  getBlockVersions: rpc("getBlockVersions", { label: "text" }),
+  "get-messages": get("/get-messages?sessionId=s"),
+  export: get("/sessions/s/export"),
+  chat: (agent, n) => post(`/agents/session-agent/${agent}/chat`, JSON.stringify({ id: `c${n}`, message: user("Go.") })),
+  stream: get("/chat/s/stream"),
+  mcp: (agent) =>
+    post(`/agents/session-agent/${agent}/mcp`, JSON.stringify({ jsonrpc: "2.0", id: 1, method: "resources/read", params: { uri: "memory://block/text" } })),
+  socket: (agent) =>
+    `GET /agents/session-agent/${agent}?sessionId=s HTTP/1.1\r\nhost: x\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nsec-websocket-version: 13\r\n\r\n`,
+  import: (agent, n) => post(`/agents/session-agent/${agent}/sessions/i${n}/import`, '{"type":"session"', 5 * MIB),
+};
+
+let server;
+let model;
+let stop;
+before(async () => {
+  ({ server, model, stop } = await startChatServer());
+  for (const door of Object.keys(DOORS)) await furnish(agentOf(door));
+});
+after(() => stop());
+
+const agentOf = (door) => `door-${door}`;
+
+async function furnish(agent) {
+  await call(server, agent, "createSession", { id: "s" });
+  await call(server, agent, "appendMessage", { sessionId: "s", message: { id: "long", ...user(words(3.9 * MIB)) } });
+  await call(server, agent, "defineBlock", { label: "text", kind: "writable", maxTokens: 1_000_000 });
+  await call(server, agent, "setBlock", { label: "text", content: words(0.9 * MIB) });
+  await call(server, agent, "setBlock", { label: "text", content: words(0.8 * MIB) });
+}
+
+/** Opens a connection, sends a request, and never reads what comes. */
+function open(text) {
+  const socket = connect({ port: Number(new URL(server.url).port), host: "127.0.0.1" });
+  socket.on("error", () => {});
+  socket.pause();
+  socket.write(text);
+  return socket;
+}
+
+/** What the agents of the isolate hold together. */
+async function held() {
+  const { turns, requests } = await call(server, "watcher", "getStats", {});
+  return turns.heldBytes + requests.heldBytes;
+}
+
+test("peers_that_do_not_read_hold_little_and_not_for_long", { timeout: 150_000 }, async (context) => {
+  const idle = await server.memory();
+  model.next(...Array.from({ length: 2 * PEERS }, () => say(...Array.from({ length: 8 }, () => words(128 * 1024)))));
+  const began = Date.now();
+  const sockets = Object.entries(DOORS).flatMap(([door, request]) =>
+    Array.from({ length: PEERS }, (_, n) => open(request(agentOf(door), n))),
+  );
+  // What is written to a session is shown to its sockets.
+  for (let n = 0; n < 6; n += 1) {
+    await call(server, agentOf("socket"), "appendMessage", { sessionId: "s", message: user(`${n}`) });
+    await pause(1_100);
+  }
+  // Small requests are served at once, whoever holds what.
+  const first = Date.now();
+  await call(server, "bystander", "createSession", { id: "s" });
+  assert.ok(Date.now() - first < 5_000);
+  const peak = await server.memory();
+  if (idle !== null) {
+    context.diagnostic(`${Math.round(idle / MIB)} MiB idle, ${Math.round(peak / MIB)} MiB with ${sockets.length} peers`);
+    assert.ok(peak - idle < MOST_BYTES, `${Math.round((peak - idle) / MIB)} MiB`);
+  }
+  // Everything is given back, although no peer has gone away.
+  let left;
+  while ((left = await held()) > 0 && Date.now() - began < RELEASED_MS + SLACK_MS) await pause(500);
+  context.diagnostic(`${left} bytes held after ${Date.now() - began} ms`);
+  assert.equal(left, 0);
+  assert.ok(sockets.every((socket) => !socket.destroyed || socket.errored === null));
+  // A long request is served again.
+  await call(server, "bystander", "appendMessage", { sessionId: "s", message: user(words(3 * MIB)) });
+  assert.equal((await call(server, "bystander", "getHistory", { sessionId: "s" })).messages.length, 1);
+  sockets.forEach((socket) => socket.destroy());
+});
+
+test("one_agents_readers_leave_room_for_another_agents", async () => {
+  await furnish("slow");
+  await furnish("other");
+  const sockets = Array.from({ length: 3 }, () => open(rpc("getHistory", { sessionId: "s" })("slow")));
+  await pause(500);
+  const { messages } = await call(server, "other", "getHistory", { sessionId: "s" });
+  assert.equal(messages.length, 1);
+  sockets.forEach((socket) => socket.destroy());
+});
