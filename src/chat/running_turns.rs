@@ -40,8 +40,9 @@ const MIN_TURN_BYTES: usize = 32 << 10;
 const CHUNK_BYTES: usize = 32;
 
 /// The listeners of a finished turn are cut off after this many looks in a row at which
-/// they had read no further. The object looks every ten seconds.
-const MAX_SILENT_LOOKS: u32 = 3;
+/// they had read no further. The object looks every ten seconds, and at its first look it
+/// does not know yet: so they have half a minute.
+const MAX_SILENT_LOOKS: u32 = 2;
 
 #[derive(Default)]
 pub struct RunningTurns {
