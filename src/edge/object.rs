@@ -283,8 +283,11 @@ impl Object {
         if let Some(work) = heard.work {
             self.begin(work);
         }
-        let state = heard.state.unwrap_or(state);
-        sockets::keep(socket, &state).map_err(sockets::failed)?;
+        if let Some(state) = &heard.state {
+            sockets::keep(socket, state).map_err(sockets::failed)?;
+        }
+        // Another frame may have changed the state meanwhile.
+        let state = sockets::find_state(socket).unwrap_or(state);
         for reply in heard.replies {
             sockets::send(socket, &state, &reply).map_err(sockets::failed)?;
         }
