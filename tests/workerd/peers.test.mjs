@@ -85,6 +85,12 @@ test("peers_that_do_not_read_hold_little_and_not_for_long", { timeout: 150_000 }
   const sockets = Object.entries(DOORS).flatMap(([door, request]) =>
     Array.from({ length: PEERS }, (_, n) => open(request(agentOf(door), n))),
   );
+  const most = [];
+  for (let n = 0; n < 8; n += 1) {
+    most.push(await held());
+    await pause(250);
+  }
+  context.diagnostic(`${Math.max(...most)} bytes held at most`);
   // What is written to a session is shown to its sockets.
   for (let n = 0; n < 6; n += 1) {
     await call(server, agentOf("socket"), "appendMessage", { sessionId: "s", message: user(`${n}`) });
