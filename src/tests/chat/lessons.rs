@@ -130,7 +130,7 @@ fn play(seed: u64, has_neighbours: bool) -> Heard {
 
 #[test]
 fn what_other_sessions_taught_changes_nothing_that_a_model_is_sent() {
-    for seed in 1..=24 {
+    for seed in 1..=10 {
         let (alone, beside) = (play(seed, false), play(seed, true));
         for (number, pair) in alone.sent.iter().zip(&beside.sent).enumerate() {
             assert_eq!(pair.0, pair.1, "seed {seed}, request {number}");

@@ -41,8 +41,11 @@ fn with_trickle(alice: &Alice, piece: &str, pause_ms: i64) {
     }));
 }
 
+/// A door's name, an agent that has it, and what opens it.
+type Door = (&'static str, fn() -> Alice, fn(&Alice));
+
 /// What may ask somebody outside.
-const DOORS: &[(&str, fn() -> Alice, fn(&Alice))] = &[
+const DOORS: &[Door] = &[
     ("a model of OpenAI's kind", Alice::with_model, talks),
     ("Anthropic", || with_model("anthropic:claude"), talks),
     ("Workers AI", || with_model("workers-ai:@cf/x/y"), talks),
