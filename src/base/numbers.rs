@@ -14,6 +14,17 @@ const SESSION_BITS: u32 = 20;
 /// The highest `seq` of a session: about four thousand million events.
 pub const MAX_SEQ: i64 = (1 << SEQ_BITS) - 1;
 
+/// The highest `seq` in a file: as many events again may follow an import.
+pub const MAX_FILE_SEQ: i64 = MAX_SEQ / 2;
+
+/// The latest time in a file, in milliseconds since the epoch: the latest that a date of
+/// JavaScript holds.
+pub const MAX_FILE_TIME_MS: i64 = 8_640_000_000_000_000;
+
+/// The highest cost in a file: that of a thousand million calls, each with the highest cost
+/// that `addUsage` takes. No sum of such costs overflows.
+pub const MAX_FILE_COST: f64 = 1e24;
+
 /// The highest number of a session: about a million sessions. A row's number then has
 /// 52 bits. One more bit is left for rows that stand for a part of an event, since
 /// every number from SQLite passes through JavaScript, which is exact up to 2^53.

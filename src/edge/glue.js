@@ -8,6 +8,7 @@ const SHORT_UNITS = 4096;
 export class Statements {
   rowsRead = 0;
   rowsWritten = 0;
+  #isNarrowed = false;
   #sql;
   #others;
 
@@ -15,18 +16,29 @@ export class Statements {
     this.#sql = storage.sql;
   }
 
+  /**
+   * From here on counts, as read, the rows that statements return. The engine also counts
+   * the row where a range ends, which is another session's row or none, so its count tells
+   * of other sessions. For a caller who may see one session.
+   */
+  narrow() {
+    this.#isNarrowed = true;
+    this.rowsRead = this.rowsWritten = 0;
+  }
+
   /** Runs a statement, and leaves its rows. `params` are a list, or its JSON. */
   run(query, params) {
-    this.#count(this.#exec(query, params));
+    this.#count(this.#exec(query, params), 0);
   }
 
   /** Runs a statement to its end. Its rows are lists of values: no names are copied. */
   rows(query, params) {
     const cursor = this.#exec(query, params);
+    let rows = [];
     try {
-      return cursor.raw().toArray();
+      return (rows = cursor.raw().toArray());
     } finally {
-      this.#count(cursor);
+      this.#count(cursor, rows.length);
     }
   }
 
@@ -46,8 +58,8 @@ export class Statements {
     return this.#sql.exec(query, ...(typeof params === "string" ? JSON.parse(params) : params));
   }
 
-  #count({ rowsRead, rowsWritten }) {
-    this.rowsRead += rowsRead;
+  #count({ rowsRead, rowsWritten }, returned) {
+    this.rowsRead += this.#isNarrowed ? returned : rowsRead;
     this.rowsWritten += rowsWritten;
   }
 }

@@ -464,6 +464,9 @@ impl Object {
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
         self.get_ready(db)?;
+        if caller.only_session().is_some() {
+            db.statements.narrow();
+        }
         let agent = Agent {
             body: Some(&reservation),
             ..self.agent(db, &caller, &via)

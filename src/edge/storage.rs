@@ -78,6 +78,9 @@ extern "C" {
     #[wasm_bindgen(method)]
     fn others(this: &Statements) -> String;
 
+    #[wasm_bindgen(method)]
+    pub fn narrow(this: &Statements);
+
     #[wasm_bindgen(method, getter, js_name = rowsRead)]
     pub fn rows_read(this: &Statements) -> f64;
 

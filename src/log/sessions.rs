@@ -11,7 +11,7 @@ use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json::{FromJson, JsonObject, MAX_INTEGER};
 use crate::base::numbers::MAX_SESSION_NUMBER;
-use crate::store::changes::NEXT_BASE;
+use crate::store::changes::begin_life;
 use crate::store::last_turns::{
     JOIN_LAST_TURN, USED_CACHED_TOKENS, USED_COST, USED_INPUT_TOKENS, USED_OUTPUT_TOKENS,
 };
@@ -168,7 +168,7 @@ pub fn create_session(
             updated_at: now_ms,
             ..NewSessionRow::default()
         };
-        row.insert(db)?;
+        row.insert(db, host)?;
         get_session(db, &id)
     })
 }
@@ -197,17 +197,15 @@ pub struct NewSessionRow<'a> {
 
 impl NewSessionRow<'_> {
     /// Part of a transaction.
-    pub fn insert(self, db: &dyn Database) -> Result<()> {
-        let sql = format!(
-            "INSERT INTO cf_agents_sessions
+    pub fn insert(self, db: &dyn Database, host: &dyn Host) -> Result<()> {
+        let feed_base = begin_life(db, host, self.id)?;
+        let sql = "INSERT INTO cf_agents_sessions
                     (id, agent_id, name, parent_session_id, metadata, created_at, updated_at,
                      seq_floor, leaf_seq, leaf_chosen_at, input_tokens, output_tokens, cost,
                      cached_input_tokens, compaction, copied_seq, feed_base)
-             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
-                     {NEXT_BASE})
-          RETURNING number"
-        );
-        let params: [SqlValue; 16] = [
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)
+          RETURNING number";
+        let params: [SqlValue; 17] = [
             self.id.into(),
             self.agent.into(),
             self.name.into(),
@@ -224,25 +222,45 @@ impl NewSessionRow<'_> {
             self.cached_input_tokens.into(),
             self.compaction.into(),
             self.copied_seq.into(),
+            feed_base.into(),
         ];
-        check_number(find_value(db, &sql, &params)?.unwrap_or(0))
+        let number = find_value(db, sql, &params)?.unwrap_or(0);
+        match number <= MAX_SESSION_NUMBER {
+            true => Ok(()),
+            false => move_below(db, number),
+        }
     }
 }
 
-/// Refuses a session number so high that its events would get no numbers. Runs after
-/// the row is written, as part of the transaction.
-fn check_number(number: i64) -> Result<()> {
-    if number <= MAX_SESSION_NUMBER {
-        return Ok(());
-    }
-    Err(Error::new(
-        Code::PayloadTooLarge,
-        format!(
-            "This agent has given out its last session number, {MAX_SESSION_NUMBER}. Delete its newest sessions, or go on in another agent."
-        ),
+/// Gives a session whose number is beyond the last one a number that a deleted session
+/// had, so that sessions which come and go use up no numbers. Reads a row for each number
+/// up to there. Runs after the row is written, as part of the transaction.
+fn move_below(db: &dyn Database, number: i64) -> Result<()> {
+    let sql = "SELECT before.number + 1
+                 FROM (SELECT 0 AS number
+                        UNION ALL
+                       SELECT number
+                         FROM cf_agents_sessions) AS before
+                WHERE before.number < ?1
+                  AND NOT EXISTS (SELECT 1
+                                    FROM cf_agents_sessions AS next
+                                   WHERE next.number = before.number + 1)
+                LIMIT 1";
+    let free: Option<i64> = find_value(db, sql, &[MAX_SESSION_NUMBER.into()])?;
+    let Some(free) = free else {
+        return Err(Error::new(
+            Code::PayloadTooLarge,
+            format!(
+                "This agent has {MAX_SESSION_NUMBER} sessions, as many as it can have. Delete some, or go on in another agent."
+            ),
+        )
+        .with("limit", MAX_SESSION_NUMBER)
+        .with("actual", number));
+    };
+    db.run(
+        "UPDATE cf_agents_sessions SET number = ?2 WHERE number = ?1",
+        &[number.into(), free.into()],
     )
-    .with("limit", MAX_SESSION_NUMBER)
-    .with("actual", number))
 }
 
 fn already_exists(id: &Id) -> Error {

@@ -1,132 +1,130 @@
 //! How many entries a block has, and how many of its deleted items are remembered, without
 //! reading them.
 //!
-//! A count that is written with each entry would cost a row more per entry. So entries up to
-//! some number are counted in a row per block, and the few above it are counted when
-//! somebody asks. Numbers only rise, and the counts follow once too many are uncounted.
+//! A count that is written with each entry would cost a row more per entry. So a block's row
+//! is added to the numbers that its range has given out (`entry_number.rs`): it is changed
+//! when an entry goes, and when the range is taken. It follows from the block alone, so what
+//! a caller reads and writes says nothing of other sessions' entries.
 
+use super::entry_number::{EARLIER, NumberRange, RANGE};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::store::stored::{COUNTED_ENTRIES, write_stored};
 
-/// How many entries may be uncounted. Asking reads so many rows at most, and one entry in so
-/// many writes its block's count.
-const MAX_UNCOUNTED: i64 = 32;
-
-/// SQL: up to which number entries are counted.
-fn counted_to() -> String {
-    format!("coalesce((SELECT value + 0 FROM cf_agents_config WHERE key = '{COUNTED_ENTRIES}'), 0)")
+/// What is known of a block's items.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct BlockCounts {
+    /// How many entries the block has.
+    pub entries: i64,
+    /// The block's own range of numbers, while it has entries there.
+    pub range: Option<NumberRange>,
+    /// The highest number in the range.
+    pub newest: i64,
 }
 
-/// The start of the statements that count. What they count is added to a block's row.
-const INSERT_COUNTS: &str = "INSERT INTO cf_agents_item_counts (scope, block, entries, deleted)";
-const ADD_TO_COUNTS: &str = "
-         ON CONFLICT (scope, block) DO UPDATE
-        SET entries = entries + excluded.entries,
-            deleted = deleted + excluded.deleted";
+impl BlockCounts {
+    /// The columns of a block's row `c`, if there is one.
+    fn columns() -> String {
+        format!(
+            "coalesce(c.entries, 0), coalesce(c.first_number, 0),
+             (SELECT max(number)
+                FROM cf_agents_entries
+               WHERE number BETWEEN c.first_number AND c.first_number + {RANGE} - 1)"
+        )
+    }
+}
+
+impl FromRow<'_> for BlockCounts {
+    fn from_row(row: &Row) -> Result<Self> {
+        let (added, first) = (row.integer(0)?, row.integer(1)?);
+        if first == 0 {
+            return Ok(Self {
+                entries: added,
+                ..Self::default()
+            });
+        }
+        let newest = row.find_integer(2).unwrap_or(first - 1);
+        Ok(Self {
+            entries: added + newest - first + 1,
+            range: Some(NumberRange::from(first)),
+            newest,
+        })
+    }
+}
+
+/// Returns one row, whether the block has any item or not.
+pub fn count_block(db: &dyn Database, scope: &str, block: &str) -> Result<BlockCounts> {
+    let sql = format!(
+        "SELECT {}
+           FROM (SELECT 1)
+           LEFT JOIN cf_agents_item_counts AS c
+             ON c.scope = +?1
+            AND c.block = +?2",
+        BlockCounts::columns()
+    );
+    let counts = find(db, &sql, &[scope.into(), block.into()])?;
+    Ok(counts.unwrap_or_default())
+}
 
 /// How many entries the block has.
 pub fn count_entries(db: &dyn Database, scope: &str, block: &str) -> Result<i64> {
-    let sql = format!(
-        "SELECT coalesce((SELECT entries
-                            FROM cf_agents_item_counts
-                           WHERE scope = ?1
-                             AND block = ?2), 0)
-                + (SELECT count(*)
-                     FROM cf_agents_entries NOT INDEXED
-                    WHERE number > {}
-                      AND scope = ?1
-                      AND block = ?2)",
-        counted_to()
-    );
-    let count = find_value(db, &sql, &[scope.into(), block.into()])?;
-    Ok(count.unwrap_or(0))
+    Ok(count_block(db, scope, block)?.entries)
 }
 
-/// The number of the next entry.
-pub fn next_number(db: &dyn Database) -> Result<i64> {
-    let sql = format!(
-        "SELECT max(coalesce((SELECT max(number) FROM cf_agents_entries), 0), {}) + 1",
-        counted_to()
-    );
-    Ok(find_value(db, &sql, &[])?.unwrap_or(1))
-}
-
-/// Counts the entries if this one, the newest, makes too many uncounted ones. Part of the
-/// transaction that writes the entry.
-pub fn note_entry(db: &dyn Database, number: i64) -> Result<()> {
-    match number - find_counted(db)? >= MAX_UNCOUNTED {
-        true => count_new(db, number),
-        false => Ok(()),
-    }
-}
-
-fn find_counted(db: &dyn Database) -> Result<i64> {
-    let counted = find_value(db, &format!("SELECT {}", counted_to()), &[])?;
-    Ok(counted.unwrap_or(0))
-}
-
-/// Counts all entries up to this number.
-fn count_new(db: &dyn Database, number: i64) -> Result<()> {
-    let sql = format!(
-        "{INSERT_COUNTS}
-         SELECT scope, block, count(*), 0
-           FROM cf_agents_entries NOT INDEXED
-          WHERE number > {}
-          GROUP BY scope, block {ADD_TO_COUNTS}",
-        counted_to()
-    );
-    db.run(&sql, &[])?;
-    write_stored(db, COUNTED_ENTRIES, &number)
-}
-
-/// Counts the entries of a session that were copied with new numbers, and the deleted items
-/// that were copied with them. Part of the fork's transaction.
+/// Counts the deleted items that were copied to a session. Part of the fork's transaction;
+/// the entries are copied after it.
 pub fn count_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let sql = format!(
-        "{INSERT_COUNTS}
-         SELECT ?1, block, sum(entries), sum(deleted)
-           FROM (SELECT block, count(*) AS entries, 0 AS deleted
-                   FROM cf_agents_entries
-                  WHERE scope = ?1
-                    AND number <= {}
-                  GROUP BY block
-                 UNION ALL
-                 SELECT block, 0, count(*)
-                   FROM cf_agents_item_versions
-                  WHERE scope = ?1
-                    AND content IS NULL
-                  GROUP BY block)
+    db.run(
+        "INSERT INTO cf_agents_item_counts (scope, block, entries, deleted)
+         SELECT ?1, block, 0, count(*)
+           FROM cf_agents_item_versions
+          WHERE scope = ?1
+            AND content IS NULL
           GROUP BY block",
-        counted_to()
-    );
-    db.run(&sql, &[session_id.as_str().into()])?;
-    let newest: Option<Option<i64>> =
-        find_value(db, "SELECT max(number) FROM cf_agents_entries", &[])?;
-    match newest.flatten() {
-        Some(newest) if newest > find_counted(db)? => count_new(db, newest),
-        Some(_) | None => Ok(()),
-    }
+        &[session_id.as_str().into()],
+    )
 }
 
 /// What a write does to a block's counts.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CountChange {
+    /// Added to the entries that the range's numbers count.
     pub entries: i64,
     /// Of deleted items that are remembered.
     pub deleted: i64,
+    /// Where the block's range begins from now on; 0: it gives the range back.
+    pub first_number: Option<i64>,
 }
 
 impl CountChange {
-    /// The change when the entry of this number goes. An uncounted one goes by itself.
-    pub fn without(db: &dyn Database, number: i64) -> Result<Self> {
-        let is_counted = number <= find_counted(db)?;
-        Ok(Self {
-            entries: -i64::from(is_counted),
-            deleted: 0,
+    /// The change when the entry of this number goes. Numbers above the newest entry that
+    /// is left are given out again, so entries that went before from there no longer count.
+    pub fn without(db: &dyn Database, scope: &str, block: &str, number: i64) -> Result<Self> {
+        let counts = count_block(db, scope, block)?;
+        let Some(range) = counts.range.filter(|_| number > EARLIER.last) else {
+            return Ok(Self::of_entries(-1));
+        };
+        if number < counts.newest {
+            return Ok(Self::of_entries(-1));
+        }
+        let sql = "SELECT max(number) FROM cf_agents_entries WHERE number BETWEEN ?1 AND ?2 - 1";
+        let before: Option<Option<i64>> =
+            find_value(db, sql, &[range.first.into(), number.into()])?;
+        Ok(match before.flatten() {
+            Some(before) => Self::of_entries(number - before - 1),
+            None => Self {
+                first_number: Some(0),
+                ..Self::of_entries(number - range.first)
+            },
         })
+    }
+
+    fn of_entries(entries: i64) -> Self {
+        Self {
+            entries,
+            ..Self::default()
+        }
     }
 
     /// Writes the block's row, if anything changes. Part of a transaction.
@@ -134,14 +132,20 @@ impl CountChange {
         if self == Self::default() {
             return Ok(());
         }
-        let sql = format!("{INSERT_COUNTS} VALUES (?1, ?2, ?3, ?4) {ADD_TO_COUNTS}");
-        let params: [SqlValue; 4] = [
+        let sql = "INSERT INTO cf_agents_item_counts (scope, block, entries, deleted, first_number)
+                   VALUES (?1, ?2, ?3, ?4, coalesce(?5, 0))
+                       ON CONFLICT (scope, block) DO UPDATE
+                      SET entries = entries + excluded.entries,
+                          deleted = deleted + excluded.deleted,
+                          first_number = coalesce(?5, first_number)";
+        let params: [SqlValue; 5] = [
             scope.into(),
             block.into(),
             self.entries.into(),
             self.deleted.into(),
+            self.first_number.into(),
         ];
-        db.run(&sql, &params)
+        db.run(sql, &params)
     }
 }
 

@@ -8,8 +8,9 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::content::Version;
-use super::counts::{CountChange, count_entries, next_number, note_entry};
+use super::counts::{CountChange, count_block};
 use super::definition::Definition;
+use super::entry_number::take_number;
 use super::entry_search::{index_entry, unindex_entry};
 use super::entry_text::EntryText;
 use super::homes::agent::{self, RemoteBlock};
@@ -22,7 +23,7 @@ use super::replacing::{forget_replacement, give_back, note_replacement, replace}
 use super::source::BlockHome;
 use super::validity::Validity;
 use super::{Memory, MemoryWriter};
-use crate::base::columns::{FromRow, find};
+use crate::base::columns::{FromRow, find, load};
 use crate::base::database::{Database, Row, SqlValue, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -230,10 +231,9 @@ fn update_row(db: &dyn Database, number: i64, entry: &Entry, note: &ItemNote) ->
 }
 
 fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote) -> Result<i64> {
-    let number = next_number(db)?;
-    // While numbers are below the limit, entries are too: counting isn't needed.
     let content_key = block.content_key();
-    if number > MAX_ENTRIES && count_entries(db, &block.scope, &content_key)? >= MAX_ENTRIES {
+    let counts = count_block(db, &block.scope, &content_key)?;
+    if counts.entries >= MAX_ENTRIES {
         return Err(Error::invalid(
             "key",
             format!(
@@ -242,7 +242,9 @@ fn insert(db: &dyn Database, block: &Definition, entry: &Entry, note: &ItemNote)
             ),
         ));
     }
-    insert_row(db, number, [&block.scope, &content_key], entry, note)?;
+    let names = [block.scope.as_str(), &content_key];
+    let number = take_number(db, names, &counts)?;
+    insert_row(db, number, names, entry, note)?;
     Ok(number)
 }
 
@@ -268,8 +270,14 @@ fn insert_row(
             entry.updated_at.into(),
             note.to_column()?.into(),
         ],
-    )?;
-    note_entry(db, number)
+    )
+}
+
+fn insert_next(db: &dyn Database, names: [&str; 2], entry: &Entry, note: &ItemNote) -> Result<i64> {
+    let [scope, block] = names;
+    let number = take_number(db, names, &count_block(db, scope, block)?)?;
+    insert_row(db, number, names, entry, note)?;
+    Ok(number)
 }
 
 /// Writes an exported entry, and indexes it. `block` is the key of its block, which
@@ -281,8 +289,7 @@ pub fn restore(
     entry: &Entry,
     note: &ItemNote,
 ) -> Result<()> {
-    let number = next_number(db)?;
-    insert_row(db, number, [scope, block], entry, note)?;
+    let number = insert_next(db, [scope, block], entry, note)?;
     let item = ItemPlace {
         scope,
         block,
@@ -331,11 +338,23 @@ fn find_row(db: &dyn Database, block: &Definition, key: &str) -> Result<Option<E
     find_by_key(db, EntryRow::COLUMNS, block, key)
 }
 
-pub fn find_by_number(db: &dyn Database, number: i64) -> Result<Option<Entry>> {
+/// Copies the entries of a session's blocks to another session. One entry at a time,
+/// because all texts together may be long. Part of a transaction.
+pub fn copy_session(db: &dyn Database, from: &str, to: &str) -> Result<()> {
+    let sql = "SELECT number, block
+                 FROM cf_agents_entries
+                WHERE scope = ?1
+                ORDER BY number";
+    let numbers: Vec<(i64, String)> = load(db, sql, &[from.into()])?;
     let columns = EntryRow::COLUMNS;
     let sql = format!("SELECT {columns} FROM cf_agents_entries WHERE number = ?1");
-    let row = find(db, &sql, &[number.into()])?;
-    Ok(row.map(|row: EntryRow| row.entry))
+    for (number, block) in numbers {
+        if let Some(EntryRow { entry, note, .. }) = find(db, &sql, &[number.into()])? {
+            let number = insert_next(db, [to, &block], &entry, &note)?;
+            index_entry(db, number, &entry)?;
+        }
+    }
+    Ok(())
 }
 
 /// The entry, if it lives in this object.
@@ -399,7 +418,7 @@ pub async fn delete(
                     now_ms: memory.host.now_ms().max(entry.updated_at),
                     last: entry.into_past(note.clone()),
                     writer,
-                    counts: CountChange::without(db, number)?,
+                    counts: CountChange::without(db, &block.scope, &content_key, number)?,
                 };
                 keep_deletion(db, &item, MAX_ENTRY_VERSIONS, deletion)?;
                 unindex_entry(db, number)?;

@@ -7,7 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::Memory;
+use super::counts::count_block;
 use super::definition::Definition;
+use super::entry_number::{NumberRange, find_ranges};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
@@ -15,7 +17,7 @@ use super::source::BlockHome;
 use super::validity::{FactState, Validity};
 use crate::base::budget::{AnswerRoom, MAX_ANSWER_BYTES};
 use crate::base::columns::{FromRow, load};
-use crate::base::database::{Database, Row, SqlValue};
+use crate::base::database::{Database, Row};
 use crate::base::error::Result;
 use crate::base::json::{self, FromJson, json, written_bytes};
 use crate::base::order::sort_by;
@@ -23,15 +25,14 @@ use crate::memory::entry::{Entry, find_written_at};
 use crate::search::asked::AskedWords;
 use crate::search::document::EVERY_DOCUMENT;
 use crate::search::fuse::{MAX_NEAREST, Nearest, fuse};
-use crate::search::query::WordQuery;
-use crate::search::rank::{Candidate, TermCounter, asked, scores};
+use crate::search::query::{WordQuery, find_word};
+use crate::search::rank::{Candidate, QueryTerm, TermCounter, asked, rarity, scores};
 use crate::search::snippet::{Highlight, snippet};
 use crate::search::stem::{may_have_stem, stem};
-use crate::search::terms::load_terms;
 use crate::search::words::words;
 
 /// The most candidates whose texts one search reads.
-const MAX_CANDIDATES: i64 = 200;
+const MAX_CANDIDATES: usize = 200;
 
 /// An entry that a search found.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -212,32 +213,13 @@ pub fn find(
     if query.is_empty() {
         return Ok(FoundHere::default());
     }
-    let params: [SqlValue; 4] = [
-        query.to_fts().into(),
-        block.scope.as_str().into(),
-        block.content_key().into(),
-        MAX_CANDIDATES.into(),
-    ];
-    let sql = format!(
-        "SELECT {},
-                -bm25(cf_agents_entries_search, 1.0, 0.4, 0.7)
-           FROM cf_agents_entries_search AS found
-          CROSS JOIN cf_agents_entries AS e
-             ON e.number = found.rowid
-          WHERE cf_agents_entries_search MATCH ?1
-            AND e.scope = ?2
-            AND e.block = ?3
-          ORDER BY 8 DESC
-          LIMIT ?4",
-        FoundRow::COLUMNS
-    );
-    let mut rows: Vec<FoundRow> = load(db, &sql, &params)?;
+    let IndexMatches { entries, terms } = load_matches(db, block, &query)?;
+    let mut rows = load_ranked(db, block, &entries)?;
     if let Some(at_ms) = moment.as_of {
         // What was written later was not said then.
         rows.retain(|row| row.begins() <= at_ms);
         rows.extend(load_then(db, block, &query, at_ms)?);
     }
-    let terms = load_terms(db, "cf_agents_entries_search_words", &query)?;
     let mut asked = asked(&terms, &query.prefixes);
     let candidates = rows
         .iter()
@@ -297,6 +279,124 @@ pub fn find(
     Ok(found)
 }
 
+/// What the index offers for a query.
+struct IndexMatches {
+    /// The numbers of the likeliest entries, best first, each with its score.
+    entries: Vec<(i64, f64)>,
+    /// The query's words, and how rare each is among the block's entries.
+    terms: Vec<QueryTerm>,
+}
+
+/// Finds the entries of one block that match, and counts the query's words in this block.
+/// The engine's own score and word counts are not used: they cover every block of the
+/// agent, and what another session's blocks hold must not change an answer.
+///
+/// Visits a row for each entry of the block and each word that it holds, at most 10,000
+/// entries.
+fn load_matches(db: &dyn Database, block: &Definition, query: &WordQuery) -> Result<IndexMatches> {
+    let [scope, content_key] = [block.scope.as_str(), &block.content_key()];
+    let counts = count_block(db, scope, content_key)?;
+    let ranges = find_ranges(db, &counts)?;
+    let stems = query.terms();
+    // A bit for each word, one for all beginnings of words, and one for the phrases: 50.
+    let mut wanted: Vec<Option<String>> = stems.iter().map(|stem| Some(find_word(stem))).collect();
+    let beginnings: Vec<String> = query.prefixes_to_fts().collect();
+    wanted.push(Some(beginnings.join(" OR ")).filter(|asked| !asked.is_empty()));
+    wanted.push((!query.phrases.is_empty()).then(|| query.to_fts()));
+    let found: Vec<String> = ranges
+        .iter()
+        .map(|NumberRange { first, last }| {
+            // FTS5 ignores the end of a range that is no integer, as a bound number is none.
+            format!(
+                "SELECT e.number, wanted.key AS bit
+                   FROM json_each(?1) AS wanted
+                  CROSS JOIN cf_agents_entries_search AS found
+                  CROSS JOIN cf_agents_entries AS e
+                     ON e.number = found.rowid
+                  WHERE wanted.value IS NOT NULL
+                    AND found.cf_agents_entries_search MATCH wanted.value
+                    AND found.rowid BETWEEN {first} AND {last}
+                    AND e.scope = ?2
+                    AND e.block = ?3"
+            )
+        })
+        .collect();
+    let sql = format!(
+        "SELECT bits, entries, number
+           FROM (SELECT bits, number,
+                        count(*) OVER (PARTITION BY bits) AS entries,
+                        row_number() OVER (PARTITION BY bits ORDER BY number DESC) AS place
+                   FROM (SELECT number, sum(1 << bit) AS bits
+                           FROM ({})
+                          GROUP BY number))
+          WHERE place <= {MAX_CANDIDATES}
+          ORDER BY number DESC",
+        found.join(" UNION ALL ")
+    );
+    let params = [
+        json::encode(&wanted)?.into(),
+        scope.into(),
+        content_key.into(),
+    ];
+    let rows: Vec<(i64, i64, i64)> = match found.is_empty() {
+        true => Vec::new(),
+        false => load(db, &sql, &params)?,
+    };
+    let mut groups: HashMap<i64, i64> = HashMap::new();
+    for (bits, entries, _) in &rows {
+        groups.insert(*bits, *entries);
+    }
+    let terms: Vec<QueryTerm> = (0..)
+        .zip(stems)
+        .map(|(bit, stem)| {
+            let holding = groups.iter().filter(|(bits, _)| *bits >> bit & 1 == 1);
+            let found = holding.map(|(_, entries)| entries).sum();
+            QueryTerm {
+                rarity: rarity(found, counts.entries),
+                stem,
+            }
+        })
+        .collect();
+    let phrases = 1 << (terms.len() + 1);
+    let mut entries: Vec<(i64, f64)> = rows
+        .into_iter()
+        .filter(|(bits, _, _)| query.phrases.is_empty() || bits & phrases != 0)
+        .map(|(bits, _, number)| {
+            let held = (0..).zip(&terms).filter(|(bit, _)| bits >> bit & 1 == 1);
+            let score: f64 = held.map(|(_, term)| term.rarity).sum();
+            // A phrase, or a beginning, counts as one word more.
+            (
+                number,
+                score + f64::from(u8::from(bits >> terms.len() != 0)),
+            )
+        })
+        .collect();
+    sort_by(&mut entries, |(a_number, a), (b_number, b)| {
+        b.total_cmp(a).then(b_number.cmp(a_number))
+    });
+    entries.truncate(MAX_CANDIDATES);
+    Ok(IndexMatches { entries, terms })
+}
+
+/// The rows of ranked entries, in their order.
+fn load_ranked(
+    db: &dyn Database,
+    block: &Definition,
+    ranked: &[(i64, f64)],
+) -> Result<Vec<FoundRow>> {
+    let numbers: Vec<i64> = ranked.iter().map(|(number, _)| *number).collect();
+    let rows = load_entries(db, block, &numbers)?;
+    let mut rows: HashMap<i64, FoundRow> = rows.into_iter().map(|row| (row.number, row)).collect();
+    let found = ranked.iter().filter_map(|(number, score)| {
+        let row = rows.remove(number)?;
+        Some(FoundRow {
+            score: *score,
+            ..row
+        })
+    });
+    Ok(found.collect())
+}
+
 /// What a search found here.
 #[derive(Default)]
 pub struct FoundHere {
@@ -326,7 +426,7 @@ struct FoundRow {
 }
 
 impl FoundRow {
-    /// Columns of an entry `e`. The score follows them.
+    /// Columns of an entry `e`.
     const COLUMNS: &str = "e.number, e.key, e.title, e.content, e.updated_at, e.created_at, e.note";
 }
 
@@ -340,10 +440,7 @@ impl FromRow<'_> for FoundRow {
             updated_at: row.integer(4)?,
             created_at: row.integer(5)?,
             note: ItemNote::read(row.find_text(6), row.text(1)?)?,
-            score: match row.0.get(7) {
-                Some(SqlValue::Real(score)) => *score,
-                _ => 0.0,
-            },
+            score: 0.0,
         })
     }
 }
@@ -471,7 +568,7 @@ fn load_then(
 /// The block's entries with these numbers.
 fn load_entries(db: &dyn Database, block: &Definition, numbers: &[i64]) -> Result<Vec<FoundRow>> {
     let sql = format!(
-        "SELECT {}, 0.0
+        "SELECT {}
            FROM json_each(?1) AS wanted
           CROSS JOIN cf_agents_entries AS e
              ON e.number = wanted.value

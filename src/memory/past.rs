@@ -199,8 +199,8 @@ fn keep_row(
     )?;
     let was_deletion = overwritten.unwrap_or(false);
     Ok(CountChange {
-        entries: 0,
         deleted: i64::from(past.content.is_none()) - i64::from(was_deletion),
+        ..CountChange::default()
     })
 }
 

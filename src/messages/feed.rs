@@ -16,7 +16,7 @@ use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::base::order::sort_by;
 use crate::log::row::EventLink;
-use crate::store::changes::{FeedChange, find_life, find_position, load_recorded};
+use crate::store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
 
 /// About how many rows a page reads to find where runs begin. After that many rows,
 /// the page ends early, and the next page continues.
@@ -26,7 +26,10 @@ const MAX_READ: usize = 10_000;
 pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> Result<String> {
     let life =
         find_life(db, session_id)?.ok_or_else(|| Error::session_not_found(session_id.as_str()))?;
-    let position = find_position(&life, since)?;
+    // A copy that was made in another life of the session is dropped: the page begins with
+    // a `clear`, at the cursor before all others, and goes on with the first change.
+    let found = find_position(&life, since);
+    let position = found.unwrap_or(0);
     let (mut changes, told_up_to) = load_appended(db, session_id, position, limit)?;
     let recorded = load_recorded(db, session_id, position, limit)?;
     changes.extend(
@@ -34,6 +37,13 @@ pub fn load_page(db: &dyn Database, session_id: &Id, since: i64, limit: i64) -> 
             .into_iter()
             .take_while(|change| change.cursor <= told_up_to),
     );
+    if found.is_none() {
+        changes.push(FeedChange {
+            cursor: 0,
+            kind: Cow::Borrowed(ChangeType::Clear.name()),
+            id: None,
+        });
+    }
     sort_by(&mut changes, |a, b| a.cursor.cmp(&b.cursor));
     changes.truncate(usize::try_from(limit).unwrap_or(0));
     for change in &mut changes {

@@ -6,14 +6,15 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use crate::base::columns::{find, find_value, load};
-use crate::base::database::{Database, SqlValue};
-use crate::base::error::{Error, Result};
+use crate::base::columns::{FromRow, find, find_value, load};
+use crate::base::database::{Database, Row, SqlValue};
+use crate::base::error::Result;
+use crate::base::hash::hash_names;
 use crate::base::host::Host;
 use crate::base::ids::Id;
 use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
-use crate::store::stored::INSERT_VALUE;
+use crate::store::stored::write_stored;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeType {
@@ -24,7 +25,7 @@ pub enum ChangeType {
 }
 
 impl ChangeType {
-    fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             ChangeType::Update => "update",
             ChangeType::Delete => "delete",
@@ -186,10 +187,13 @@ pub fn restore(db: &dyn Database, session_id: &Id, rows: Vec<serde_json::Value>)
         return Ok(());
     }
     let (_, number, _) = find_newest(db, session_id)?.unwrap_or_default();
+    // A file may leave out changes, but the numbers count those, too: `is_given` takes no
+    // cursor that is higher above its append than there are changes.
     let sql = format!(
         "{INSERT}
          SELECT ?1, value ->> 0, value ->> 1, value ->> 2, value ->> 3,
-                CAST(?3 AS INTEGER) + 1 + key
+                max(CAST(?3 AS INTEGER) + 1 + key,
+                    max((value ->> 0) % {CURSORS_A_SEQ}) OVER (ORDER BY key))
            FROM json_each(?2)"
     );
     db.run(
@@ -214,84 +218,147 @@ pub fn forget_before_newest(db: &dyn Database, session_id: &Id) -> Result<()> {
     )
 }
 
-/// The base of a session's cursors, and the newest stored cursor.
-pub struct CursorRange {
+/// One life of a session's feed: from the session's creation until it is deleted.
+pub struct FeedLife {
+    /// A caller's cursor is the stored cursor plus this.
     pub base: i64,
+    /// The newest stored cursor.
     pub newest: i64,
+    /// At least as many changes as have rows.
+    recorded: i64,
 }
 
-/// The highest base. A caller's cursor is the stored cursor plus the session's base.
-/// With the highest `seq`, of 32 bits, the sum stays below 2^53, where JavaScript is
-/// exact.
-const MAX_BASE: i64 = 1 << 51;
+/// The base of a later life: this, and 51 random bits. With the highest stored cursor, of
+/// 52 bits, the sum stays below 2^53, where JavaScript is exact.
+const LATER_BASE: i64 = 1 << 51;
 
-const KEY: &str = "feed";
+/// An earlier build kept here where the next session's cursors began. Which sessions it
+/// deleted is not known.
+const EARLIER_KEY: &str = "feed";
 
-/// The cursor base of a session that is created now, as an SQL expression.
-pub const NEXT_BASE: &str = "coalesce((SELECT CAST(value AS INTEGER)
-                                         FROM cf_agents_config
-                                        WHERE key = 'feed'), 0)";
+/// The agent keeps a bit for each session that it deleted, found by the id's hash: at most
+/// 256 values of 1,024 bits, however many sessions it deletes. Two ids may share a bit;
+/// then the first life of one has a base as if it were a later one.
+const ENDED_BITS: usize = 1024;
 
-/// `None`: the session does not exist.
-pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<CursorRange>> {
-    let sql = format!(
-        "SELECT feed_base,
-                max(coalesce((SELECT max(seq)
-                                FROM cf_agents_events
-                               WHERE session_id = ?1), 0) * {CURSORS_A_SEQ},
-                    coalesce((SELECT max(cursor)
-                                FROM cf_agents_changes
-                               WHERE session_id = ?1), 0))
-           FROM cf_agents_sessions
-          WHERE id = ?1"
-    );
-    let life = find(db, &sql, &[session_id.as_str().into()])?;
-    Ok(life.map(|(base, newest)| CursorRange { base, newest }))
+const ENDED_DIGITS: usize = ENDED_BITS / 4;
+
+/// The key of the value with a session's bit, and the bit's place in it.
+fn ended_place(session_id: &str) -> (String, usize) {
+    let hash = hash_names(&[session_id]);
+    let bit = (hash >> 46) as usize % ENDED_BITS;
+    (format!("ended {:02x}", hash >> 56), bit)
 }
 
-/// Ends a session's feed before the session is deleted. The cursors of later sessions
-/// begin above all cursors of this feed.
-///
-/// The agent keeps one row for this, however many sessions it deletes. Above the
-/// highest base, the base starts again at 0. An old cursor could then match again, 2^31
-/// appends later.
-pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
-    let Some(CursorRange { base, newest }) = find_life(db, session_id)? else {
-        return Ok(());
-    };
-    if newest == 0 {
-        return Ok(());
-    }
-    let above_all = base + newest;
-    let (next, begins_anew) = match above_all <= MAX_BASE {
-        true => (above_all, false),
-        false => (0, true),
-    };
-    db.run(
-        &format!(
-            "{INSERT_VALUE}
-             VALUES (?1, CAST(CAST(?2 AS INTEGER) AS TEXT))
-                 ON CONFLICT (key) DO UPDATE
-                SET value = iif(?3 OR CAST(excluded.value AS INTEGER) > CAST(value AS INTEGER),
-                                excluded.value, value)"
-        ),
-        &[KEY.into(), next.into(), begins_anew.into()],
-    )
+/// The bits of a stored value, four to a digit.
+fn parse_ended(stored: Option<&str>) -> Vec<u32> {
+    let text: Option<String> = stored.and_then(|stored| json::decode(stored).ok());
+    let mut digits: Vec<u32> = text
+        .unwrap_or_default()
+        .chars()
+        .map(|digit| digit.to_digit(16).unwrap_or(0))
+        .collect();
+    digits.resize(ENDED_DIGITS, 0);
+    digits
 }
 
-/// The stored position of a caller's cursor. 0 always means the beginning.
-pub fn find_position(life: &CursorRange, since: i64) -> Result<i64> {
-    if since == 0 {
+/// The base of the cursors of a session that is created now. The first life of a session
+/// begins at 0, so a follower goes on when the session moves to another agent. A later
+/// life begins at random: no cursor of an earlier life is one of this. Neither depends on
+/// other sessions.
+pub fn begin_life(db: &dyn Database, host: &dyn Host, session_id: &str) -> Result<i64> {
+    let (key, bit) = ended_place(session_id);
+    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1),
+                      (SELECT value FROM cf_agents_config WHERE key = ?2)";
+    let found: Option<(Option<String>, Option<String>)> =
+        find(db, sql, &[EARLIER_KEY.into(), key.into()])?;
+    let (earlier, ended) = found.unwrap_or_default();
+    let digits = parse_ended(ended.as_deref());
+    let has_ended = digits
+        .get(bit / 4)
+        .is_some_and(|digit| digit >> (bit % 4) & 1 == 1);
+    if earlier.is_none() && !has_ended {
         return Ok(0);
     }
-    let position = since - life.base;
-    if (1..=life.newest).contains(&position) {
-        return Ok(position);
+    let mut bytes = [0; 8];
+    host.fill_random(&mut bytes);
+    Ok(LATER_BASE + (u64::from_le_bytes(bytes) >> 13).cast_signed())
+}
+
+impl FeedLife {
+    /// The columns of a session `s`, and of the newest recorded change `c`, if there is one.
+    const COLUMNS: &str = "s.feed_base,
+                coalesce((SELECT max(seq)
+                            FROM cf_agents_events
+                           WHERE session_id = s.id), 0),
+                coalesce(c.cursor, 0), coalesce(c.number, 0)";
+}
+
+impl FromRow<'_> for FeedLife {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            base: row.integer(0)?,
+            newest: row.integer(2)?.max(row.integer(1)? * CURSORS_A_SEQ),
+            recorded: row.integer(3)?,
+        })
     }
-    Err(Error::invalid(
-        "since",
-        "`since` is not a cursor of this session's feed: the session was deleted and created again, or imported. Drop your copy, and start again with `since: 0`.",
-    ))
+}
+
+/// `None`: the session does not exist.
+pub fn find_life(db: &dyn Database, session_id: &Id) -> Result<Option<FeedLife>> {
+    let sql = format!(
+        "SELECT {}
+           FROM cf_agents_sessions AS s
+           LEFT JOIN (SELECT cursor, number
+                        FROM cf_agents_changes
+                       WHERE session_id = ?1
+                       ORDER BY cursor DESC
+                       LIMIT 1) AS c
+          WHERE s.id = ?1",
+        FeedLife::COLUMNS
+    );
+    find(db, &sql, &[session_id.as_str().into()])
+}
+
+/// Notes, before a session is deleted, that its id has had a life.
+pub fn end_life(db: &dyn Database, session_id: &Id) -> Result<()> {
+    let has_cursors = find_life(db, session_id)?.is_some_and(|life| life.newest > 0);
+    if !has_cursors {
+        return Ok(());
+    }
+    let (key, bit) = ended_place(session_id.as_str());
+    // One row, whether there is a value or not.
+    let sql = "SELECT (SELECT value FROM cf_agents_config WHERE key = ?1)";
+    let stored: Option<Option<String>> = find_value(db, sql, &[key.as_str().into()])?;
+    let mut digits = parse_ended(stored.flatten().as_deref());
+    if let Some(digit) = digits.get_mut(bit / 4) {
+        *digit |= 1 << (bit % 4);
+    }
+    let text: String = digits
+        .into_iter()
+        .filter_map(|digit| char::from_digit(digit, 16))
+        .collect();
+    write_stored(db, &key, &text)
+}
+
+/// The stored position of a caller's cursor. 0 always means the beginning. `None`: the
+/// cursor is none of this life's.
+pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
+    if since == 0 {
+        return Some(0);
+    }
+    let position = since - life.base;
+    let is_within = (0..=life.newest).contains(&position);
+    (is_within && (life.base < LATER_BASE || is_given(position, life.recorded))).then_some(position)
+}
+
+/// Whether a feed with so many recorded changes gives out this cursor. A cursor of another
+/// life that lies between the cursors of this one almost never passes: its last 20 bits
+/// are random here.
+fn is_given(position: i64, recorded: i64) -> bool {
+    let offset = position % CURSORS_A_SEQ;
+    // An append's own cursor is a multiple; the cursor before it tells a joined message.
+    offset <= recorded || offset == CURSORS_A_SEQ - 1
 }
 
 /// A change, and its position in the feed.

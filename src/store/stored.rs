@@ -16,9 +16,6 @@ pub const COMPACTION: &str = "compaction";
 /// The key of how far the search index has come; see `search/progress.rs`.
 pub const SEARCH: &str = "search";
 
-/// The key of the number up to which entries are counted; see `memory/counts.rs`.
-pub const COUNTED_ENTRIES: &str = "countedEntries";
-
 /// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";

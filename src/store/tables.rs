@@ -11,7 +11,6 @@
 use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
-use crate::store::stored::COUNTED_ENTRIES;
 
 /// One table, and what happens to its rows.
 pub struct SessionTable {
@@ -236,7 +235,7 @@ pub const TABLES: &[SessionTable] = &[
         owner: Owner::Entry("rowid"),
         deletion: Deletion::WithSession,
         block: None,
-        fork: InFork::Made("memory/copy.rs"),
+        fork: InFork::Made("memory/entries.rs"),
         file: InFile::MadeAnew("entries"),
     },
     view("cf_agents_entries_search_words"),
@@ -273,9 +272,7 @@ pub const TABLES: &[SessionTable] = &[
         owner: Owner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
-        fork: InFork::Copy {
-            columns: "block, key, title, content, created_at, updated_at, note",
-        },
+        fork: InFork::Made("memory/entries.rs"),
         file: InFile::ShownBy("listEntries"),
     },
     SessionTable {
@@ -421,15 +418,7 @@ fn delete(
             db.run(&sql, &[session_id.into()])?;
         }
     }
-    forget_counted(db)
-}
-
-/// Forgets how far entries are counted, once there are none.
-fn forget_counted(db: &dyn Database) -> Result<()> {
-    let sql = "DELETE FROM cf_agents_config
-                WHERE key = ?1
-                  AND NOT EXISTS (SELECT 1 FROM cf_agents_entries)";
-    db.run(sql, &[COUNTED_ENTRIES.into()])
+    Ok(())
 }
 
 /// Deletes a block's content in this object; `false`: the block had none. Part of a
@@ -457,7 +446,6 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
             (Owner::Session(_), None) | (Owner::Agent | Owner::Event | Owner::View, _) => {}
         }
     }
-    forget_counted(db)?;
     Ok(has_deleted)
 }
 
@@ -473,7 +461,7 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
         };
         // Numbered rows keep their order.
         let order = match *name {
-            "cf_agents_blocks" | "cf_agents_entries" => " ORDER BY number",
+            "cf_agents_blocks" => " ORDER BY number",
             _ => "",
         };
         let sql = format!(

@@ -35,6 +35,8 @@ pub struct Sqlite {
     text_bytes: Cell<usize>,
     /// How many steps of SQLite's machine the statements took.
     steps: Cell<i32>,
+    /// How many rows the statements returned, and how many they wrote.
+    costs: Cell<(usize, u64)>,
     /// The statements that SQLite prepared anew when they ran.
     prepared_anew: RefCell<BTreeSet<String>>,
     /// Set while this type begins or ends a transaction. No other code may do so.
@@ -98,6 +100,7 @@ impl Sqlite {
             connection,
             depth: Cell::new(0),
             steps: Cell::new(0),
+            costs: Cell::default(),
             prepared_anew: RefCell::default(),
             text_bytes: Cell::new(0),
             in_control,
@@ -127,6 +130,17 @@ impl Sqlite {
     /// last.
     pub fn take_steps(&self) -> i32 {
         self.steps.take()
+    }
+
+    /// How many rows the statements have returned, and how many they have written, since
+    /// this was asked last. A virtual table's own rows don't count, as in workerd.
+    pub fn take_costs(&self) -> (usize, u64) {
+        self.costs.take()
+    }
+
+    fn count(&self, returned: usize, written: u64) {
+        let (rows, writes) = self.costs.get();
+        self.costs.set((rows + returned, writes + written));
     }
 
     /// The statements that SQLite has prepared anew since this was asked last.
@@ -254,6 +268,15 @@ impl Database for Sqlite {
                 .map_err(failed)?));
         }
         drop(cursor);
+        let is_write = !statement.readonly();
+        self.count(
+            rows.len(),
+            if is_write {
+                self.connection.changes()
+            } else {
+                0
+            },
+        );
         let steps = statement.reset_status(StatementStatus::VmStep);
         self.steps.set(self.steps.get().saturating_add(steps));
         if statement.reset_status(StatementStatus::RePrepare) > 0 {

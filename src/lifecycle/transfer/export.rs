@@ -9,8 +9,8 @@ use crate::lifecycle::transfer::PAGE_BYTES;
 use serde_json::value::RawValue;
 
 use super::lines::{
-    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, LineKind, SessionLine, SessionLineUsage,
-    SettingsPart, count, render, render_within,
+    ChangeLine, CompactionLine, EndLine, EventOut, FORMAT, FileTime, LineKind, SessionLine,
+    SessionLineUsage, SettingsPart, count, render, render_within,
 };
 use super::memory::export::MemoryExport;
 use crate::base::action::Action;
@@ -261,7 +261,7 @@ impl Export {
                 summary: overlay.summary,
                 tokens_before: overlay.tokens_before.map(count),
                 tokens_after: overlay.tokens_after.map(count),
-                created_at: count(overlay.created_at),
+                created_at: FileTime::of(overlay.created_at),
             })?);
         }
         Ok(())
@@ -303,7 +303,7 @@ impl Export {
                 cursor: count(row.cursor),
                 change: row.kind,
                 id: row.id.and_then(|id| Id::parse(id).ok()),
-                changed_at: count(row.changed_at),
+                changed_at: FileTime::of(row.changed_at),
             })?);
         }
         Ok(last_cursor)
@@ -462,8 +462,8 @@ fn load_session(db: &dyn Database, session_id: &Id, tip: &LogTip) -> Result<(i64
             .map(json::decode)
             .transpose()
             .map_err(|_| damaged("metadata"))?,
-        created_at: count(row.created_at),
-        updated_at: count(row.active_at),
+        created_at: FileTime::of(row.created_at),
+        updated_at: FileTime::of(row.active_at),
         usage: SessionLineUsage {
             input_tokens: count(row.input_tokens),
             output_tokens: count(row.output_tokens),

@@ -12,14 +12,14 @@
 //! older reader would misread a newer file.
 
 use serde::de::IgnoredAny;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 
 use crate::base::action::Action;
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
-use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, nullable};
-use crate::base::numbers::MAX_SEQ;
+use crate::base::json::{self, Count, FromJson, JsonObject, MAX_INTEGER, bounded, nullable};
+use crate::base::numbers::{MAX_FILE_COST, MAX_FILE_SEQ, MAX_FILE_TIME_MS};
 use crate::base::reals::read_real;
 use crate::context::compaction::settings::OwnSettings;
 use crate::log::event::{check_belongs, missing};
@@ -94,8 +94,8 @@ pub struct SessionLine {
     pub name: Option<String>,
     pub parent_session_id: Option<Id>,
     pub metadata: Option<JsonObject>,
-    pub created_at: Count,
-    pub updated_at: Count,
+    pub created_at: FileTime,
+    pub updated_at: FileTime,
     pub usage: SessionLineUsage,
     /// Every new event gets a higher `seq`.
     pub seq_floor: Count,
@@ -184,9 +184,12 @@ impl SessionLine {
 
     pub fn cost(&self) -> Result<f64> {
         read_real(self.usage.cost.get())
-            .filter(|cost| *cost >= 0.0)
+            .filter(|cost| (0.0..=MAX_FILE_COST).contains(cost))
             .ok_or_else(|| {
-                Error::invalid("usage.cost", "`usage.cost` must be a number of 0 or more.")
+                Error::invalid(
+                    "usage.cost",
+                    format!("`usage.cost` must be a number from 0 to {MAX_FILE_COST:e}."),
+                )
             })
     }
 }
@@ -234,8 +237,9 @@ pub struct EventLine {
     pub metadata: Option<JsonObject>,
     pub message: Option<JsonObject>,
     pub note: Option<Note>,
+    /// Any time that an append takes.
     pub created_at: Count,
-    pub written_at: Count,
+    pub written_at: FileTime,
 }
 
 impl EventLine {
@@ -272,12 +276,12 @@ impl EventLine {
 }
 
 fn check_seq(field: &str, least: i64, seq: Count) -> Result<()> {
-    if (least..=MAX_SEQ).contains(&seq.0) {
+    if (least..=MAX_FILE_SEQ).contains(&seq.0) {
         return Ok(());
     }
     Err(Error::invalid(
         field,
-        format!("`{field}` must be an integer from {least} to {MAX_SEQ}."),
+        format!("`{field}` must be an integer from {least} to {MAX_FILE_SEQ}."),
     ))
 }
 
@@ -293,7 +297,7 @@ pub struct CompactionLine {
     pub summary: String,
     pub tokens_before: Option<Count>,
     pub tokens_after: Option<Count>,
-    pub created_at: Count,
+    pub created_at: FileTime,
 }
 
 /// One entry of the feed. A client that follows the feed can go on from its cursor after
@@ -306,7 +310,7 @@ pub struct ChangeLine {
     pub cursor: Count,
     pub change: String,
     pub id: Option<Id>,
-    pub changed_at: Count,
+    pub changed_at: FileTime,
 }
 
 #[derive(Serialize, FromJson)]
@@ -337,6 +341,23 @@ pub fn render_within(line: &impl Serialize, bytes: usize) -> Result<String> {
     }
     json.push(b'\n');
     String::from_utf8(json).map_err(|error| Error::storage(error.to_string()))
+}
+
+/// A time that an agent's clock gave.
+#[derive(Clone, Copy, Serialize)]
+pub struct FileTime(pub i64);
+
+impl FileTime {
+    /// Converts a stored time for a line.
+    pub fn of(ms: i64) -> Self {
+        Self(ms.clamp(0, MAX_FILE_TIME_MS))
+    }
+}
+
+impl<'de> Deserialize<'de> for FileTime {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        bounded(deserializer, 0..=MAX_FILE_TIME_MS).map(Self)
+    }
 }
 
 /// Converts a stored number for a line.

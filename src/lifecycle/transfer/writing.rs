@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 
-use super::lines::{ChangeLine, CompactionLine, EndLine, EventLine, LineKind, SessionLine, count};
+use super::lines::{
+    ChangeLine, CompactionLine, EndLine, EventLine, FileTime, LineKind, SessionLine,
+};
 use super::memory::import::MemoryImport;
 use super::pending::{LineRules, PendingEvent};
 use super::rights::ImportSender;
@@ -220,7 +222,7 @@ impl ImportWriter {
             .map_err(here)?;
         let changed_at = self.sender.time(line.changed_at.0, host.now_ms());
         let line = ChangeLine {
-            changed_at: count(changed_at),
+            changed_at: FileTime::of(changed_at),
             ..line
         };
         self.last_cursor = line.cursor.0;
@@ -411,7 +413,7 @@ impl ImportWriter {
                 compaction,
                 copied_seq: self.last_seq,
             };
-            row.insert(db)?;
+            row.insert(db, host)?;
             staging::end(db, &self.session_id)?;
             add_session(db, self.session_id.as_str())
         })?;

@@ -71,7 +71,14 @@ impl Example {
 /// An agent that has something of everything: sessions `s` and `t`, a branch, a chosen
 /// leaf, media, an overlay, blocks of every kind, a registered tool.
 pub fn furnished() -> Alice {
-    let alice = Alice::with_session();
+    let alice = Alice::default();
+    furnish(&alice);
+    alice
+}
+
+/// Makes what [`furnished`] has, in an agent without these sessions.
+pub fn furnish(alice: &Alice) {
+    alice.ok("createSession", json!({"id": "s"}));
     let settings = [("MODEL", "demo"), ("TOOL_ORIGINS", "https://tools.example")];
     for (name, value) in settings {
         let mut settings = alice.outbound.settings.borrow_mut();
@@ -105,7 +112,7 @@ pub fn furnished() -> Alice {
         json!({"sessionId": "s", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
     for session in [json!(null), json!("s")] {
-        furnish_memory(&alice, &session);
+        furnish_memory(alice, &session);
     }
     alice.ok(
         "loadSkill",
@@ -116,7 +123,6 @@ pub fn furnished() -> Alice {
         let body = json!({"sessionId": session, "label": "memory", "content": "b"});
         alice.ok("setBlock", body);
     }
-    alice
 }
 
 fn furnish_memory(alice: &Alice, session: &Value) {

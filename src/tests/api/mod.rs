@@ -13,6 +13,7 @@ pub mod flat;
 pub mod lists;
 pub mod mcp;
 mod mcp_rights;
+pub mod neighbours;
 mod nonsense;
 pub mod stats;
 mod written;

@@ -357,7 +357,7 @@ fn a_token_of_one_session_speaks_of_no_other() {
 
 #[test]
 fn a_token_sets_no_time_to_come() {
-    let far = 9_000_000_000_000_000_i64;
+    let far = 8_000_000_000_000_000_i64;
     let file = File {
         session: json!({"createdAt": far, "updatedAt": far}),
         lines: vec![

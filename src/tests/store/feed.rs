@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::base::database::Database;
+use crate::base::numbers::MAX_FILE_SEQ;
 use crate::tests::messages::random_play::Dice;
 use crate::tests::{Alice, ids};
 
@@ -25,18 +26,7 @@ impl Follower {
     /// Reads one page of the feed. `false`: the page was empty.
     fn follow(&mut self, alice: &Alice, limit: usize) -> bool {
         let asked = json!({"sessionId": "s", "since": self.cursor, "limit": limit});
-        let page = match alice.call("getChanges", asked.clone()) {
-            Ok(page) => page,
-            Err(error) => {
-                assert_eq!(error.code.name(), "invalid_request");
-                assert_eq!(error.details["field"], "since");
-                *self = Self {
-                    restarts: self.restarts + 1,
-                    ..Self::default()
-                };
-                return true;
-            }
-        };
+        let page = alice.ok("getChanges", asked.clone());
         let changes = page["changes"].as_array().unwrap();
         assert!(changes.len() <= limit);
         for change in changes {
@@ -52,6 +42,11 @@ impl Follower {
 
     fn take(&mut self, alice: &Alice, change: &Value) {
         let cursor = change["cursor"].as_i64().unwrap();
+        let is_restart = change["type"] == "clear" && cursor == first_cursor(alice);
+        if is_restart {
+            self.restarts += 1;
+            self.seen.clear();
+        }
         assert!(
             self.seen.last().is_none_or(|seen| *seen < cursor),
             "cursors grow: {change}"
@@ -100,6 +95,12 @@ impl Follower {
         assert_eq!(self.events, events, "{what}");
         assert_eq!(self.compactions, compactions(alice), "{what}");
     }
+}
+
+/// The cursor before all others in this life of the session.
+fn first_cursor(alice: &Alice) -> i64 {
+    let sql = "SELECT feed_base FROM cf_agents_sessions WHERE id = 's'";
+    alice.db.rows(sql, &[]).unwrap()[0].integer(0).unwrap()
 }
 
 /// The events by id, without their parents: what becomes of a deleted event's children
@@ -335,34 +336,43 @@ fn the_feed_of_a_fork_tells_its_overlays() {
 }
 
 #[test]
-fn a_cursor_of_a_session_that_was_deleted_is_refused() {
+fn a_cursor_of_an_earlier_life_is_told_all_of_the_new_one() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
-    let (_, old) = told(&alice, 0);
-    alice.ok("deleteSession", json!({"sessionId": "s"}));
-    for lives in 1..=3 {
-        alice.ok("createSession", json!({"id": "s"}));
-        let refused = |since: i64| {
-            let error = alice
-                .call("getChanges", json!({"sessionId": "s", "since": since}))
-                .unwrap_err();
-            assert_eq!(error.code.name(), "invalid_request", "{since}");
-            assert_eq!(error.details["field"], "since");
-            assert!(error.message.contains("`since: 0`"), "{}", error.message);
-        };
-        refused(old);
-        alice.adds(&["1", "2", "3", "4", "5"].map(asked));
-        // Every cursor that the deleted session could have given is refused.
-        for cursor in [old, 1, 1 << 20, (1 << 20) + 1, 3 << 20] {
-            refused(cursor);
-        }
-        let (all, newest) = told(&alice, 0);
-        assert_eq!(all.len(), 5, "life {lives}");
-        assert_eq!(told(&alice, newest).0.len(), 0);
-        // So is a cursor that no session has given.
-        refused(newest + 1);
-        refused(crate::base::json::MAX_INTEGER);
+    let (_, mut old) = told(&alice, 0);
+    let mut given = vec![1, 1 << 20, (1 << 20) + 1, 3 << 20, old];
+    for lives in 1..=5 {
         alice.ok("deleteSession", json!({"sessionId": "s"}));
+        alice.ok("createSession", json!({"id": "s"}));
+        assert_eq!(told(&alice, 0), (vec![], 0));
+        assert_eq!(
+            told(&alice, old),
+            (vec!["clear:-".to_owned()], first_cursor(&alice))
+        );
+        alice.adds(&["1", "2", "3", "4", "5"].map(asked));
+        alice.ok(
+            "updateMessage",
+            json!({"sessionId": "s", "message": message("1", "user", "new")}),
+        );
+        let (all, newest) = told(&alice, 0);
+        assert_eq!(all.len(), 6, "life {lives}");
+        // Every cursor of the lives before, and those that no life has given.
+        let no_life = [newest + 1, crate::base::json::MAX_INTEGER];
+        for cursor in given.iter().copied().chain(no_life) {
+            let (changes, end) = told(&alice, cursor);
+            assert_eq!(changes[0], "clear:-", "life {lives}, {cursor}");
+            assert_eq!(
+                (&changes[1..], end),
+                (&all[..], newest),
+                "life {lives}, {cursor}"
+            );
+        }
+        assert_eq!(told(&alice, first_cursor(&alice)).0, all);
+        assert_eq!(told(&alice, newest).0.len(), 0);
+        old = newest;
+        let page = alice.ok("getChanges", json!({"sessionId": "s"}));
+        let cursors = page["changes"].as_array().unwrap().iter();
+        given.extend(cursors.map(|change| change["cursor"].as_i64().unwrap()));
     }
 }
 
@@ -371,16 +381,77 @@ fn a_session_that_comes_back_from_its_file_has_a_life_of_its_own() {
     let alice = Alice::with_session();
     alice.adds(&["1", "2", "3"].map(asked));
     let file = alice.export("s").unwrap();
+    let mut early = Follower::default();
+    early.catch_up(&alice, 2);
     alice.adds(&["4", "5"].map(asked));
-    let (_, old) = told(&alice, 0);
     alice.ok("deleteSession", json!({"sessionId": "s"}));
     alice.import("s", &file).unwrap();
     alice.adds(&["6", "7", "8"].map(asked));
-    let asked = json!({"sessionId": "s", "since": old});
-    assert_eq!(alice.refused("getChanges", asked), "invalid_request");
+    early.catch_up(&alice, 1);
+    early.check(&alice, "from before");
     let mut late = Follower::default();
     late.catch_up(&alice, 2);
     late.check(&alice, "imported");
+    assert_eq!((early.restarts, late.restarts), (1, 0));
+    // In an agent that had no such session, a follower goes on.
+    let bob = Alice::default();
+    bob.import("s", &file).unwrap();
+    assert_eq!(told(&bob, 3 << 20), (vec![], 3 << 20));
+}
+
+/// A file with this `seq` for its last event, and this one before the next append.
+fn file_up_to(file: &str, seq: i64) -> String {
+    let last = file
+        .lines()
+        .filter(|line| line.contains(r#""type":"event""#))
+        .next_back();
+    let last: Value = serde_json::from_str(last.unwrap()).unwrap();
+    file.replacen(
+        &format!(r#""seq":{}"#, last["seq"]),
+        &format!(r#""seq":{seq}"#),
+        1,
+    )
+}
+
+#[test]
+fn what_one_session_imports_and_deletes_is_heard_in_no_other_feed() {
+    let alice = Alice::with_session();
+    alice.adds(&["1", "2"].map(asked));
+    let file = alice.export("s").unwrap();
+    let mut follower = Follower::default();
+    follower.catch_up(&alice, 2);
+    let before = told(&alice, 0);
+    for seq in [MAX_FILE_SEQ, MAX_FILE_SEQ - 1, 1 << 20, 3] {
+        for _ in 0..3 {
+            alice.import("other", &file_up_to(&file, seq)).unwrap();
+            alice.ok("deleteSession", json!({"sessionId": "other"}));
+            alice.adds(&[said("said", "x")]);
+            follower.catch_up(&alice, 2);
+            follower.check(&alice, "beside an import");
+            alice.ok(
+                "deleteEvents",
+                json!({"sessionId": "s", "eventIds": ["said"]}),
+            );
+        }
+    }
+    assert_eq!(told(&alice, 0).0[..2], before.0[..]);
+    // And with the session deleted and created anew meanwhile.
+    let mut other = Follower {
+        cursor: follower.cursor,
+        ..Follower::default()
+    };
+    alice.ok("deleteSession", json!({"sessionId": "s"}));
+    alice
+        .import("other", &file_up_to(&file, MAX_FILE_SEQ))
+        .unwrap();
+    alice.ok("deleteSession", json!({"sessionId": "other"}));
+    alice.ok("createSession", json!({"id": "s"}));
+    alice.adds(&["3", "4", "5"].map(asked));
+    for follower in [&mut follower, &mut other] {
+        follower.catch_up(&alice, 2);
+        follower.check(&alice, "in the next life");
+        assert_eq!(follower.restarts, 1);
+    }
 }
 
 #[test]
@@ -391,8 +462,8 @@ fn a_million_changes_without_an_append_leave_the_cursors_in_order() {
     alice
         .db
         .run(
-            "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at)
-             VALUES ('s', ?1, 'update', '1', 1)",
+            "INSERT INTO cf_agents_changes (session_id, cursor, type, id, changed_at, number)
+             VALUES ('s', ?1, 'update', '1', 1, 1048573)",
             &[((3 << 20) - 4_i64).into()],
         )
         .unwrap();
@@ -495,9 +566,23 @@ fn play(seed: u64, moves: usize) {
             (15, _) if dice.roll(3) == 0 => {
                 alice.ok("clearMessages", json!({"sessionId": "s"}));
             }
-            (15, _) if dice.roll(2) == 0 => {
+            (15, _) => {
+                // A new life, empty or from a file, beside another session that comes and
+                // goes with numbers as high as a file may have.
+                let file = alice.export("s").unwrap();
+                let numbered = match there.is_empty() {
+                    true => file.clone(),
+                    false => file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64),
+                };
+                // A file's changes may stand after its last event.
+                if let Ok(_) = alice.import("other", &numbered) {
+                    alice.ok("deleteSession", json!({"sessionId": "other"}));
+                }
                 alice.ok("deleteSession", json!({"sessionId": "s"}));
-                alice.ok("createSession", json!({"id": "s"}));
+                match dice.roll(2) {
+                    0 => drop(alice.ok("createSession", json!({"id": "s"}))),
+                    _ => drop(alice.import("s", &file).unwrap()),
+                }
             }
             _ => {}
         }

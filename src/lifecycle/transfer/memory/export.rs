@@ -8,7 +8,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use super::super::lines::{LineKind, count, render};
+use super::super::lines::{FileTime, LineKind, count, render};
 use super::lines::{
     BlockKey, BlockLine, EntryLine, LoadedLine, PastLine, PromptLine, SkillLine, VersionLine,
 };
@@ -123,7 +123,7 @@ impl MemoryExport {
                 source: block.source,
                 when_changed: block.when_changed,
                 model_writes: block.model_writes,
-                defined_at: count(block.defined_at.unwrap_or(0)),
+                defined_at: FileTime::of(block.defined_at.unwrap_or(0)),
             })?);
             if page.len() >= PAGE_BYTES {
                 return Ok(Some(after_number));
@@ -215,7 +215,7 @@ fn add_prompt(db: &dyn Database, session_id: &Id, page: &mut String) -> Result<(
         prompt,
         sections: json::decode(&sections)
             .map_err(|_| Error::corrupt_row(session_id.as_str(), "frozen prompt"))?,
-        frozen_at: count(frozen_at),
+        frozen_at: FileTime::of(frozen_at),
     })?);
     Ok(())
 }
@@ -356,7 +356,7 @@ impl FromRow<'_> for VersionLine {
             session_id: id(4),
             turn_id: id(5),
             reason: row.find_text(6).map(str::to_owned),
-            written_at: count(row.integer(7)?),
+            written_at: FileTime::of(row.integer(7)?),
             event_id: id(8),
         })
     }
@@ -375,8 +375,8 @@ impl FromRow<'_> for EntryLine {
             key: row.text(1)?.to_owned(),
             title: row.find_text(2).map(str::to_owned),
             content: row.text(3)?.to_owned(),
-            created_at: count(row.integer(4)?),
-            updated_at: count(row.integer(5)?),
+            created_at: FileTime::of(row.integer(4)?),
+            updated_at: FileTime::of(row.integer(5)?),
             note: match row.find_text(6) {
                 Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
                 None => None,
@@ -398,7 +398,7 @@ impl FromRow<'_> for SkillLine {
             key: row.text(1)?.to_owned(),
             description: row.find_text(2).map(str::to_owned),
             content: row.text(3)?.to_owned(),
-            updated_at: count(row.integer(4)?),
+            updated_at: FileTime::of(row.integer(4)?),
             note: match row.find_text(5) {
                 Some(note) => Some(ItemNote::read(Some(note), row.text(1)?)?),
                 None => None,
@@ -421,7 +421,7 @@ impl FromRow<'_> for PastLine {
             title: row.find_text(3).map(str::to_owned),
             content: row.find_text(4).map(str::to_owned),
             note: ItemNote::read(row.find_text(5), row.text(1)?)?,
-            written_at: count(row.integer(6)?),
+            written_at: FileTime::of(row.integer(6)?),
         })
     }
 }
@@ -445,7 +445,7 @@ impl ExportedDocument {
             label: Label::parse(&self.label).map_err(damaged)?,
             key: self.key,
             content: self.content,
-            loaded_at: count(self.loaded_at),
+            loaded_at: FileTime::of(self.loaded_at),
         })
     }
 }

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Deserializer, Serialize, de};
 
-use super::super::lines::LineKind;
+use super::super::lines::{FileTime, LineKind};
 use crate::base::error::{Error, Result};
 use crate::base::ids::Id;
 use crate::base::json::{Count, FromJson, MAX_INTEGER};
@@ -64,7 +64,7 @@ pub struct BlockLine {
     /// Present if the definition sets it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model_writes: Option<bool>,
-    pub defined_at: Count,
+    pub defined_at: FileTime,
 }
 
 impl BlockLine {
@@ -101,7 +101,7 @@ pub struct VersionLine {
     pub session_id: Option<Id>,
     pub turn_id: Option<Id>,
     pub reason: Option<String>,
-    pub written_at: Count,
+    pub written_at: FileTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<Id>,
 }
@@ -142,8 +142,8 @@ pub struct EntryLine {
     pub key: String,
     pub title: Option<String>,
     pub content: String,
-    pub created_at: Count,
-    pub updated_at: Count,
+    pub created_at: FileTime,
+    pub updated_at: FileTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<ItemNote>,
 }
@@ -173,7 +173,7 @@ pub struct SkillLine {
     pub key: String,
     pub description: Option<String>,
     pub content: String,
-    pub updated_at: Count,
+    pub updated_at: FileTime,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<ItemNote>,
 }
@@ -210,7 +210,7 @@ pub struct PastLine {
     /// `null`: the item was deleted.
     pub content: Option<String>,
     pub note: ItemNote,
-    pub written_at: Count,
+    pub written_at: FileTime,
 }
 
 impl PastLine {
@@ -292,7 +292,7 @@ pub struct LoadedLine {
     pub label: Label,
     pub key: String,
     pub content: Option<String>,
-    pub loaded_at: Count,
+    pub loaded_at: FileTime,
 }
 
 impl LoadedLine {
@@ -320,7 +320,7 @@ pub struct PromptLine {
     pub prompt: String,
     /// The hashes of the remind blocks' sections, by the blocks' keys.
     pub sections: SortedMap<BlockKey, String>,
-    pub frozen_at: Count,
+    pub frozen_at: FileTime,
 }
 
 impl PromptLine {

@@ -331,15 +331,15 @@ fn fill_session(alice: &Alice) {
         json!({"sessionId": "mixed", "inputTokens": 7, "outputTokens": 5, "cost": 0.5,
                "cachedInputTokens": 3, "id": "call-1"}),
     );
-    // The deleted session leaves the row that says where the cursors of later sessions
-    // begin.
-    alice.ok("createSession", json!({"id": "gone"}));
-    let event = json!({"action": "user_message", "content": "soon gone"});
-    alice.ok(
-        "appendEvents",
-        json!({"sessionId": "gone", "events": [event]}),
-    );
-    alice.ok("deleteSession", json!({"sessionId": "gone"}));
+    // A deleted session leaves the row that says that it had a life. Its next life has
+    // cursors of its own.
+    for id in ["gone", "twice"] {
+        alice.ok("createSession", json!({"id": id}));
+        let event = json!({"action": "user_message", "content": "soon gone"});
+        alice.ok("appendEvents", json!({"sessionId": id, "events": [event]}));
+        alice.ok("deleteSession", json!({"sessionId": id}));
+    }
+    alice.ok("createSession", json!({"id": "twice"}));
     let settings =
         json!({"sessionId": "mixed", "protectHead": 1, "tailTokenBudget": 1, "minTailMessages": 1});
     alice.ok("configureCompaction", settings);
