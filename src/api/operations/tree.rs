@@ -91,8 +91,8 @@ impl RunAtOnce for SetLeaf {
 /// A client that keeps the last `cursor` and continues from there sees every change
 /// once. A client that starts late ends with the same state. An `append` or an `update`
 /// names a message that has changed: read the message by its id, and drop it if the
-/// answer is `null`. A `since` from before the session was deleted and created again
-/// fails with `invalid_request`: start again with 0.
+/// answer is `null`. At a `clear`, drop your copy. After a `since` from before the session
+/// was deleted and created again comes a `clear`, and then every change from the beginning.
 #[derive(FromJson)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

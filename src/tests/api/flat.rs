@@ -11,7 +11,6 @@ use crate::api::table::OPERATIONS;
 use crate::base::columns::find_value;
 use crate::base::database::{Database, atomically};
 use crate::base::error::Error;
-use crate::memory::counts::note_entry;
 use crate::tests::api::examples::{Example, examples, furnished};
 use crate::tests::{Alice, ids};
 
@@ -121,8 +120,13 @@ fn grown(count: usize) -> Alice {
     for scope in ["", "s"] {
         let sql = format!(
             "{numbers}
-             INSERT INTO cf_agents_entries (scope, block, key, content, created_at, updated_at)
-             SELECT '{scope}', 'kb', 'grown-' || n, 'It rains.', 1000000, 1000000 FROM numbers"
+             INSERT INTO cf_agents_entries (number, scope, block, key, content, created_at, updated_at)
+             SELECT newest + n, '{scope}', 'kb', 'grown-' || n, 'It rains.', 1000000, 1000000
+               FROM numbers,
+                    (SELECT max(number) AS newest
+                       FROM cf_agents_entries
+                      WHERE scope = '{scope}'
+                        AND block = 'kb')"
         );
         db.run(&sql, &[]).unwrap();
     }
@@ -134,8 +138,6 @@ fn grown(count: usize) -> Alice {
         &[],
     )
     .unwrap();
-    let newest = find_value(db, "SELECT max(number) FROM cf_agents_entries", &[]);
-    note_entry(db, newest.unwrap().unwrap()).unwrap();
     let replacer = json!({"sessionId": "s", "label": "kb", "key": "replacer", "content": "x",
                           "supersedes": ["grown-8"]});
     alice.ok("setEntry", replacer);
