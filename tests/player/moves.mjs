@@ -749,11 +749,13 @@ move(4, "follow the feed", withSession(async (game, dice, { agent, session }) =>
   const limit = 1 + dice.roll(20);
   for (;;) {
     const page = await game.look(agent, "getChanges", { sessionId, since: follower.cursor, limit });
-    if (page.status !== 200) {
-      game.hold(page.body.error.details.field === "since" && follower.cursor !== 0, () => `getChanges answers ${show(page.body)}`);
-      follower = { cursor: 0, messages: new Map(), session: session.born };
+    game.hold(page.status === 200, () => `getChanges answers ${show(page.body)}`);
+    // In another life of the session, a follower is told to drop its copy, and then everything.
+    const [first] = page.body.changes;
+    if (first?.type === "clear" && first.cursor <= follower.cursor) {
+      game.hold(follower.cursor !== 0, () => "the feed begins with a clear");
+      follower = { cursor: first.cursor - 1, messages: new Map(), session: session.born };
       game.followers.set(key, follower);
-      continue;
     }
     for (const { cursor, type, id } of page.body.changes) {
       game.hold(cursor > follower.cursor, () => `the feed's cursor goes from ${follower.cursor} to ${cursor}`);
