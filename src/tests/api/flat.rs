@@ -8,7 +8,6 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use crate::api::table::OPERATIONS;
-use crate::base::columns::find_value;
 use crate::base::database::{Database, atomically};
 use crate::base::error::Error;
 use crate::tests::api::examples::{Example, examples, furnished};
