@@ -8,13 +8,14 @@ import { after, test } from "node:test";
 import { startServer } from "./harness.mjs";
 
 const SECRET = "the secret of these tests, long enough";
-const server = await startServer({ vars: { SESSION_AGENT_TOKEN: SECRET } });
+const server = await startServer({ vars: {}, secrets: { SESSION_AGENT_TOKEN: SECRET } });
 after(() => server.stop());
 
-const owner = { authorization: `Bearer ${SECRET}` };
+const bearer = (token) => ({ headers: { authorization: `Bearer ${token}` } });
+const owner = bearer(SECRET);
 
-async function ok(agent, operation, body, headers = owner) {
-  const answer = await server.call(agent, operation, body, headers);
+async function ok(agent, operation, body, caller = owner) {
+  const answer = await server.call(agent, operation, body, caller);
   assert.equal(answer.status, 200, `${operation} ${JSON.stringify(answer.body)}`);
   return answer;
 }
@@ -41,7 +42,7 @@ async function addNeighbours(agent) {
   for (const id of ["a", "r", "ss", "z"]) {
     await addSession(agent, id);
     const { token } = (await ok(agent, "mintToken", { sessionId: id, expiresIn: 600 })).body;
-    await ok(agent, "search", { query: "otter" }, { authorization: `Bearer ${token}` });
+    await ok(agent, "search", { query: "otter" }, bearer(token));
   }
   for (const id of ["r", nameBeside("s")]) {
     if (id !== "r") await addSession(agent, id);
@@ -97,7 +98,7 @@ async function tell(agent, isBeside) {
   const told = [];
   for (const [operation, body] of ASKED) {
     if (told.length % 5 === 0) await server.evict(agent);
-    const answer = await server.call(agent, operation, body, { authorization: `Bearer ${token}` });
+    const answer = await server.call(agent, operation, body, bearer(token));
     const scores = (answer.body.results ?? []).map((found) => found.score);
     told.push({ operation, body, status: answer.status, read: answer.rowsRead, written: answer.rowsWritten, scores });
   }
