@@ -403,8 +403,7 @@ fn a_session_that_comes_back_from_its_file_has_a_life_of_its_own() {
 fn file_up_to(file: &str, seq: i64) -> String {
     let last = file
         .lines()
-        .filter(|line| line.contains(r#""type":"event""#))
-        .next_back();
+        .rfind(|line| line.contains(r#""type":"event""#));
     let last: Value = serde_json::from_str(last.unwrap()).unwrap();
     file.replacen(
         &format!(r#""seq":{}"#, last["seq"]),
@@ -575,7 +574,7 @@ fn play(seed: u64, moves: usize) {
                     false => file_up_to(&file, MAX_FILE_SEQ - dice.roll(3) as i64),
                 };
                 // A file's changes may stand after its last event.
-                if let Ok(_) = alice.import("other", &numbered) {
+                if alice.import("other", &numbered).is_ok() {
                     alice.ok("deleteSession", json!({"sessionId": "other"}));
                 }
                 alice.ok("deleteSession", json!({"sessionId": "s"}));
