@@ -93,12 +93,14 @@ pub use futures_util::future::LocalBoxFuture;
 /// An address as a caller without the secret sees it: a query, and what stands before the
 /// host, may hold a credential.
 pub fn conceal_url(url: &str) -> String {
-    let end = url.find(['?', '#']).unwrap_or(url.len());
-    let (url, _) = url.split_at(end);
+    let url = url.split(['?', '#']).next().unwrap_or_default();
     let Some((scheme, rest)) = url.split_once("://") else {
         return url.to_owned();
     };
-    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (authority, path) = match rest.split_once('/') {
+        Some((authority, path)) => (authority, format!("/{path}")),
+        None => (rest, String::new()),
+    };
     let host = authority
         .rsplit_once('@')
         .map_or(authority, |(_, host)| host);

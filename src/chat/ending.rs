@@ -1,11 +1,11 @@
 //! The end of a turn in the log.
 
 use super::callbacks;
-use super::place::find_place;
+use super::place::{find_place, gone};
 use super::report::TurnReport;
 use super::turn::Turn;
 use crate::base::database::{Database, atomically};
-use crate::base::error::{Code, Error, Result};
+use crate::base::error::{Code, Result};
 use crate::base::json;
 use crate::log::append::{AppendOutcome, Parent, append};
 use crate::memory::Memory;
@@ -90,11 +90,4 @@ fn ends_by_its_answer(open: &LastTurn, appended: &AppendOutcome) -> bool {
 fn find_row(db: &dyn Database, turn: &Turn) -> Result<Option<LastTurn>> {
     let open = find_open_turn(db, &turn.session_id)?;
     Ok(open.filter(|open| open.turn_id.as_ref() == Some(&turn.id)))
-}
-
-pub fn gone() -> Error {
-    Error::new(
-        Code::MessageNotFound,
-        "The message that was to be answered was deleted while it was being answered.",
-    )
 }

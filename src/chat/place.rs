@@ -12,11 +12,10 @@
 //! The result of a call that an earlier turn made belongs into the message that asked. Such
 //! a turn stays where it began.
 
-use super::ending::gone;
 use super::turn::Turn;
 use crate::base::columns::load;
 use crate::base::database::Database;
-use crate::base::error::{Error, Result};
+use crate::base::error::{Code, Error, Result};
 use crate::base::ids::Id;
 use crate::log::find::find_seqs;
 use crate::log::tip::get_tip;
@@ -147,4 +146,12 @@ mod tests {
         assert_eq!(has, [2, 5, 6, 8, 9]);
         assert_eq!(branch.newest(), 9);
     }
+}
+
+/// The failure of a turn whose question is not there any more.
+pub fn gone() -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        "The message that was to be answered was deleted while it was being answered.",
+    )
 }

@@ -131,7 +131,7 @@ async fn load_blocks<'a>(
 }
 
 #[derive(FromJson)]
-struct SkillPage {
+struct DocumentPage {
     skills: Vec<Skill>,
     cursor: Option<String>,
 }
@@ -146,7 +146,7 @@ async fn documents_of(
     let mut cursor: Option<String> = None;
     loop {
         let input = json!({"label": label.as_str(), "limit": 1000, "cursor": cursor});
-        let page: SkillPage = match scope.ask("listSkills", place, input).await {
+        let page: DocumentPage = match scope.ask("listSkills", place, input).await {
             Ok(page) => page,
             Err(error) if matches!(error.code, Code::StorageFailed | Code::CorruptRow) => {
                 return Err(error);

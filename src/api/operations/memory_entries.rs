@@ -16,6 +16,7 @@ use crate::memory::entry::Entry;
 use crate::memory::entry_search::{FoundEntry, PastEntry};
 use crate::memory::entry_text::{EntryText, MAX_SUPERSEDED};
 use crate::memory::label::Label;
+#[cfg(test)]
 use crate::memory::past::ItemDeleted;
 use crate::memory::{BlockScope, MemoryWriter};
 use crate::vectors::VectorReport;

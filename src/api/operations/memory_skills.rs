@@ -11,6 +11,7 @@ use crate::base::json::{FromJson, Limit};
 use crate::base::tokens;
 use crate::memory::definitions::get_definition;
 use crate::memory::label::Label;
+#[cfg(test)]
 use crate::memory::past::ItemDeleted;
 use crate::memory::skills::MAX_SKILL_BYTES;
 use crate::memory::skills::skill::Skill;

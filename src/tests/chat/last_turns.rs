@@ -7,7 +7,7 @@ use crate::api::turns::run;
 use crate::base::database::Database;
 use crate::testing::{Failing, wait_for};
 use crate::tests::Alice;
-use crate::tests::chat::turns::{calls, define, said, user};
+use crate::tests::chat::turns::{calls_that_cost, define, said, user};
 use crate::tests::messages::random_play::Dice;
 
 /// The tokens of one answer, as [`said`] reports them.
@@ -318,12 +318,14 @@ fn whatever_happens_each_answer_counts_once() {
                     (input, output) = (input + ANSWER.0, output + ANSWER.1);
                 }
                 2 => {
-                    alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+                    let cost = json!({"prompt_tokens": 3, "completion_tokens": 1});
+                    let asked = calls_that_cost(&[("c1", "echo", json!({}))], cost);
+                    alice.outbound.answer(asked);
                     alice
                         .outbound
                         .answer(Ok(crate::testing::Said::text(200, "x")));
                     alice.turn("s", &text);
-                    (input, output) = (input + ANSWER.0, output + ANSWER.1);
+                    (input, output) = (input + 3 + ANSWER.0, output + 1 + ANSWER.1);
                 }
                 3 => {
                     let begun = alice.begin(&body).unwrap();

@@ -333,7 +333,7 @@ fn each_write_stands_where_it_was_put_and_the_answer_follows_it() {
 #[test]
 fn the_next_step_reads_what_was_appended_while_a_tool_ran() {
     let (alice, _) = turn_with(Moment::WhileTheToolRuns, |alice| {
-        message(alice, "user", "note")
+        message(alice, "user", "note");
     });
     let asked = alice.outbound.calls.borrow().last().unwrap().body.clone();
     let [note, call] = ["note", "Let me see."].map(|text| asked.find(text).unwrap());
@@ -420,7 +420,7 @@ fn a_callers_turn_answers_with_the_message_that_holds_its_answer() {
     let alice = Rc::new(Alice::with_model());
     let same = Rc::clone(&alice);
     *alice.outbound.meanwhile.borrow_mut() = Some(Box::new(move || {
-        append(&same, json!({"events": [event("agent_message", "aside")]}))
+        append(&same, json!({"events": [event("agent_message", "aside")]}));
     }));
     alice.outbound.answer(said("The answer."));
     let body = json!({"sessionId": "s", "message": user("hi")});

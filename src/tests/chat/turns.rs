@@ -118,6 +118,14 @@ pub fn said(text: &str) -> Result<Said, crate::base::outbound::CallFailure> {
 }
 
 pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::base::outbound::CallFailure> {
+    calls_that_cost(calls, Value::Null)
+}
+
+/// The same from a provider that reports what the request took.
+pub fn calls_that_cost(
+    calls: &[(&str, &str, Value)],
+    usage: Value,
+) -> Result<Said, crate::base::outbound::CallFailure> {
     let calls: Vec<Value> = calls
         .iter()
         .enumerate()
@@ -127,7 +135,7 @@ pub fn calls(calls: &[(&str, &str, Value)]) -> Result<Said, crate::base::outboun
         })
         .collect();
     let chunk = json!({"choices": [{"delta": {"content": "Let me see.", "tool_calls": calls}}]});
-    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}]});
+    let end = json!({"choices": [{"delta": {}, "finish_reason": "tool_calls"}], "usage": usage});
     Ok(Said::stream(&format!(
         "data: {chunk}\n\ndata: {end}\n\ndata: [DONE]\n\n"
     )))
@@ -634,13 +642,16 @@ fn a_turn_that_another_build_began_is_closed_and_its_session_goes_on() {
 /// later, and nothing is stored twice.
 #[test]
 fn a_turn_whose_storage_fails_is_finished_later() {
+    let cost = json!({"prompt_tokens": 3, "completion_tokens": 1});
     for passing in 0.. {
         let mut alice = Alice::with_model();
         define(&alice, "echo", false);
         let begun = alice
             .begin(&json!({"id": "s", "message": user("hi")}))
             .unwrap();
-        alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+        alice
+            .outbound
+            .answer(calls_that_cost(&[("c1", "echo", json!({}))], cost.clone()));
         alice.outbound.answer(Ok(Said::text(200, "x")));
         alice.outbound.answer(said("Done."));
         let failing = crate::testing::Failing::after(&alice.db, passing);
@@ -660,7 +671,9 @@ fn a_turn_whose_storage_fails_is_finished_later() {
         alice.dies();
         *alice.outbound.answers.borrow_mut() = Default::default();
         if ran == 0 {
-            alice.outbound.answer(calls(&[("c1", "echo", json!({}))]));
+            alice
+                .outbound
+                .answer(calls_that_cost(&[("c1", "echo", json!({}))], cost.clone()));
             alice.outbound.answer(Ok(Said::text(200, "x")));
         }
         alice.outbound.answer(said("Done."));
@@ -676,7 +689,7 @@ fn a_turn_whose_storage_fails_is_finished_later() {
             .count();
         assert_eq!(users, 1, "statement {passing}");
         let session = alice.ok("getSession", json!({"sessionId": "s"}));
-        assert_eq!(session["usage"]["inputTokens"], 10, "statement {passing}");
+        assert_eq!(session["usage"]["inputTokens"], 13, "statement {passing}");
         let runs = alice
             .outbound
             .calls
@@ -1007,12 +1020,17 @@ fn what_providers_report_corrects_the_estimate() {
     }
     let events = json!([{"action": "user_message", "content": long}]);
     alice.ok("appendEvents", json!({"sessionId": "s", "events": events}));
-    let estimate = alice.ok("estimateTokens", json!({"sessionId": "s"}));
-    assert_eq!(
-        estimate["messages"],
-        2_600 * 3,
-        "at most three times: {estimate}"
-    );
+    alice.ok("appendEvents", json!({"sessionId": "t", "events": events}));
+    let estimate = |session: &str| {
+        let estimate = alice.ok("estimateTokens", json!({"sessionId": session}));
+        estimate["messages"].as_i64().unwrap()
+    };
+    // What a session teaches stays its own, and a fork begins without it.
+    assert_eq!(estimate("s"), 2_600);
+    let fork = alice.ok("forkSession", json!({"sessionId": "t"}));
+    let uncorrected = estimate(fork["id"].as_str().unwrap());
+    assert!(uncorrected > 2_600);
+    assert_eq!(estimate("t"), uncorrected * 3, "at most three times");
 }
 
 #[test]

@@ -210,7 +210,7 @@ fn at_random_no_clock_makes_anything_older_or_current_again() {
                 5 => drop(alice.ok("addUsage", json!({"sessionId": "s", "inputTokens": 3}))),
                 6 => drop(alice.ok("updateSession", json!({"sessionId": "s", "name": what}))),
                 7 if dice.roll(4) == 0 => {
-                    drop(alice.ok("clearMessages", json!({"sessionId": "s"})))
+                    drop(alice.ok("clearMessages", json!({"sessionId": "s"})));
                 }
                 8 => {
                     let leaf = alice.ok("getLatestLeaf", json!({"sessionId": "s"}));
