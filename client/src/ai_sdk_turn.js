@@ -93,16 +93,23 @@ function itemsOfAnswers(answers) {
   if (!answers.some(({ parts }) => parts.some(needsMessage))) return answers.flatMap(({ parts }) => eventsOfParts(parts));
   const [made, calls, others] = [[], new Map(), []];
   for (const { role, parts } of answers) {
+    // Models repeat ids: a result is its step's, and of a step's calls the first that waits.
+    const named = new Map();
     if (role === "assistant") made.push({ type: "step-start" });
     for (const part of parts) {
       if (part.type === "tool-result") {
         // A call of an earlier turn is not part of this message.
-        if (calls.has(part.toolCallId)) Object.assign(calls.get(part.toolCallId), outcomeOf(part));
+        const asked = calls.get(part.toolCallId);
+        if (asked !== undefined) Object.assign(asked.find(({ state }) => state === "input-available") ?? asked.at(-1), outcomeOf(part));
         else others.push(eventOfResult(part));
         continue;
       }
       const of = partOf(part);
-      if (part.type === "tool-call") calls.set(part.toolCallId, of);
+      if (part.type === "tool-call") {
+        if (!named.has(part.toolCallId)) named.set(part.toolCallId, []);
+        named.get(part.toolCallId).push(of);
+        calls.set(part.toolCallId, named.get(part.toolCallId));
+      }
       if (of !== undefined) made.push(of);
     }
   }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use super::answers::{ApprovalAnswer, ClientOutcome, DECLINED};
 use super::known_messages::{KnownMessage, find_last_id};
-use super::open_calls::{answered_calls, call_of, find_client_call, own_rows};
+use super::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
 use super::plan::Accepted;
 use super::turn::{CallState, TurnCall, TurnStep, result_event};
 use crate::base::database::Database;
@@ -97,7 +97,9 @@ impl AnswerLog<'_> {
 
     fn take_approval(&self, known: &KnownMessage, answer: &ApprovalAnswer) -> Result<()> {
         let call_id = answer.tool_call_id.as_str();
-        for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
+        // Of calls with one id, the newest is the one that waits.
+        let rows = own_rows(&known.rows, known.copied_seq).rev();
+        for row in rows.filter(|row| row.has_note()) {
             // Read again, since an earlier answer may have changed the note.
             let mut note = get_note(self.db, self.session_id, row.seq)?;
             let Some(approval_id) = note.approvals.get(call_id).cloned() else {
@@ -138,12 +140,12 @@ impl AnswerLog<'_> {
     /// The approved calls of a message whose results are still to come.
     fn load_approved(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
-        let answered = answered_calls(&known.rows, known.copied_seq);
+        let answered = AnsweredCalls::of(&known.rows, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let note = get_note(self.db, self.session_id, row.seq)?;
             for (call_id, approval) in note.decided {
                 // No user was asked to approve the call, or the call has its result.
-                if !note.approvals.contains_key(&call_id) || answered.contains(call_id.as_str()) {
+                if !note.approvals.contains_key(&call_id) || answered.has(row, &call_id) {
                     continue;
                 }
                 let call = call_of(self.db, self.session_id, row, &call_id)?;

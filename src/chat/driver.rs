@@ -348,6 +348,7 @@ impl TurnDriver<'_> {
             let request = ModelRequest {
                 system: &context.system_instructions,
                 messages: &context.messages,
+                earlier_calls: &turn.call_ids(),
                 tools: &turn_tools.definitions,
                 reminder: reminder.as_deref(),
                 max_output_tokens: window.answer_tokens,

@@ -6,7 +6,7 @@
 //! author of a file could choose what tools are called with, and a call that was
 //! approved once would be made both in the session and in its fork.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use super::plan::{AwaitedAnswer, OpenCall};
 use crate::base::database::Database;
@@ -19,14 +19,14 @@ use crate::messages::run::RunEvent;
 
 /// The events of a message that turns of this session wrote. `copied_seq` is that of
 /// the newest event that came with a file or a fork.
-pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl Iterator<Item = &RunEvent> {
+pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl DoubleEndedIterator<Item = &RunEvent> {
     rows.iter()
         .filter(move |row| row.seq > copied_seq && row.is_run_member)
 }
 
 /// The calls of a message that wait for the client or the user.
 pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
-    let answered = answered_calls(rows, copied_seq);
+    let answered = AnsweredCalls::of(rows, copied_seq);
     let mut open = Vec::new();
     for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         let note = row.note()?;
@@ -43,7 +43,7 @@ pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
                 (id, AwaitedAnswer::Approval { approval_id })
             });
         open.extend(outputs.chain(approvals).filter_map(|(id, awaits)| {
-            (!answered.contains(id.as_str())).then(|| OpenCall {
+            (!answered.has(row, id)).then(|| OpenCall {
                 tool_call_id: id.clone(),
                 awaits,
             })
@@ -52,14 +52,30 @@ pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
     Ok(open)
 }
 
-/// The calls that have results in events that this session wrote.
-pub fn answered_calls(rows: &[RunEvent], copied_seq: i64) -> HashSet<&str> {
-    own_rows(rows, copied_seq)
-        .filter_map(|row| row.answered.as_deref())
-        .collect()
+/// The calls that have results in events that this session wrote: by the calls' ids, the
+/// newest result's event. A result is below its call. An id may name several calls, of
+/// which a later one waits only if the earlier ones have results.
+pub struct AnsweredCalls<'r> {
+    newest: HashMap<&'r str, i64>,
 }
 
-/// The call with this id that waits for the client's output.
+impl<'r> AnsweredCalls<'r> {
+    pub fn of(rows: &'r [RunEvent], copied_seq: i64) -> Self {
+        let results = own_rows(rows, copied_seq);
+        let results = results.filter_map(|row| Some((row.answered.as_deref()?, row.seq)));
+        Self {
+            newest: results.collect(),
+        }
+    }
+
+    /// Whether this call of the event has a result.
+    pub fn has(&self, row: &RunEvent, call_id: &str) -> bool {
+        let result = self.newest.get(call_id);
+        result.is_some_and(|result| *result > row.seq)
+    }
+}
+
+/// The newest call with this id that waits for the client's output.
 pub fn find_client_call(
     db: &dyn Database,
     session_id: &Id,
@@ -67,7 +83,10 @@ pub fn find_client_call(
     copied_seq: i64,
     call_id: &str,
 ) -> Result<ToolCall> {
-    for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
+    for row in own_rows(rows, copied_seq)
+        .rev()
+        .filter(|row| row.has_note())
+    {
         if row.note()?.client_calls.iter().any(|id| id == call_id) {
             return call_of(db, session_id, row, call_id);
         }

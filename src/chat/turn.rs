@@ -173,6 +173,15 @@ impl Turn {
             .collect()
     }
 
+    /// The ids of all calls that the turn knows of its message.
+    pub fn call_ids(&self) -> Vec<String> {
+        let calls = self.steps.iter().flat_map(|step| &step.calls);
+        calls
+            .map(|call| call.id.as_str().to_owned())
+            .chain(self.declined.iter().cloned())
+            .collect()
+    }
+
     /// Adds the model's answer as a step.
     pub fn take_answer(
         &mut self,

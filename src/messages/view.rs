@@ -136,6 +136,8 @@ fn joined(run: &[EventRow]) -> Result<Message> {
         return Err(Error::storage("an empty run of events"));
     };
     let mut parts: Vec<NewPart<'_>> = Vec::new();
+    // Where the parts of each event begin.
+    let mut begins: Vec<usize> = Vec::new();
     for row in run {
         let note = row.note()?;
         let tool = match &row.tool {
@@ -143,10 +145,11 @@ fn joined(run: &[EventRow]) -> Result<Message> {
             None => None,
         };
         if row.action == Action::ToolResult {
-            add_result(&mut parts, row, tool, note)?;
+            add_result(&mut parts, &begins, row, tool, note)?;
             continue;
         }
         let mut note = note;
+        begins.push(parts.len());
         if !note.reasoning.is_empty() {
             parts.push(NewPart::Reasoning(std::mem::take(&mut note.reasoning)));
         }
@@ -187,10 +190,12 @@ fn approval_of(note: &mut Note, call_id: &str) -> Option<PartApproval> {
         .or(asked)
 }
 
-/// Puts a result into the part of its call. If the run doesn't have the call, the
-/// result becomes a part by itself.
+/// Puts a result into the part of its call: the newest event's with this id that has no
+/// result, and of one event's the first. If the run doesn't have the call, the result
+/// becomes a part by itself. `begins`: where the parts of each event begin.
 fn add_result<'a>(
     parts: &mut Vec<NewPart<'a>>,
+    begins: &[usize],
     row: &'a EventRow,
     tool: Option<RenderedTool>,
     note: Note,
@@ -204,9 +209,16 @@ fn add_result<'a>(
     else {
         return Err(row.damaged());
     };
-    let asked = parts
-        .iter()
-        .position(|part| matches!(part, NewPart::Tool(part) if part.awaits(&id)));
+    let awaits = |part: &NewPart<'_>| matches!(part, NewPart::Tool(part) if part.awaits(&id));
+    let newest = parts.iter().rposition(awaits);
+    let asked = newest.and_then(|newest| {
+        let event = begins.partition_point(|begin| *begin <= newest);
+        let begin = begins.get(event.checked_sub(1)?).copied()?;
+        let mut of_event = parts.iter().enumerate().skip(begin);
+        of_event
+            .find(|(_, part)| awaits(part))
+            .map(|(index, _)| index)
+    });
     let index = match asked {
         Some(index) => index,
         None => {
@@ -335,6 +347,39 @@ mod tests {
                     {"type": "text", "text": "Done."}
                 ]}),
                 json!({"id": "e6", "role": "user", "parts": [{"type": "text", "text": "thanks"}], "createdAt": 60}),
+            ]
+        );
+    }
+
+    #[test]
+    fn of_calls_with_one_id_each_has_its_own_result() {
+        let calls = |inputs: &[i64]| {
+            let call = |n: &i64| json!({"id": "c", "name": "echo", "arguments": {"n": n}});
+            let calls: Vec<Value> = inputs.iter().map(call).collect();
+            Some(json!({"toolCalls": calls}))
+        };
+        let result = || Some(json!({"toolCallId": "c", "toolName": "echo"}));
+        let messages = gather(vec![
+            row(1, "tool_call_request", "", calls(&[0])),
+            row(2, "tool_call_request", "", calls(&[1, 2])),
+            row(3, "tool_result", "1", result()),
+            row(4, "tool_result", "2", result()),
+            row(5, "tool_call_request", "", calls(&[3])),
+            row(6, "tool_result", "3", result()),
+        ]);
+        let parts = messages[0]["parts"].as_array().unwrap();
+        let told = parts
+            .iter()
+            .map(|part| (part["input"]["n"].clone(), part.get("output")));
+        let told: Vec<_> = told.collect();
+        let outputs = ["1", "2", "3"].map(Value::from);
+        assert_eq!(
+            told,
+            [
+                (json!(0), None),
+                (json!(1), Some(&outputs[0])),
+                (json!(2), Some(&outputs[1])),
+                (json!(3), Some(&outputs[2])),
             ]
         );
     }

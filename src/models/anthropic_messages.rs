@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::ModelRequest;
 use super::attachment::{FileSource, PdfHabit, ShownAttachment, show};
+use super::call_ids::write_ids;
 use crate::base::action::Role;
 use crate::base::json;
 use crate::models::message::ContextMessage;
@@ -109,12 +110,13 @@ pub fn messages<'a>(
     let newest_user = request.newest_user();
     let reminder = request.reminder.and_then(text);
     let mut reminder = reminder.into_iter().collect();
-    for (index, message) in request.messages.iter().enumerate() {
+    let ids = write_ids(request.messages, plain);
+    for ((index, message), ids) in request.messages.iter().enumerate().zip(ids) {
         let (role, blocks) = match message.role {
             Role::System => continue,
             Role::User => ("user", user(message)),
-            Role::Assistant => ("assistant", assistant(message)),
-            Role::Tool => ("user", vec![result(message)]),
+            Role::Assistant => ("assistant", assistant(message, ids)),
+            Role::Tool => ("user", vec![result(message, ids)]),
         };
         if turns.is_empty() && role == "assistant" && !blocks.is_empty() {
             add(&mut turns, "user", text(EARLIER).into_iter().collect());
@@ -186,10 +188,11 @@ fn user(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
     files.chain(text(&message.content)).collect()
 }
 
-fn assistant(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
-    let calls = message.calls().iter().filter_map(|call| {
+/// `ids`: those of the message's calls.
+fn assistant<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> Vec<ContentBlock<'a>> {
+    let calls = message.calls().iter().zip(ids).filter_map(|(call, id)| {
         Some(ContentBlock::ToolUse {
-            id: plain(call.id.as_str()),
+            id,
             name: plain(call.name.as_str()),
             input: json::decode(call.arguments.as_str()).ok()?,
         })
@@ -197,11 +200,12 @@ fn assistant(message: &ContextMessage) -> Vec<ContentBlock<'_>> {
     text(&message.content).into_iter().chain(calls).collect()
 }
 
-fn result(message: &ContextMessage) -> ContentBlock<'_> {
+/// `ids`: that of the call.
+fn result<'a>(message: &'a ContextMessage, ids: Vec<Cow<'a, str>>) -> ContentBlock<'a> {
     let is_error = message.is_error == Some(true);
-    let id = message.tool_call_id.as_ref().map(|id| id.as_str());
+    let id = ids.into_iter().next();
     ContentBlock::ToolResult {
-        tool_use_id: plain(id.unwrap_or_default()),
+        tool_use_id: id.unwrap_or_else(|| plain("")),
         content: match message.content.as_str() {
             "" if is_error => FAILED,
             content => content,

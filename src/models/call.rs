@@ -74,7 +74,10 @@ pub async fn open<'a>(
                     rest: Some(UnreadAnswer {
                         provider,
                         body: answer.body,
-                        decoder: Decoder::new(provider, CallIds::after(request.messages)),
+                        decoder: Decoder::new(
+                            provider,
+                            CallIds::after(request.messages, request.earlier_calls),
+                        ),
                     }),
                 };
                 if !stream.begin().await? {

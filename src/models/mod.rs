@@ -12,7 +12,7 @@ mod anthropic;
 mod anthropic_messages;
 pub mod attachment;
 pub mod call;
-mod call_ids;
+pub mod call_ids;
 mod chat_answer;
 mod chat_messages;
 pub mod choice;
@@ -53,7 +53,10 @@ pub const SUMMARY_REQUEST: &str = "Summarise this conversation";
 pub struct ModelRequest<'a> {
     /// The pieces of the system prompt, in order.
     pub system: &'a [String],
+    /// The calls have ids of their own: see [`call_ids::tell_apart`].
     pub messages: &'a [ContextMessage],
+    /// The calls of the answer so far. A small window may not hold them any more.
+    pub earlier_calls: &'a [String],
     pub tools: &'a [ToolDefinition],
     /// What the model has to know now. It stands after the newest user message, so that
     /// everything before that message stays the same from turn to turn, and a provider's

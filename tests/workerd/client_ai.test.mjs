@@ -360,6 +360,31 @@ test("a_result_of_an_earlier_call_is_written_before_an_answer_with_reasoning", a
   assert.equal(messages[2].content[0].output.value, '{"drawn":true}');
 });
 
+test("calls_of_one_id_keep_their_own_results_in_an_answer_with_reasoning", async () => {
+  const { session } = await asked("repeated");
+  const call = (n) => ({ type: "tool-call", toolCallId: "call_0", toolName: "draw", input: { n } });
+  const result = (n) => ({ type: "tool-result", toolCallId: "call_0", toolName: "draw", output: { type: "text", value: `${n}` } });
+  await session.modelInput();
+  await session.persist([
+    { role: "assistant", content: [{ type: "reasoning", text: "Both." }, call(1), call(2)] },
+    { role: "tool", content: [result(1), result(2)] },
+    { role: "assistant", content: [call(3)] },
+    { role: "tool", content: [result(3)] },
+  ]);
+  const { messages: [, { parts }] } = await session.getHistory();
+  assert.deepEqual(parts.filter(({ input }) => input).map(({ input, output }) => [input.n, output]), [[1, "1"], [2, "2"], [3, "3"]]);
+  const { messages } = await session.modelInput();
+  const said = messages.flatMap(({ role, content }) => (role === "user" ? [] : content)).filter(({ toolCallId }) => toolCallId);
+  assert.deepEqual(said.map(({ type, toolCallId }) => [type, toolCallId]), [
+    ["tool-call", "call_0"],
+    ["tool-call", "call_0_2"],
+    ["tool-result", "call_0"],
+    ["tool-result", "call_0_2"],
+    ["tool-call", "call_0_3"],
+    ["tool-result", "call_0_3"],
+  ]);
+});
+
 test("one_request_gives_a_model_all_it_is_sent_and_no_more_than_fits", async () => {
   const { agent } = await asked("window");
   const seen = [];

@@ -245,17 +245,15 @@ impl RunAtOnce for PersistWorkingContext {
             let is_users = message.role == Role::User;
             permit_voice(agent.caller, is_users, &format!("messages[{index}].role"))?;
         }
-        let called: HashMap<String, Id> = self
-            .messages
-            .iter()
-            .flat_map(|message| message.calls())
-            .map(|call| (call.id.as_str().to_owned(), call.name.clone()))
-            .collect();
+        // An id may name several calls: a result is the newest one's above it.
+        let mut called: HashMap<String, Id> = HashMap::new();
         let events = self
             .messages
             .into_iter()
             .enumerate()
             .map(|(index, message)| {
+                let calls = message.calls().iter();
+                called.extend(calls.map(|call| (call.id.as_str().to_owned(), call.name.clone())));
                 message.into_event(&format!("messages[{index}]"), &|id| {
                     called.get(id.as_str()).cloned()
                 })

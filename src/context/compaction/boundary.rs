@@ -2,8 +2,8 @@
 //!
 //! The first few messages stay, since they say what the conversation is for. The newest
 //! messages stay, since the conversation is about them now. A message holds its tool
-//! calls together with their results, so a boundary between messages never separates a
-//! call from its result.
+//! calls together with their results. Where a result came only after another message, no
+//! boundary lies between it and its call.
 
 use std::ops;
 
@@ -19,6 +19,8 @@ pub struct PathUnit {
     pub summary: Option<String>,
     /// One of the message's calls still waits for a result from the client or the user.
     pub is_open: bool,
+    /// A call above has its result here or below, so no boundary lies right above.
+    pub is_tied: bool,
 }
 
 /// The units to cover, oldest first. `None`: compacting would gain nothing.
@@ -31,6 +33,9 @@ pub fn find_middle(units: &[PathUnit], settings: &CompactionSettings) -> Option<
     let start = protected.min(first_summary.unwrap_or(usize::MAX));
     let first_open = units.iter().position(|unit| unit.is_open);
     let end = tail_start(units, settings).min(first_open.unwrap_or(usize::MAX));
+    let is_tied = |place: usize| units.get(place).is_some_and(|unit| unit.is_tied);
+    let start = (start..end).find(|place| !is_tied(*place))?;
+    let end = (start..=end).rev().find(|place| !is_tied(*place))?;
     let middle = units.get(start..end)?;
     let has_news = middle.iter().any(|unit| unit.summary.is_none());
     has_news.then_some(start..end)
@@ -89,7 +94,8 @@ pub fn parts(
 mod tests {
     use super::*;
 
-    /// `10`: a message of 10 tokens; `s10`: a summary.
+    /// `10`: a message of 10 tokens; `s10`: a summary; `10?`: with an open call; `10^`: a
+    /// call above has its result here or below.
     fn units(script: &str) -> Vec<PathUnit> {
         let unit = |(index, token): (usize, &str)| {
             let seq = index as i64 + 1;
@@ -101,11 +107,12 @@ mod tests {
                     above_seq: seq - 1,
                 },
                 tokens: summary
-                    .unwrap_or(token.trim_end_matches('?'))
+                    .unwrap_or(token.trim_end_matches(['?', '^']))
                     .parse()
                     .unwrap(),
                 summary: summary.map(str::to_owned),
                 is_open: token.ends_with('?'),
+                is_tied: token.ends_with('^'),
             }
         };
         script.split_whitespace().enumerate().map(unit).collect()
@@ -150,6 +157,19 @@ mod tests {
         let settings = settings(1, 0, 0);
         let units = units("5 5 5 5? 5 5");
         assert_eq!(find_middle(&units, &settings), Some(1..3));
+    }
+
+    #[test]
+    fn a_late_result_stays_with_its_call() {
+        let settings = settings(1, 0, 2);
+        for (script, expected) in [
+            ("5 5 5 5 5^ 5", Some(1..3)),
+            ("5 5 5^ 5^ 5^ 5", None),
+            ("5 5^ 5^ 5 5 5", Some(3..4)),
+            ("5 5 5^ 5 5 5", Some(1..4)),
+        ] {
+            assert_eq!(find_middle(&units(script), &settings), expected, "{script}");
+        }
     }
 
     #[test]

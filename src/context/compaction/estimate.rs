@@ -1,7 +1,7 @@
 //! Estimates the tokens of a path: its messages as they are read, with overlays in place
 //! of the messages they cover, and the system prompt and tools before them.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use serde::Serialize;
 
@@ -18,6 +18,7 @@ use crate::log::tip::get_tip;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::overlays::EventRange;
 use crate::messages::tree::path::WalkStep;
+use crate::models::message::ContextMessage;
 use crate::store::calibration::Calibration;
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -55,6 +56,37 @@ pub fn event_tokens(row: &EventRow) -> Result<i64> {
     Ok(from_row(row)?.iter().map(message_tokens).sum())
 }
 
+/// The results that a walk up a path has passed and whose calls it has not: by the calls'
+/// ids, the units that have the results, the oldest last. A result is the newest call's
+/// above it that has its id and no result.
+#[derive(Default)]
+struct PassedResults {
+    units: HashMap<String, Vec<usize>>,
+}
+
+impl PassedResults {
+    /// Passes an event of this unit. Returns its calls without a result, and the newest
+    /// unit that has a result of one of its calls.
+    fn pass(&mut self, messages: &[ContextMessage], unit: usize) -> (Vec<String>, usize) {
+        let mut open = Vec::new();
+        let mut newest = unit;
+        for message in messages.iter().rev() {
+            if let Some(id) = &message.tool_call_id {
+                let results = self.units.entry(id.as_str().to_owned()).or_default();
+                results.push(unit);
+            }
+            for call in message.calls() {
+                let id = call.id.as_str();
+                match self.units.get_mut(id).and_then(Vec::pop) {
+                    Some(result) => newest = newest.min(result),
+                    None => open.push(id.to_owned()),
+                }
+            }
+        }
+        (open, newest)
+    }
+}
+
 /// How the messages of a path are counted.
 #[derive(Clone, Copy)]
 pub enum MessageLength {
@@ -63,10 +95,14 @@ pub enum MessageLength {
     Short,
 }
 
-fn short_event_tokens(row: &EventRow) -> Result<i64> {
-    let sizes = from_row(row)?;
-    let sizes = sizes.iter().map(|message| short_size(message, true));
-    Ok(sizes.map(|size| size.tokens).sum())
+impl MessageLength {
+    fn tokens(self, messages: &[ContextMessage]) -> i64 {
+        let tokens = messages.iter().map(|message| match self {
+            Self::Whole => message_tokens(message),
+            Self::Short => short_size(message, true).tokens,
+        });
+        tokens.sum()
+    }
 }
 
 /// The units of the path that ends at `leaf_seq`, oldest first, with corrected tokens.
@@ -80,8 +116,7 @@ pub fn load_units(
     let copied_seq = get_tip(db, session_id)?.copied_seq;
     let mut units: Vec<PathUnit> = Vec::new();
     let mut is_within_run = false;
-    // The calls whose results the walk has passed on its way to the root.
-    let mut answered: HashSet<String> = HashSet::new();
+    let mut passed = PassedResults::default();
     walk_items(
         db,
         session_id,
@@ -90,17 +125,20 @@ pub fn load_units(
         &mut |item| {
             match item {
                 PathItem::Event(row) => {
-                    let tokens = match length {
-                        MessageLength::Whole => event_tokens(&row)?,
-                        MessageLength::Short => short_event_tokens(&row)?,
-                    };
-                    answered.extend(row.answered_call()?);
+                    let joins = is_within_run && row.is_run_member();
+                    is_within_run = row.is_run_member();
+                    let messages = from_row(&row)?;
+                    let tokens = length.tokens(&messages);
+                    // The newest unit is the first, and this event's is the last.
+                    let unit = units.len() - usize::from(joins);
+                    let (open, newest) = passed.pass(&messages, unit);
+                    for between in units.iter_mut().take(unit).skip(newest) {
+                        between.is_tied = true;
+                    }
                     // Calls that an import or a fork left open stay open, and don't keep
                     // a message from being summarised.
                     let is_open =
-                        row.seq > copied_seq && row.open_calls()?.any(|id| !answered.contains(&id));
-                    let joins = is_within_run && row.is_run_member();
-                    is_within_run = row.is_run_member();
+                        row.seq > copied_seq && row.open_calls()?.any(|id| open.contains(&id));
                     match units.last_mut().filter(|_| joins) {
                         Some(unit) => {
                             unit.tokens += tokens;
@@ -117,6 +155,7 @@ pub fn load_units(
                             tokens,
                             summary: None,
                             is_open,
+                            is_tied: false,
                         }),
                     }
                 }
@@ -127,6 +166,7 @@ pub fn load_units(
                         tokens: tokens::estimate(&overlay.summary),
                         summary: Some(overlay.summary),
                         is_open: false,
+                        is_tied: false,
                     });
                 }
             }

@@ -18,6 +18,7 @@ use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::path::WalkStep;
 use crate::models::ToolDefinition;
+use crate::models::call_ids::tell_apart;
 use crate::models::file::File;
 use crate::models::message::ContextMessage;
 
@@ -132,7 +133,9 @@ pub fn build_working_context(
     let line = media_line(placed.iter().rev(), keep_media);
     name_older_files(&mut placed, line);
     documents.place(&mut placed);
-    let messages: Vec<ContextMessage> = placed.into_iter().map(|placed| placed.message).collect();
+    let mut messages: Vec<ContextMessage> =
+        placed.into_iter().map(|placed| placed.message).collect();
+    tell_apart(&mut messages);
     let tokens_estimate = messages.iter().map(message_tokens).sum::<i64>()
         + system_instructions
             .iter()

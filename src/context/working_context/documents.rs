@@ -10,6 +10,7 @@ use super::window::PlacedMessage;
 use crate::base::action::Role;
 use crate::base::json;
 use crate::base::letter_case::to_lower;
+use crate::log::tool::ToolCall;
 use crate::memory::prompt::without_rules;
 use crate::memory::skills::loaded::LoadedSkill;
 use crate::models::message::ContextMessage;
@@ -46,16 +47,7 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
     if documents.is_empty() {
         return found;
     }
-    let mut calls: HashMap<&str, (String, String)> = HashMap::new();
-    for placed in messages {
-        for call in placed.message.calls() {
-            if call.name.as_str() == TOOL
-                && let Some(named) = read_call(call.arguments.as_str())
-            {
-                calls.insert(call.id.as_str(), named);
-            }
-        }
-    }
+    let mut named = find_named(messages);
     let mut standing: HashSet<usize> = HashSet::new();
     // Keeps a document in its newest answer. An older answer thus changes only once.
     for (place, placed) in messages.iter().enumerate().rev() {
@@ -63,16 +55,12 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         if message.role != Role::Tool || message.is_error == Some(true) {
             continue;
         }
-        let Some((label, key)) = message
-            .tool_call_id
-            .as_ref()
-            .and_then(|id| calls.get(id.as_str()))
-        else {
+        let Some((label, key)) = named.remove(&place) else {
             continue;
         };
         let known = documents
             .iter()
-            .position(|document| to_lower(&document.label) == *label && document.key == *key);
+            .position(|document| to_lower(&document.label) == label && document.key == key);
         let Some((index, document)) =
             known.and_then(|index| documents.get(index).map(|document| (index, document)))
         else {
@@ -110,6 +98,32 @@ pub fn find_documents(messages: &[PlacedMessage], documents: &[LoadedSkill]) -> 
         }
     }
     found
+}
+
+/// The documents that answers are of, by the answers' places: the label in lower case, and
+/// the key. Each answer follows its call's message.
+fn find_named(messages: &[PlacedMessage]) -> HashMap<usize, (String, String)> {
+    let mut named = HashMap::new();
+    // The calls of the newest message with calls that have no answer yet.
+    let mut open: Vec<&ToolCall> = Vec::new();
+    for (place, placed) in messages.iter().enumerate() {
+        let message = &placed.message;
+        if message.role != Role::Tool {
+            open = message.calls().iter().collect();
+            continue;
+        }
+        let id = message.tool_call_id.as_ref();
+        let Some(index) = open.iter().position(|call| Some(&call.id) == id) else {
+            continue;
+        };
+        let call = open.remove(index);
+        if call.name.as_str() == TOOL
+            && let Some(document) = read_call(call.arguments.as_str())
+        {
+            named.insert(place, document);
+        }
+    }
+    named
 }
 
 /// What replaces a document that an answer of `load_context` holds. `None`: the answer is

@@ -15,6 +15,7 @@ use crate::memory::skills::loaded::{LoadedSkill, load_context_documents};
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::overlays::{Overlay, Overlays};
 use crate::messages::tree::path::{PathSegment, WalkStep, is_on_path, load_segments};
+use crate::models::call_ids::tell_apart;
 use crate::models::message::ContextMessage;
 
 /// What the sentence about messages that are not shown takes.
@@ -91,6 +92,7 @@ pub fn build_fitting(
     found.place(&mut chosen.placed);
     let placed = chosen.placed.into_iter();
     let mut messages: Vec<ContextMessage> = placed.map(|placed| placed.message).collect();
+    tell_apart(&mut messages);
     let instructions = estimates(&system_instructions);
     if !squeeze(&mut messages, whole.tokens - instructions - budget.tools) {
         let least = messages.iter().map(message_tokens).sum();

@@ -1,9 +1,15 @@
 //! Keeps tool calls and their results together: a provider refuses a call without its
 //! result, and a result without its call. Pure.
+//!
+//! The same id may name many calls of a conversation: some models begin to count anew in
+//! each turn. So a result belongs to a call by its place: to the newest call above it that
+//! has its id and no result yet. Of calls with one id in one message, the first comes
+//! first.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 
 use crate::base::action::Role;
+use crate::log::tool::ToolCall;
 use crate::models::message::ContextMessage;
 
 /// Replaces a result that was never written because the turn was cut off between the
@@ -17,40 +23,79 @@ pub struct PlacedMessage {
     pub message: ContextMessage,
 }
 
-/// Drops results whose call isn't in the window or was answered already. Adds a result
-/// for every open call, right after the call's message.
+/// A message that is no result, and the results of its calls in the order they came.
+struct AnsweredMessage {
+    said: PlacedMessage,
+    results: Vec<PlacedMessage>,
+    /// The places of its calls that have no result.
+    open: Vec<usize>,
+}
+
+/// Moves each result to its call's message, drops results without a call, and adds a
+/// result for every call that has none.
 pub fn close_pairs(messages: Vec<PlacedMessage>) -> Vec<PlacedMessage> {
-    let mut closed: Vec<PlacedMessage> = Vec::with_capacity(messages.len());
-    // Calls without a result, of the last message that made calls.
-    let mut open: Vec<(String, PlacedMessage)> = Vec::new();
-    let mut called: HashSet<String> = HashSet::new();
+    let mut said: Vec<AnsweredMessage> = Vec::with_capacity(messages.len());
+    // Where open calls are, by their id: an entry for each call, the newest last.
+    let mut open: HashMap<String, Vec<usize>> = HashMap::new();
+    let count = messages.len();
     for placed in messages {
         if placed.message.role == Role::Tool {
-            let id = placed
-                .message
-                .tool_call_id
-                .as_ref()
-                .map(|id| id.as_str().to_owned());
-            let answered = id.and_then(|id| open.iter().position(|(open, _)| *open == id));
-            if let Some(index) = answered {
-                open.remove(index);
-                closed.push(placed);
+            let id = placed.message.tool_call_id.as_ref();
+            let place = id.and_then(|id| open.get_mut(id.as_str())?.pop());
+            let is_last = place.is_some_and(|place| place + 1 == said.len());
+            if let Some(asked) = place.and_then(|place| said.get_mut(place)) {
+                asked.take(placed, is_last);
             }
             continue;
         }
-        closed.extend(open.drain(..).map(|(_, stand_in)| stand_in));
         for call in placed.message.calls() {
-            if called.insert(call.id.as_str().to_owned()) {
-                open.push((call.id.as_str().to_owned(), stand_in(placed.seq, call)));
-            }
+            let places = open.entry(call.id.as_str().to_owned()).or_default();
+            places.push(said.len());
         }
-        closed.push(placed);
+        said.push(AnsweredMessage {
+            open: (0..placed.message.calls().len()).collect(),
+            results: Vec::new(),
+            said: placed,
+        });
     }
-    closed.extend(open.into_iter().map(|(_, stand_in)| stand_in));
+    let mut closed = Vec::with_capacity(count);
+    for message in said {
+        message.write(&mut closed);
+    }
     closed
 }
 
-fn stand_in(seq: i64, call: &crate::log::tool::ToolCall) -> PlacedMessage {
+impl AnsweredMessage {
+    /// Takes the result of the first open call that has its id. A result that came late
+    /// stands where its call does.
+    fn take(&mut self, mut result: PlacedMessage, is_in_place: bool) {
+        let id = result.message.tool_call_id.as_ref();
+        let calls = self.said.message.calls();
+        let asked = self.open.iter().position(|call| {
+            let call = calls.get(*call);
+            call.is_some_and(|call| Some(&call.id) == id)
+        });
+        if let Some(asked) = asked {
+            self.open.remove(asked);
+        }
+        if !is_in_place {
+            result.seq = self.said.seq;
+        }
+        self.results.push(result);
+    }
+
+    fn write(self, closed: &mut Vec<PlacedMessage>) {
+        let calls = self.said.message.calls();
+        let missing = self.open.iter().filter_map(|call| calls.get(*call));
+        let missing: Vec<PlacedMessage> =
+            missing.map(|call| stand_in(self.said.seq, call)).collect();
+        closed.push(self.said);
+        closed.extend(self.results);
+        closed.extend(missing);
+    }
+}
+
+fn stand_in(seq: i64, call: &ToolCall) -> PlacedMessage {
     PlacedMessage {
         seq,
         message: ContextMessage {
@@ -121,10 +166,18 @@ mod tests {
             ("u c1", "u c1 x1"),
             ("u c12 r2 u", "u c12 r2 x1 u"),
             ("u c12 r2 r1 a", "u c12 r2 r1 a"),
-            ("c1 u r1 a", "c1 x1 u a"),
+            ("c1 u r1 a", "c1 r1 u a"),
             ("c1 r1 r1 a", "c1 r1 a"),
-            ("c1 c2 r1 r2", "c1 x1 c2 r2"),
+            ("c1 c2 r1 r2", "c1 r1 c2 r2"),
             ("", ""),
+            // One id many times.
+            ("u c1 r1 a u c1 r1 a u c1 r1", "u c1 r1 a u c1 r1 a u c1 r1"),
+            ("c1 r1 c1 u", "c1 r1 c1 x1 u"),
+            ("c1 u c1 r1", "c1 x1 u c1 r1"),
+            ("c1 u c1 r1 r1", "c1 r1 u c1 r1"),
+            ("c11 r1 r1", "c11 r1 r1"),
+            ("c11 r1 a", "c11 r1 x1 a"),
+            ("c121 r1 r2 r1 r1", "c121 r1 r2 r1"),
         ] {
             assert_eq!(close(script), expected, "{script}");
         }

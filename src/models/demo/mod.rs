@@ -38,7 +38,7 @@ enum DemoAction {
 }
 
 pub fn answer(request: &ModelRequest<'_>) -> Vec<AnswerPart> {
-    let mut answer = AnswerBuilder::new(CallIds::after(request.messages));
+    let mut answer = AnswerBuilder::new(CallIds::after(request.messages, request.earlier_calls));
     let mut output = String::new();
     match decide(request) {
         DemoAction::Say(text) => {

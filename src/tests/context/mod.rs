@@ -4,5 +4,6 @@ pub mod compaction;
 pub mod estimates;
 mod fitting;
 mod for_model;
+mod pairs;
 mod plain;
 pub mod working_context;
