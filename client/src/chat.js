@@ -2,6 +2,7 @@
 
 import { lost } from "./connection.js";
 import { NetworkError } from "./errors.js";
+import { segmentOf } from "./target.js";
 
 /** Begins a turn when it is iterated. `message` may be a text. */
 export async function* chat(connection, id, input, { signal, retry } = {}) {
@@ -13,7 +14,7 @@ export async function* chat(connection, id, input, { signal, retry } = {}) {
 }
 
 export async function* resumeChat(connection, id, { signal, retry } = {}) {
-  const path = `/chat/${encodeURIComponent(id)}/stream`;
+  const path = `/chat/${segmentOf(id, "A session's id in an address")}/stream`;
   const response = await connection.request("chat", path, {}, { signal, retry, isRepeatable: true });
   if (response.status !== 204) yield* chunksOf(response, signal);
 }

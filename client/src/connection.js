@@ -9,6 +9,8 @@ import { saysNoSuchMethod, targetOf } from "./target.js";
 /** What an answer that is none of ours says, at most, in an error's message. */
 const SHOWN_CHARACTERS = 200;
 
+const OPERATION_NAME = /^\w+$/;
+
 export class Connection {
   #target;
   #token;
@@ -23,8 +25,10 @@ export class Connection {
 
   /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: running it twice is as good as once. */
   async operate(operation, input, { reads, isRepeatable }, { signal, retry } = {}) {
+    // The name stands in an address, where others than names lead elsewhere.
+    if (!OPERATION_NAME.test(operation)) throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
     const json = JSON.stringify(input);
-    const attempt = async () => JSON.parse((await this.#call(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
+    const attempt = async () => JSON.parse((await this.#ask(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
     return await this.#retrying(attempt, isRepeatable, { signal, retry });
   }
 
@@ -43,25 +47,26 @@ export class Connection {
   }
 
   /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
-  async #call(operation, json, reads, signal) {
-    const call = this.#target.call;
-    if (call === null) return null;
+  async #ask(operation, json, reads, signal) {
+    const request = this.#target.request;
+    if (request === null) return null;
     const token = await this.#readToken();
+    let answer;
     try {
-      return await untilAborted(call(operation, json, token === undefined ? {} : { token }), signal);
+      answer = await untilAborted(request(operation, json, token === undefined ? {} : { token }), signal);
     } catch (error) {
       if (signal?.aborted) throw error;
-      if (typeof error?.code !== "string") {
-        // A binding without the method never gets it while this isolate lives.
-        if (saysNoSuchMethod(error)) return this.#target.giveUpCalls(), null;
-        // Either the connection failed, or the error has lost its code on the way.
-        if (reads) return this.#target.giveUpCalls(), null;
-        throw lost(operation, error);
-      }
-      // Such an answer is streamed by `fetch`.
-      if (reads && error.code === "payload_too_large") return null;
-      throw errorFrom(error, { status: error.status, operation });
+      if (!saysNoSuchMethod(error)) throw lost(operation, error);
+      // A binding without the method never gets it while this isolate lives.
+      this.#target.giveUpRequests();
+      return null;
     }
+    if (typeof answer?.value === "string") return answer.value;
+    const { error, status } = answer ?? {};
+    if (typeof error?.code !== "string") throw lost(operation, new Error("what answered is no Session Agent"));
+    // Such an answer is streamed by `fetch`.
+    if (reads && error.code === "payload_too_large") return null;
+    throw errorFrom(error, { status, operation });
   }
 
   async #post(operation, json, signal) {
@@ -75,18 +80,41 @@ export class Connection {
     const headers = { ...init.headers, ...(token !== undefined && { authorization: `Bearer ${token}` }) };
     let response;
     try {
-      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, { ...init, headers, ...(signal && { signal }) });
+      // Where a redirect leads, neither the token nor the body may go.
+      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, { ...init, headers, redirect: "manual", ...(signal && { signal }) });
     } catch (error) {
       if (signal?.aborted) throw signal.reason;
       throw lost(operation, error);
     }
     if (response.ok) return response;
+    if (isRedirect(response)) {
+      await response.body?.cancel().catch(() => {});
+      throw redirected(operation, response);
+    }
     throw await refusal(response, operation, signal);
   }
 
   async #readToken() {
     const token = typeof this.#token === "function" ? await this.#token() : this.#token;
     return token || undefined;
+  }
+}
+
+/** A browser hides what a redirect says, its status included. */
+const isRedirect = ({ type, status }) => type === "opaqueredirect" || (status >= 300 && status < 400);
+
+function redirected(operation, { status, headers }) {
+  const to = originOf(headers.get("location"));
+  const message = `\`${operation}\` was answered with a redirect${to && ` to ${to}`}. It is not followed: the token and the input would go there. Open the agent at the address that answers itself.`;
+  return new NetworkError(message, { status: status || 307, operation });
+}
+
+/** The origin of an address that names one; the address may hold a secret. */
+function originOf(location) {
+  try {
+    return new URL(location).origin;
+  } catch {
+    return "";
   }
 }
 

@@ -41,14 +41,64 @@ export interface NamespaceTarget {
 
 export type Target = BindingTarget | NamespaceTarget | string | URL;
 
+// What a binding gives by itself, over Workers RPC.
+
+/** What a call says beside its operation and its input. */
+export interface RpcOptions {
+  /** The Worker's secret or a minted token. */
+  token?: string;
+}
+
+export interface ObjectRpcOptions extends RpcOptions {
+  /** The agent's name, for an object that was found by its id alone. Another's name is refused. */
+  agent?: string;
+}
+
+/** An answer, or a refusal, as data. */
+export type RpcAnswer =
+  /** `value` is the JSON of the operation's output. */
+  | { ok: true; value: string }
+  | { ok: false; error: { code: ErrorCode; message: string; details: { [field: string]: any } }; status: number };
+
+/** A service binding of Session Agent's Worker: `interface Env { MEMORY: SessionAgentService }`. */
+export interface SessionAgentService {
+  fetch(input: string, init?: RequestInit): Promise<Response>;
+  /** `json` is the JSON of the input, and the answer that of the output. A refusal is thrown. */
+  call(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<string>;
+  /** As `call`, and a refusal is data. */
+  request(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<RpcAnswer>;
+}
+
+/** Every operation as a method of an agent's object: plain values in and out. A refusal is thrown. */
+export type ObjectOperations = {
+  [Name in keyof Operations]: (
+    ...given: {} extends Operations[Name]["input"]
+      ? [input?: Operations[Name]["input"], options?: ObjectRpcOptions]
+      : [input: Operations[Name]["input"], options?: ObjectRpcOptions]
+  ) => Promise<Operations[Name]["output"]>;
+};
+
+/** An agent's object, by a binding with `script_name`. */
+export interface SessionAgentObject extends ObjectOperations {
+  fetch(input: string, init?: RequestInit): Promise<Response>;
+  call(operation: string, json?: string, options?: ObjectRpcOptions): Promise<string>;
+  request(operation: string, json?: string, options?: ObjectRpcOptions): Promise<RpcAnswer>;
+}
+
+/** A namespace of agents' objects: `interface Env { AGENTS: SessionAgentNamespace }`. */
+export interface SessionAgentNamespace extends NamespaceTarget {
+  getByName(name: string): SessionAgentObject;
+  get(id: any): SessionAgentObject;
+}
+
 export interface AgentOptions {
   /** The Worker's secret or a minted token, or a function that gives one for each request. */
   token?: string | undefined | (() => string | undefined | Promise<string | undefined>);
   /** How often, and after which pauses, a failed call is sent again. `false`: never. */
   retry?: RetryOptions | false;
   /**
-   * How operations go over a binding. `auto` uses Workers RPC where the binding offers it
-   * and errors keep their codes, and `fetch` elsewhere. What streams always uses `fetch`.
+   * How operations go over a binding. `auto` and `call` use Workers RPC where the other end
+   * has the method `request`, and `fetch` elsewhere. What streams always uses `fetch`.
    * Default: `auto`.
    */
   transport?: "auto" | "call" | "fetch";

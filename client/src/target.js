@@ -1,32 +1,45 @@
 // Where an agent is: behind a service binding, in a namespace of objects, or at a URL.
-// Each kind gives the same two ways in: `fetch`, and `call` where there is Workers RPC.
+// Each kind gives the same ways in: `fetch`, and `request` where there is Workers RPC.
 
-/** Bindings that were found to have no method `call`, or to lose what errors say. */
-const WITHOUT_CALL = new WeakSet();
+/** Bindings that were found to have no method `request`. */
+const WITHOUT_REQUEST = new WeakSet();
 
 const HOST = "https://session-agent";
 
 /** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
 export function targetOf(target, name, { transport = "auto", fetch: ownFetch } = {}) {
-  const base = `/agents/session-agent/${encodeURIComponent(name)}`;
+  const base = `/agents/session-agent/${segmentOf(name, "An agent's name")}`;
   if (typeof target === "string" || target instanceof URL) {
     const root = String(target).replace(/\/+$/, "");
     // Called without a receiver: a browser's `fetch` refuses any other than the window.
-    return { root, base, call: null, fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init) };
+    return { root, base, request: null, fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init) };
   }
   const binding = bindingOf(target, name);
-  const mayCall = transport !== "fetch" && (transport === "call" || errorsSurvive());
   return {
     root: HOST,
     base,
     fetch: (url, init) => binding.stub().fetch(url, init),
-    get call() {
-      const isRefused = transport === "auto" && WITHOUT_CALL.has(target);
-      return mayCall && !isRefused && typeof binding.stub().call === "function" ? binding.call : null;
+    /** An operation over Workers RPC, or `null`. */
+    get request() {
+      if (transport === "fetch" || WITHOUT_REQUEST.has(target)) return null;
+      // A Worker with a `compatibility_date` before Workers RPC sees no methods at all.
+      return typeof binding.stub().request === "function" ? binding.request : null;
     },
-    /** From now on `fetch` alone. */
-    giveUpCalls: () => WITHOUT_CALL.add(target),
+    /** The other end is older than this client. From now on `fetch` alone. */
+    giveUpRequests: () => WITHOUT_REQUEST.add(target),
   };
+}
+
+/**
+ * A text as one segment of an address. `.` and `..` are steps in a path, also where they
+ * are encoded, so an address can't say them.
+ */
+export function segmentOf(text, what) {
+  if (typeof text !== "string" || text === "" || text === "." || text === "..") {
+    throw new TypeError(`${what} is a text that is not empty, and neither \`.\` nor \`..\`.`);
+  }
+  if (!text.isWellFormed()) throw new TypeError(`${what} holds half of a surrogate pair, which is no text.`);
+  return encodeURIComponent(text);
 }
 
 function bindingOf(target, name) {
@@ -38,24 +51,13 @@ function bindingOf(target, name) {
   // No other property tells them apart: a stub has every name that is asked for.
   if (typeof target.fetch !== "function") {
     const stub = () => (typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name)));
-    return { stub, call: (operation, json, options) => stub().call(operation, json, options) };
+    return { stub, request: (operation, json, options) => stub().request(operation, json, { ...options, agent: name }) };
   }
   // An object's stub has its id as a plain property.
   if (typeof target.id === "object" && target.id !== null) {
-    return { stub: () => target, call: (operation, json, options) => target.call(operation, json, options) };
+    return { stub: () => target, request: (operation, json, options) => target.request(operation, json, { ...options, agent: name }) };
   }
-  return { stub: () => target, call: (operation, json, options) => target.call(name, operation, json, options) };
-}
-
-/**
- * Whether an error that crosses Workers RPC keeps its fields. A Worker with a
- * `compatibility_date` before 2026-04-21 gets the message alone, and is better off with
- * `fetch`. Outside of Workers nobody can tell.
- */
-function errorsSurvive() {
-  const flags = globalThis.Cloudflare?.compatibilityFlags;
-  if (flags !== undefined) return flags.enhanced_error_serialization === true;
-  return globalThis.navigator?.userAgent !== "Cloudflare-Workers";
+  return { stub: () => target, request: (operation, json, options) => target.request(name, operation, json, options) };
 }
 
 /** Whether an error says that the other end has no such method. Nothing has run then. */

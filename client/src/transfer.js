@@ -4,6 +4,7 @@
 import { errorFrom } from "./error_codes.js";
 import { NetworkError } from "./errors.js";
 import { lost } from "./connection.js";
+import { segmentOf } from "./target.js";
 
 const NEWLINE = 10;
 const PIECE_BYTES = 64 * 1024;
@@ -12,7 +13,7 @@ const END_BYTES = 16 * 1024;
 
 /** The file as a stream of bytes. The stream fails where the file was cut off or broke. */
 export async function exportSession(connection, id, { signal, retry, onProgress } = {}) {
-  const path = `/sessions/${encodeURIComponent(id)}/export`;
+  const path = `/sessions/${segmentOf(id, "A session's id in an address")}/export`;
   const response = await connection.request("exportSession", path, {}, { signal, retry, isRepeatable: true });
   return response.body.pipeThrough(counting(onProgress)).pipeThrough(whole());
 }
@@ -40,7 +41,7 @@ export async function* exportLines(connection, id, options = {}) {
 /** `file`: a text, bytes, a Blob, a Response, a stream of bytes, or anything that iterates over texts or bytes. */
 export async function importSession(connection, id, file, { signal, onProgress, allowSources } = {}) {
   const body = onProgress === undefined && isWhole(file) ? file : streamOf(file).pipeThrough(counting(onProgress));
-  const path = `/sessions/${encodeURIComponent(id)}/import${allowSources ? "?allowSources=true" : ""}`;
+  const path = `/sessions/${segmentOf(id, "A session's id in an address")}/import${allowSources ? "?allowSources=true" : ""}`;
   const headers = { "content-type": "application/x-ndjson" };
   const isStream = body instanceof ReadableStream;
   const init = { method: "POST", headers, body, ...(isStream && { duplex: "half" }) };

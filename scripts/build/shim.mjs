@@ -6,13 +6,14 @@
 // a write that was not finished was rolled back, as after any failure.
 //
 // A Worker that binds these classes may call every method of theirs. So they have
-// `call` and the handlers of the platform, and no other method. What Rust exports
-// stays in private fields.
+// `call`, `request` and the handlers of the platform, the object has one method for each
+// operation, and there is no other. What Rust exports stays in private fields.
 //
 // esbuild bundles this file with what bindgen wrote: see worker.mjs.
 
 import { DurableObject, WorkerEntrypoint } from "cloudflare:workers";
 import * as rust from "../../build/stage/index.js";
+import { OPERATIONS } from "../../build/stage/operations.js";
 
 /** The `worker` crate keeps `instanceId` here: each instance of the module counts it up. */
 const module = rust.__worker_init_state();
@@ -43,6 +44,34 @@ function enter(work) {
     noteCrash(error);
     throw error;
   }
+}
+
+/**
+ * What a call gives, as data: `{ ok: true, value }`, or `{ ok: false, error, status }`. A
+ * Worker on the way may carry the message of what was thrown, and lose its code.
+ */
+async function asData(calling) {
+  try {
+    return { ok: true, value: await calling };
+  } catch (error) {
+    const { code, message, details, status } = error;
+    // A crash is no refusal: nobody knows what was done.
+    if (typeof code !== "string") throw error;
+    return { ok: false, error: { code, message, details }, status };
+  }
+}
+
+/** The JSON of what a method of an operation was given. */
+function textOf(input) {
+  if (input === undefined) return "{}";
+  try {
+    const prototype = Object.getPrototypeOf(input);
+    if (prototype === Object.prototype || prototype === null) return JSON.stringify(input);
+  } catch {
+    // Nothing that JSON has.
+  }
+  const fields = { code: "invalid_request", details: { field: "input" }, status: 400 };
+  throw Object.assign(new Error("The input of an operation is an object of values that JSON has."), fields);
 }
 
 /** The longest body that is read before Rust is entered. No budget counts such a body. */
@@ -125,7 +154,13 @@ export default class Entrypoint extends WorkerEntrypoint {
   }
 
   call(agent, operation, json, options) {
-    return enter(() => rust.call(agent, operation, json, options, this.env));
+    return enter(() => rust.call(agent, operation, json, options, this.env, false));
+  }
+
+  async request(agent, operation, json, options) {
+    const answer = await asData(enter(() => rust.call(agent, operation, json, options, this.env, true)));
+    // The object has answered with data of its own.
+    return answer.ok ? answer.value : answer;
   }
 }
 
@@ -161,6 +196,10 @@ export class SessionAgent extends DurableObject {
     return enter(() => this.#current().call(operation, json, options));
   }
 
+  async request(operation, json, options) {
+    return await asData(this.call(operation, json, options));
+  }
+
   alarm() {
     return enter(() => this.#current().alarm());
   }
@@ -176,4 +215,15 @@ export class SessionAgent extends DurableObject {
   webSocketError(socket) {
     return enter(() => this.#current().webSocketError(socket));
   }
+}
+
+// Every operation is a method of the object: plain values in and out.
+for (const operation of OPERATIONS) {
+  Object.defineProperty(SessionAgent.prototype, operation, {
+    async value(input, options) {
+      return JSON.parse(await this.call(operation, textOf(input), options));
+    },
+    configurable: true,
+    writable: true,
+  });
 }

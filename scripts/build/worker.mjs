@@ -1,4 +1,4 @@
-// From sources to build/index.js and build/index_bg.wasm, in four steps:
+// From sources to build/index.js and build/index_bg.wasm, in five steps:
 //
 //   cargo      compiles the crates to WebAssembly: fast/ for speed, the other for size
 //   bindgen    writes the JavaScript that it imports and exports
@@ -6,13 +6,14 @@
 //              by side (order.mjs), and moves the names of the functions to
 //              build/functions.txt: a crash's stack trace has numbers, and
 //              `wasm-function[123]` is the line that begins with `123:`
+//   names      the operations of generated/openapi.json, which the object has as methods
 //   esbuild    puts shim.mjs in front and makes one file of all the JavaScript but
 //              agent-defaults.js, which defaults.mjs writes
 
 import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bindgen } from "../setup/bindgen.mjs";
-import { BIN, BUILD, ROOT, withPackages } from "../places.mjs";
+import { BIN, BUILD, OPENAPI, ROOT, withPackages } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 import { withPlaces, withoutPlaces } from "./order.mjs";
@@ -41,6 +42,7 @@ export async function buildWorker() {
   await compile();
   await step(bindgen.path(), [compiled(), STAGE]);
   importAsWorkersDo(join(STAGE, "index.js"));
+  writeFileSync(join(STAGE, "operations.js"), namesOfOperations(JSON.parse(readFileSync(OPENAPI, "utf8"))));
   const [wasm, js] = [await optimise(), await bundle()];
   // Together and last, so that a build that fails leaves the one before whole.
   renameSync(wasm, join(BUILD, "index_bg.wasm"));
@@ -61,6 +63,12 @@ function compiled() {
   const metadata = outputOf("cargo", ["metadata", "--no-deps", "--locked", "--format-version", "1", "--manifest-path", join(ROOT, "Cargo.toml")]);
   if (metadata === null) throw new Stop("`cargo metadata` failed: run it here to see why.");
   return join(JSON.parse(metadata).target_directory, TARGET, "release", "session_agent.wasm");
+}
+
+/** A module with the operations' names. */
+export function namesOfOperations({ paths }) {
+  const names = Object.keys(paths).flatMap((path) => /\/rpc\/(\w+)$/.exec(path)?.[1] ?? []);
+  return `export const OPERATIONS = ${JSON.stringify(names.sort())};\n`;
 }
 
 /** Only the proposed `import source` makes a module of WebAssembly; in a Worker each import of it does. */

@@ -5,6 +5,7 @@
 
 mod alarms;
 mod calls;
+mod name;
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -14,6 +15,7 @@ use wasm_bindgen::prelude::*;
 use worker::worker_sys::DurableObjectState;
 use worker::{Env, web_sys};
 
+use self::name::AgentName;
 use super::host::Runtime;
 use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
@@ -58,8 +60,7 @@ struct Object {
     policy: Rc<Policy>,
     outbound: Bindings,
     sockets: Sockets,
-    /// The agent's name. An object that was created without a name uses its id.
-    name: String,
+    name: AgentName,
     /// Whether the tables are known to have this build's schema.
     is_migrated: Cell<bool>,
     compactions: CompactionTracker,
@@ -78,12 +79,8 @@ impl SessionAgent {
     #[wasm_bindgen(constructor)]
     pub fn new(state: DurableObjectState, env: Env) -> Result<Self, JsValue> {
         let sockets = Sockets::new(JsValue::from(&state).unchecked_into());
-        let id = state.id()?;
-        let name = match id.name() {
-            Some(name) => name,
-            None => id.to_string()?,
-        };
-        let storage = JsValue::from(state.storage()?).unchecked_into();
+        let storage: Storage = JsValue::from(state.storage()?).unchecked_into();
+        let name = AgentName::new(&state.id()?, &env, &Sqlite::new(&storage))?;
         let object = Rc::new_cyclic(|me| Object {
             me: Weak::clone(me),
             storage,
@@ -341,7 +338,7 @@ fn answer_turn(listener: TurnListener, db: &Sqlite<'_>) -> Result<web_sys::Respo
 impl Object {
     /// For whom the object's tasks work.
     fn owner(&self) -> Owner {
-        Owner::agent(&self.name)
+        Owner::agent(self.name.get())
     }
 
     /// Starts the work after the running code ends, and keeps the object alive for it.
@@ -403,7 +400,7 @@ impl Object {
 
     fn agent<'a>(&'a self, db: &'a Sqlite<'_>, caller: &'a Caller, via: &'a [String]) -> Agent<'a> {
         Agent {
-            name: &self.name,
+            name: self.name.get(),
             db,
             host: &Runtime,
             operations: OPERATIONS,
@@ -429,12 +426,7 @@ impl Object {
         let Some(agent) = route.agent() else {
             return Ok(ObjectAnswer::Response(health::answer()));
         };
-        if agent != self.name {
-            return Err(Error::invalid(
-                "agent",
-                "The path names another agent than the one whose object this is.",
-            ));
-        }
+        self.name.check(agent)?;
         let caller = identify(&self.policy, &route, &request)?;
         let limit = match admit(&caller, &route) {
             Ok(limit) => limit,
@@ -567,6 +559,6 @@ impl Object {
             self.is_migrated.set(true);
             self.is_look_due.set(true);
         }
-        Ok(())
+        self.name.keep(db)
     }
 }

@@ -41,6 +41,14 @@ extern "C" {
         options: &JsValue,
     ) -> Result<Answer, JsValue>;
 
+    #[wasm_bindgen(method, catch)]
+    fn request(
+        this: &Stub,
+        operation: &JsValue,
+        json: &JsValue,
+        options: &JsValue,
+    ) -> Result<Answer, JsValue>;
+
     /// The promise of an answer.
     type Answer;
 
@@ -68,7 +76,7 @@ thread_local! {
     /// Passes the object's refusal on. Any other error means that the object gave no answer.
     static REFUSE_CALL: Closure<dyn FnMut(JsValue) -> Result<JsValue, JsValue>> =
         Closure::new(|thrown: JsValue| {
-            Err(match rpc::is_refusal(&thrown) {
+            Err(match rpc::is_refusal(&thrown) || rpc::is_of_older_build(&thrown) {
                 true => thrown,
                 false => rpc::to_thrown(&lost(&thrown)),
             })
@@ -106,6 +114,9 @@ pub fn fetch(request: web_sys::Request, env: Env, _context: JsValue) -> Promise 
 }
 
 /// A call over Workers RPC. The texts are passed on as they are.
+///
+/// `is_request`: the object is asked for its refusal as data, which is passed on, too. What
+/// this function itself refuses is thrown either way: shim.mjs makes data of it.
 #[wasm_bindgen]
 pub fn call(
     agent: JsValue,
@@ -113,13 +124,17 @@ pub fn call(
     json: JsValue,
     options: JsValue,
     env: Env,
+    is_request: bool,
 ) -> Promise {
     let reservation = match admit_call(&agent, &operation, &json, &options, &env) {
         Ok(reservation) => reservation,
         Err(error) => return Promise::reject(&rpc::to_thrown(&error)),
     };
     let answer = find_object(&env, &agent)
-        .and_then(|object| object.call(&operation, &json, &options))
+        .and_then(|object| match is_request {
+            true => object.request(&operation, &json, &options),
+            false => object.call(&operation, &json, &options),
+        })
         .map(|answer| REFUSE_CALL.with(|refuse| answer.catch_call(refuse.as_ref())));
     match (answer, reservation) {
         (Err(thrown), _) => Promise::reject(&rpc::to_thrown(&lost(&thrown))),
@@ -142,10 +157,10 @@ fn admit_call(
     env: &Env,
 ) -> error::Result<Option<Reservation>> {
     let agent = rpc::parse_agent(agent)?;
-    let call = RpcCall::parse(agent, operation, json.clone(), options)?;
-    let token = call.token.as_deref();
-    let caller = access::identify(&policy(env), &Runtime, Some(&call.agent), token)?;
-    let limit = admit(&caller, &call.route())?;
+    let call = RpcCall::parse(operation, json.clone(), options)?;
+    let token = call.options.token.as_deref();
+    let caller = access::identify(&policy(env), &Runtime, Some(&agent), token)?;
+    let limit = admit(&caller, &call.route(&agent))?;
     rpc::reserve_forward(call.json.as_ref(), limit)
 }
 

@@ -2,7 +2,8 @@
 //! and out as a text, without a request and a response around it.
 //!
 //! The Worker and the object take the same arguments and refuse the same ones. A refusal
-//! is an `Error` of JavaScript with the fields of the contract.
+//! is an `Error` of JavaScript with the fields of the contract; for `request`, shim.mjs
+//! makes data of it.
 
 use js_sys::{Array, JSON, JsString, Object, Reflect, Uint8Array};
 use wasm_bindgen::prelude::*;
@@ -39,23 +40,24 @@ const MAX_ANSWER_UNITS: usize = (16 << 20) - (1 << 10);
 /// and is refused all the same.
 const MAX_NAME_UNITS: u32 = 512;
 
-/// The arguments of a call. They have the right types.
+/// The arguments of a call, but for the agent's name. They have the right types.
 pub struct RpcCall {
-    pub agent: String,
     pub operation: String,
     pub json: Option<JsString>,
+    pub options: RpcOptions,
+}
+
+/// What a call may say beside its operation and its input.
+#[derive(Default)]
+pub struct RpcOptions {
     pub token: Option<String>,
+    /// The name of the agent that the caller means, where the caller speaks to an object.
+    pub agent: Option<String>,
 }
 
 impl RpcCall {
-    pub fn parse(
-        agent: String,
-        operation: &JsValue,
-        json: JsValue,
-        options: &JsValue,
-    ) -> Result<Self> {
+    pub fn parse(operation: &JsValue, json: JsValue, options: &JsValue) -> Result<Self> {
         Ok(Self {
-            agent: check_agent_name(agent)?,
             operation: find_name(operation).ok_or_else(|| {
                 Error::invalid(
                     "operation",
@@ -63,13 +65,13 @@ impl RpcCall {
                 )
             })?,
             json: parse_json(json)?,
-            token: parse_token(options)?,
+            options: parse_options(options)?,
         })
     }
 
-    pub fn route(&self) -> Route {
+    pub fn route(&self, agent: &str) -> Route {
         Route::Rpc {
-            agent: self.agent.clone(),
+            agent: agent.to_owned(),
             operation: self.operation.clone(),
         }
     }
@@ -80,6 +82,7 @@ pub fn parse_agent(agent: &JsValue) -> Result<String> {
     find_name(agent)
         .filter(|_| agent.unchecked_ref::<Text>().is_well_formed())
         .ok_or_else(|| Error::invalid("agent", "`agent` must be a text: the agent's name."))
+        .and_then(check_agent_name)
 }
 
 fn find_name(argument: &JsValue) -> Option<String> {
@@ -110,31 +113,34 @@ fn parse_json(json: JsValue) -> Result<Option<JsString>> {
     Ok(Some(text))
 }
 
-fn parse_token(options: &JsValue) -> Result<Option<String>> {
+fn parse_options(options: &JsValue) -> Result<RpcOptions> {
     let refused = |field| {
         Error::invalid(
             field,
-            "The options of a call are an object with one field: `token`, a text.",
+            "The options of a call are an object with the fields `token` and, on the object, `agent`: texts.",
         )
     };
     if options.is_undefined() {
-        return Ok(None);
+        return Ok(RpcOptions::default());
     }
     if !options.is_object() || Array::is_array(options) {
         return Err(refused("options"));
     }
-    let token = JsString::from("token");
-    let names = Object::keys(options.unchecked_ref::<Object>());
-    if names.iter().any(|name| name != **token) {
-        return Err(refused("options"));
+    let mut given = RpcOptions::default();
+    for name in Object::keys(options.unchecked_ref::<Object>()) {
+        let value = Reflect::get(options, &name).map_err(|_| refused("options"))?;
+        match name.as_string().as_deref() {
+            Some("token" | "agent") if value.is_undefined() => {}
+            Some("token") => {
+                let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
+                // What is cut is still too long for a token, and is refused.
+                given.token = Some(text.slice(0, MAX_TOKEN_BYTES as u32 + 1).into());
+            }
+            Some("agent") => given.agent = Some(parse_agent(&value)?),
+            _ => return Err(refused("options")),
+        }
     }
-    let value = Reflect::get(options, &token).map_err(|_| refused("options"))?;
-    if value.is_undefined() {
-        return Ok(None);
-    }
-    let text: JsString = value.dyn_into().map_err(|_| refused("token"))?;
-    // What is cut is still too long for a token, and is refused.
-    Ok(Some(text.slice(0, MAX_TOKEN_BYTES as u32 + 1).into()))
+    Ok(given)
 }
 
 /// Copies the JSON into wasm. Fails with `payload_too_large` beyond `limit`, and with
@@ -210,4 +216,13 @@ pub fn to_thrown(error: &Error) -> JsValue {
 /// Whether this is an error that an object made, and not one of the runtime's.
 pub fn is_refusal(thrown: &JsValue) -> bool {
     Reflect::get(thrown, &"code".into()).is_ok_and(|code| code.is_string())
+}
+
+/// Whether an error says that the object has no such method: nothing has run. An object may
+/// be of an older build than the Worker while a new one is rolled out.
+pub fn is_of_older_build(thrown: &JsValue) -> bool {
+    let message = Reflect::get(thrown, &"message".into()).ok();
+    message
+        .and_then(|message| message.as_string())
+        .is_some_and(|message| message.contains("does not implement the method"))
 }

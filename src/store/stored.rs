@@ -16,6 +16,10 @@ pub const COMPACTION: &str = "compaction";
 /// The key of how far the search index has come; see `search/progress.rs`.
 pub const SEARCH: &str = "search";
 
+/// The key of the agent's name, where the platform does not tell it; see
+/// `edge/object/name.rs`.
+pub const NAME: &str = "name";
+
 /// Finds the JSON of a value.
 pub fn find_stored(db: &dyn Database, key: &str) -> Result<Option<String>> {
     let sql = "SELECT value FROM cf_agents_config WHERE key = ?1";

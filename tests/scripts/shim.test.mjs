@@ -4,7 +4,10 @@
 import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { readFile } from "node:fs/promises";
 import { build } from "esbuild";
+import { namesOfOperations } from "../../scripts/build/worker.mjs";
+import { OPENAPI } from "../../scripts/places.mjs";
 
 const SHIM = fileURLToPath(new URL("../../scripts/build/shim.mjs", import.meta.url));
 
@@ -34,7 +37,13 @@ const FAKE_MODULE = `
   export function call(...args) {
     guard();
     calls.push(["call", ...args]);
-    return Promise.resolve("{}");
+    return answerOf(args[0], "{}");
+  }
+  /** What refuses, and how: a refusal has a code, and what the runtime throws has none. */
+  function answerOf(name, answer) {
+    if (name === "refusing") return Promise.reject(Object.assign(new Error("no"), { code: "leaf_moved", details: { id: "x" }, status: 409 }));
+    if (name === "failing") return Promise.reject(new Error("the connection failed"));
+    return Promise.resolve(name === "object refuses" ? { ok: false, error: { code: "leaf_moved" }, status: 409 } : answer);
   }
   export function fetch(...args) {
     guard();
@@ -58,7 +67,7 @@ const FAKE_MODULE = `
     }
     call(...args) {
       calls.push(["object.call", ...args]);
-      return Promise.resolve("{}");
+      return answerOf(args[0], "{}");
     }
     alarm(...args) {
       calls.push(["alarm", ...args]);
@@ -86,6 +95,9 @@ const FAKE_RUNTIME = `
   export class DurableObject extends WorkerEntrypoint {}
 `;
 
+const api = JSON.parse(await readFile(OPENAPI, "utf8"));
+const FAKES = { module: FAKE_MODULE, runtime: FAKE_RUNTIME, operations: namesOfOperations(api) };
+
 /** The bundle of the shim and the fakes. */
 const { outputFiles } = await build({
   stdin: { contents: `export * from ${JSON.stringify(SHIM)}; export { default } from ${JSON.stringify(SHIM)}; export * as fake from "fake";`, resolveDir: "/" },
@@ -97,8 +109,9 @@ const { outputFiles } = await build({
       name: "fakes",
       setup({ onResolve, onLoad }) {
         onResolve({ filter: /\/stage\/index\.js$|^fake$/ }, () => ({ path: "module", namespace: "fake" }));
+        onResolve({ filter: /\/stage\/operations\.js$/ }, () => ({ path: "operations", namespace: "fake" }));
         onResolve({ filter: /^cloudflare:workers$/ }, () => ({ path: "runtime", namespace: "fake" }));
-        onLoad({ filter: /./, namespace: "fake" }, ({ path }) => ({ contents: path === "module" ? FAKE_MODULE : FAKE_RUNTIME }));
+        onLoad({ filter: /./, namespace: "fake" }, ({ path }) => ({ contents: FAKES[path] }));
       },
     },
   ],
@@ -134,7 +147,47 @@ test("a_request_goes_to_rust_with_environment_and_context", async () => {
 test("a_call_goes_to_rust_with_the_environment", async () => {
   const entrypoint = new worker.default("ctx", "env");
   assert.equal(await entrypoint.call("agent", "operation", "json", "options", "more"), "{}");
-  assert.deepEqual(rust.calls, [["call", "agent", "operation", "json", "options", "env"]]);
+  assert.deepEqual(rust.calls, [["call", "agent", "operation", "json", "options", "env", false]]);
+});
+
+const REFUSED = { ok: false, error: { code: "leaf_moved", message: "no", details: { id: "x" } }, status: 409 };
+
+test("a_request_over_rpc_is_answered_by_data_whatever_refuses_it", async () => {
+  const entrypoint = new worker.default("ctx", "env");
+  rust.calls.length = 0;
+  assert.deepEqual(await entrypoint.request("refusing", "operation", "json", "options"), REFUSED);
+  assert.deepEqual(rust.calls, [["call", "refusing", "operation", "json", "options", "env", true]]);
+  // The object's own data is handed on.
+  assert.deepEqual(await entrypoint.request("object refuses"), { ok: false, error: { code: "leaf_moved" }, status: 409 });
+  await assert.rejects(entrypoint.request("failing"), /the connection failed/);
+  const object = new worker.SessionAgent("state", "env");
+  assert.deepEqual(await object.request("operation", "json", "options"), { ok: true, value: "{}" });
+  assert.deepEqual(await object.request("refusing"), REFUSED);
+  await assert.rejects(object.request("failing"), /the connection failed/);
+});
+
+test("each_operation_is_a_method_of_the_object_and_none_hides_another", async () => {
+  const names = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
+  assert.ok(names.length >= 60);
+  const object = new worker.SessionAgent("state", "env");
+  rust.calls.length = 0;
+  for (const name of names) assert.deepEqual(await object[name]({ sessionId: "s" }, "options"), {}, name);
+  assert.deepEqual(rust.calls, names.map((name) => ["object.call", name, '{"sessionId":"s"}', "options"]));
+  // What the platform, Workers RPC and a class of one's own call by these names.
+  const platform = "alarm call connect constructor ctx delete dup email env fetch get id name put queue request scheduled self tail tailStream test then trace webSocketClose webSocketError webSocketMessage";
+  const hooks = "authorize blocks countTokens embed model onCompaction onCompactionError onMemoryChange onStatus onTurnEnd summarize tools";
+  for (const name of `${platform} ${hooks}`.split(" ")) assert.ok(!names.includes(name), name);
+  assert.deepEqual(await object.listSessions(), {});
+  assert.equal(rust.calls.at(-1)[2], "{}");
+});
+
+test("what_is_no_plain_object_is_refused_by_a_method", async () => {
+  const object = new worker.SessionAgent("state", "env");
+  rust.calls.length = 0;
+  for (const input of [null, 1, "{}", true, [], new Map(), new Date(), () => {}, { n: 1n }, Symbol("x")]) {
+    await assert.rejects(object.listSessions(input), { code: "invalid_request", status: 400, details: { field: "input" } }, String(input));
+  }
+  assert.deepEqual(rust.calls, []);
 });
 
 test("an_object_hands_on_calls_and_what_the_platform_asks", async () => {
@@ -186,8 +239,12 @@ test("a_short_body_is_read_whole_before_rust_is_entered", async () => {
 });
 
 // A Worker that binds a class may call whatever stands on its prototypes.
-test("the_classes_have_call_and_the_platforms_handlers_and_nothing_else", () => {
-  const handlers = { default: ["call", "fetch"], SessionAgent: ["alarm", "call", "fetch", "webSocketClose", "webSocketError", "webSocketMessage"] };
+test("the_classes_have_what_they_promise_and_nothing_else", () => {
+  const operations = Object.keys(api.paths).flatMap((path) => path.match(/\/rpc\/(\w+)$/)?.[1] ?? []);
+  const handlers = {
+    default: ["call", "fetch", "request"],
+    SessionAgent: ["alarm", "call", "fetch", "request", "webSocketClose", "webSocketError", "webSocketMessage", ...operations],
+  };
   for (const [name, methods] of Object.entries(handlers)) {
     const of = new worker[name]("state", "env");
     assert.deepEqual(Object.getOwnPropertyNames(worker[name].prototype).sort(), [...methods, "constructor"].sort());

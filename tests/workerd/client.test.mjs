@@ -449,6 +449,71 @@ test("a_signal_ends_a_call_and_a_turn_that_is_listened_to", async () => {
   await assert.rejects(open("x").listSessions({}, { signal: AbortSignal.abort(new Error("before")) }), { message: "before" });
 });
 
+const HOSTILE = ["..", ".", "../..", "../../bob/rpc/listSessions", "..%2F..%2Fbob%2Frpc%2FlistSessions", "%2e%2e", "a/../b", "a?b", "a#b", "a\\\\b", "", " ", "rpc/x", "//evil.example/x", "é", "\u0000", "\ud800"];
+
+test("no_name_leads_to_another_address", async () => {
+  const seen = [];
+  const listener = createServer((request, response) => {
+    seen.push(request.url);
+    response.writeHead(200, { "content-type": "application/json" }).end("{}");
+  }).listen(0, "127.0.0.1");
+  await once(listener, "listening");
+  after(() => (listener.closeAllConnections(), listener.close()));
+  const url = `http://127.0.0.1:${listener.address().port}`;
+  const alice = sessionAgent(url, "alice", { token: SECRET, retry: false });
+  const tried = async (work) => {
+    await (async () => await work())().catch((error) => assert.ok(error instanceof Error && error.message.length > 10, String(error)));
+    return seen.splice(0);
+  };
+  let [sent, cells] = [0, 0];
+  const held = (urls, form) => {
+    cells += 1;
+    for (const one of urls) assert.match(one, form);
+    sent += urls.length;
+  };
+  for (const name of HOSTILE) {
+    const [agent, operation] = ["[^/?#]+", "\\w+"];
+    held(await tried(() => alice.call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
+    held(await tried(() => alice.session("s").call(name)), new RegExp(`^/agents/session-agent/alice/rpc/${operation}$`));
+    held(await tried(() => sessionAgent(url, name, { retry: false }).listSessions()), new RegExp(`^/agents/session-agent/${agent}/rpc/listSessions$`));
+    const session = () => alice.session(name);
+    held(await tried(() => session().getMessages()), /^\/agents\/session-agent\/alice\/get-messages\?sessionId=[^&#/]+$/);
+    held(await tried(() => session().exportSession()), new RegExp(`^/agents/session-agent/alice/sessions/${agent}/export$`));
+    held(await tried(() => session().importSession("{}")), new RegExp(`^/agents/session-agent/alice/sessions/${agent}/import$`));
+    held(await tried(async () => {
+      for await (const chunk of session().resumeChat()) assert.ok(chunk);
+    }), new RegExp(`^/agents/session-agent/alice/chat/${agent}/stream$`));
+  }
+  assert.equal(cells, HOSTILE.length * 7);
+  assert.ok(sent > 40, String(sent));
+});
+
+test("a_redirect_is_refused_and_neither_token_nor_input_follows_it", async () => {
+  const elsewhere = await behind((_, response) => (response.end("{}"), true));
+  for (const status of [301, 302, 303, 307, 308]) {
+    const { url, requests } = await behind((_, response) => (response.writeHead(status, { location: `${elsewhere.url}/stolen?secret=1` }).end(), true));
+    const agent = sessionAgent(url, "x", { token: SECRET });
+    for (const ask of [
+      () => agent.listSessions(),
+      () => agent.createSession({ name: "my input" }),
+      () => agent.session("s").getMessages(),
+      () => agent.session("s").importSession("{}"),
+      () => agent.session("s").exportSession(),
+      () => agent.session("s").chat("Hello").next(),
+      () => agent.health(),
+    ]) {
+      await assert.rejects(ask(), (error) => {
+        assert.deepEqual([error.name, error.status], ["NetworkError", status]);
+        assert.match(error.message, /answered with a redirect to http:\/\/127\.0\.0\.1:\d+\. It is not followed/);
+        assert.doesNotMatch(error.message, /secret|stolen/);
+        return true;
+      });
+    }
+    assert.equal(requests.length, 7);
+  }
+  assert.equal(elsewhere.requests.length, 0);
+});
+
 test("what_is_no_session_agent_is_said", async () => {
   const page = await behind((_, response) => (response.writeHead(404).end("<html>not here</html>"), true));
   await assert.rejects(sessionAgent(page.url, "x").listSessions(), {

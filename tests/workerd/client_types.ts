@@ -11,6 +11,8 @@ import {
   RateLimitedError,
   sessionAgent,
   SessionAgentError,
+  type SessionAgentNamespace,
+  type SessionAgentService,
   type SessionEvent,
   type UiMessage,
   WorkingContext,
@@ -71,6 +73,23 @@ for await (const { key } of agent.entries({ label: "facts" })) key;
 const file: ReadableStream<Uint8Array> = await session.exportSession({ onProgress: ({ bytes, lines }) => bytes + lines });
 const imported: number = (await session.importSession(file, { allowSources: true })).imported;
 
+// Bindings without the client.
+declare const env: { AGENTS: SessionAgentNamespace; MEMORY: SessionAgentService };
+const object = env.AGENTS.getByName("alice");
+const loaded: SessionEvent[] = await object.loadEvents({ sessionId: "s" }, { token: "t" });
+const listed: string | null = (await object.listSessions()).cursor;
+// @ts-expect-error: `sessionId` is missing
+await object.loadEvents({});
+// @ts-expect-error: there is no such option
+await object.loadEvents({ sessionId: "s" }, { signal: null });
+// @ts-expect-error: there is no such operation
+await object.loadEvent({});
+const refused = await env.MEMORY.request("alice", "loadEvents", "{}", { token: "t" });
+const told: string = refused.ok ? refused.value : refused.error.code;
+// @ts-expect-error: a refusal has no value
+if (!refused.ok) refused.value;
+for (const target of [env.AGENTS, env.MEMORY]) sessionAgent(target, "alice");
+
 // Errors.
 try {
   await session.clearMessages();
@@ -95,4 +114,4 @@ const { messages } = workersAIAdapter.toModelMessages(context.systemInstructions
 const role: "user" | "assistant" | "tool" | "system" = messages[0]!.role;
 const adapter: ModelFormatAdapter<string> = { name: "text", toModelMessages: (system) => system.join() };
 
-export { adapter, back, code, cursor, imported, leaf, name, newer, role, stats };
+export { adapter, back, code, cursor, imported, leaf, listed, loaded, told, name, newer, role, stats };

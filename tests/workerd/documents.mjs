@@ -44,13 +44,16 @@ async function open(path) {
   return { path, text, blocks };
 }
 
-const CALL = "operation: string, json?: string, options?: { token?: string }): Promise<string>;";
+const GIVEN = "operation: string, json?: string, options?: { token?: string }";
+const ANSWER = "{ ok: true; value: string } | { ok: false; error: { code: string; message: string; details: object }; status: number }";
+const WAYS = (agent) => `call(${agent}${GIVEN}): Promise<string>; request(${agent}${GIVEN}): Promise<${ANSWER}>;`;
+const METHOD = "getHistory(input: { sessionId: string }, options: { token: string }): Promise<{ messages: { id: string }[] }>;";
 
 /** What a ```ts block finds in `env`, with its type. */
 export const ENV = {
   SESSION_AGENT_TOKEN: "string",
-  MEMORY: `Fetcher & { call(agent: string, ${CALL} }`,
-  AGENTS: `{ getByName(name: string): Fetcher & { call(${CALL} } }`,
+  MEMORY: `Fetcher & { ${WAYS("agent: string, ")} }`,
+  AGENTS: `{ getByName(name: string): Fetcher & { ${WAYS("")} ${METHOD} } }`,
 };
 
 /** A ```ts block that exports helps the ```ts blocks after it in the same document. */

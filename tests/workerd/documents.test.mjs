@@ -96,6 +96,16 @@ test("the_typescript_runs_over_both_bindings", async () => {
       const [named, operation, ...more] = via === "service" ? given : [agent, ...given];
       return server.rpc(named, operation, more, { via });
     },
+    request: async (...given) => {
+      used.push(`${via} request`);
+      const { answer } = await server.callMethod({ via, agent, method: "request", given });
+      return answer;
+    },
+    getHistory: async (...given) => {
+      used.push(`${via} method`);
+      const { answer } = await server.callMethod({ via, agent, method: "getHistory", given });
+      return answer;
+    },
   });
   const env = {
     SESSION_AGENT_TOKEN: SECRET,
@@ -115,7 +125,7 @@ test("the_typescript_runs_over_both_bindings", async () => {
       assert.deepEqual((await run(env)).map(({ id }) => id), ["ask"], text);
     }
   }
-  assert.deepEqual(used.toSorted(), ["object call", "service call", "service call", "service fetch"]);
+  assert.deepEqual(used.toSorted(), ["object call", "object method", "service call", "service call", "service fetch", "service request"]);
 });
 
 test("the_typescript_helper_throws_what_the_agent_says", async () => {

@@ -43,6 +43,8 @@ const DAY_MS = 86_400_000;
  *   `{ provider: { contents, env } }` with bindings of its own.
  *   Each is bound to the Worker under its name in capitals. They find the Worker as
  *   `SERVICE` and its objects as `OBJECT`.
+ * - `registry`: a folder by which other runtimes on this machine find the Worker and its
+ *   objects, as one `wrangler dev` finds another's: see `second_worker.mjs`.
  * - `ai`: the address of an HTTP server that the platform's own `Ai` class asks, bound as
  *   `AI`. `"local"`: `AI` is bound and can't be served, as in a local run.
  */
@@ -222,6 +224,7 @@ class Server {
     const workers = await describeWorkers(this.#options);
     const { miniflare, workerd } = await startWorkerd(workers, this.#storage, {
       handleStructuredLogs: (log) => this.logs.push(log),
+      ...registryAt(this.#options.registry),
     });
     this.#miniflare = miniflare;
     this.#workerd = workerd;
@@ -256,6 +259,9 @@ class Server {
     return decode(answer);
   }
 }
+
+/** Where runtimes on this machine find each other. By default they don't. */
+export const registryAt = (folder) => (folder === undefined ? { enableDevRegistry: false } : { enableDevRegistry: true, unsafeDevRegistryPath: folder });
 
 async function describeWorkers({ vars = { AUTH: "open" }, secrets = {}, inspect = true, workers = {}, ai, site = false, defaults }) {
   const compatibilityDate = await compatibilityDateOf(join(ROOT, "wrangler.toml"));

@@ -228,16 +228,17 @@ test("a_binding_is_let_in_where_auth_is_local", async () => {
   }
 });
 
-test("nothing_but_call_can_be_called", async () => {
+test("nothing_but_call_request_and_on_the_object_operations_can_be_called", async () => {
   const hidden = [
     ..."start ctx env wasm object current real free alarm webSocketMessage webSocketClose webSocketError".split(" "),
     ..."constructor __proto__ __destroy_into_raw __wbg_ptr __wbg_inst prototype toString valueOf hasOwnProperty".split(" "),
-    ..."listSessions destroy handle answer identify default SessionAgent #object #current dispose".split(" "),
+    ..."handle answer identify default SessionAgent #object #current dispose".split(" "),
   ];
+  const operations = ["listSessions", "destroy"];
   for (const on of [untouched, server]) {
     for (const via of VIAS) {
       const ask = (method, given) => on.callMethod({ via, agent: "hidden", method, given });
-      for (const method of hidden) {
+      for (const method of via === "service" ? [...hidden, ...operations] : hidden) {
         for (const given of [null, [], ["{}"]]) {
           // These belong to the caller's own stub, or to every object of the caller's.
           if (given === null && /^(constructor|__proto__|toString|valueOf|hasOwnProperty)$/.test(method)) continue;
@@ -249,8 +250,33 @@ test("nothing_but_call_can_be_called", async () => {
           else assert.ok(error !== undefined && error.code === undefined, `${via} ${method}: ${JSON.stringify(answer)}`);
         }
       }
-      assert.equal((await ask("call", via === "service" ? ["hidden", "listSessions"] : ["listSessions"])).type, "string");
+      const names = via === "service" ? ["hidden", "listSessions"] : ["listSessions"];
+      assert.equal((await ask("call", names)).type, "string");
+      assert.deepEqual((await ask("request", names)).answer, { ok: true, value: '{"sessions":[],"cursor":null}' });
     }
+  }
+});
+
+test("an_operation_called_as_a_method_of_the_object_answers_as_call_does", async () => {
+  const method = async (method, ...given) => await guarded.callMethod({ via: "object", agent: "by method", method, given });
+  const own = { token: SECRET };
+  assert.equal((await method("createSession", { id: "s" }, own)).answer.agentId, "by method");
+  const [{ id, content }] = (await method("appendEvents", { sessionId: "s", events: [{ id: "e", action: "user_message", content: "日本語 🎉" }] }, own), (await method("loadEvents", { sessionId: "s" }, own)).answer);
+  assert.deepEqual([id, content], ["e", "日本語 🎉"]);
+  const { token } = (await method("mintToken", { preset: "read", expiresIn: 600 }, own)).answer;
+  assert.deepEqual((await method("getSession", { sessionId: "nothing" }, { token })).answer, null);
+  for (const [given, status, code] of [
+    [["createSession", {}, { token }], 403, "forbidden"],
+    [["createSession", {}], 401, "unauthorized"],
+    [["loadEvents", { sessionId: "nowhere" }, own], 404, "session_not_found"],
+    [["loadEvents", { sesionId: "s" }, own], 400, "invalid_request"],
+    [["listSessions", made("map"), own], 400, "invalid_request"],
+    [["listSessions", null, own], 400, "invalid_request"],
+    [["listSessions", {}, { tokn: "x" }], 400, "invalid_request"],
+    [["destroy", { confirm: "another" }, own], 400, "invalid_request"],
+  ]) {
+    const { error } = await method(...given);
+    assert.deepEqual([error?.status, error?.code], [status, code], JSON.stringify(given));
   }
 });
 

@@ -58,7 +58,7 @@ impl Object {
         self.keep(async move {
             let db = Sqlite::new(&object.storage);
             let sender = CallbackSender {
-                agent_name: &object.name,
+                agent_name: object.name.get(),
                 db: &db,
                 host: &Runtime,
                 outbound: &object.outbound,

@@ -13,7 +13,7 @@ use crate::api::operation::Agent;
 use crate::base::error::Result;
 use crate::edge::host::Runtime;
 use crate::edge::http::ReceivedBody;
-use crate::edge::rpc::{self, RpcCall};
+use crate::edge::rpc::{self, RpcCall, RpcOptions};
 use crate::edge::storage::Sqlite;
 
 impl Object {
@@ -23,7 +23,7 @@ impl Object {
         json: JsValue,
         options: &JsValue,
     ) -> Result<JsValue, JsValue> {
-        let answer = match RpcCall::parse(self.name.clone(), operation, json, options) {
+        let answer = match RpcCall::parse(operation, json, options) {
             Ok(call) => self.answer_call(call).await,
             Err(error) => Err(error),
         };
@@ -37,15 +37,18 @@ impl Object {
     }
 
     async fn run_call(self: &Rc<Self>, call: RpcCall) -> Result<JsValue> {
-        let route = call.route();
+        if let Some(agent) = &call.options.agent {
+            self.name.check(agent)?;
+        }
+        let agent = self.name.get();
+        let route = call.route(agent);
         let RpcCall {
-            agent,
             operation,
             json,
-            token,
+            options: RpcOptions { token, .. },
         } = call;
         // A binding has neither a host nor an origin that `AUTH = "local"` could check.
-        let caller = access::identify(&self.policy, &Runtime, Some(&agent), token.as_deref())?;
+        let caller = access::identify(&self.policy, &Runtime, Some(agent), token.as_deref())?;
         let limit = admit(&caller, &route)?;
         let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
         check_room(&route)?;

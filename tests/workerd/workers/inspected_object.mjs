@@ -34,6 +34,10 @@ export class SessionAgent extends DurableObject {
     return this.real.call(...given);
   }
 
+  request(...given) {
+    return this.real.request(...given);
+  }
+
   alarm(info) {
     return this.real.alarm(info);
   }
@@ -110,4 +114,12 @@ export class SessionAgent extends DurableObject {
         throw new Error(`the harness has no ${pathname}`);
     }
   }
+}
+
+// The methods of the operations.
+for (const name of Object.getOwnPropertyNames(Real.prototype)) {
+  if (name in SessionAgent.prototype) continue;
+  SessionAgent.prototype[name] = function (...given) {
+    return this.real[name](...given);
+  };
 }

@@ -1,0 +1,87 @@
+//! The agent's name, as its object knows it.
+//!
+//! The platform tells an object its name if the object was found by its name. A proxy in
+//! between may find it by its id alone: two `wrangler dev` reach each other so. Such an
+//! object takes the name that its caller says if that name makes its id, and keeps it: its
+//! alarms and its callers over Workers RPC say no name.
+
+use std::cell::{Cell, OnceCell};
+
+use wasm_bindgen::JsValue;
+use worker::Env;
+use worker::worker_sys::DurableObjectId;
+
+use crate::base::error::{Error, Result};
+use crate::base::json;
+use crate::base::settings::Setting;
+use crate::edge::storage::Sqlite;
+use crate::store::stored::{self, find_stored, write_stored};
+
+pub(super) struct AgentName {
+    name: OnceCell<String>,
+    /// The name of an object that has no other.
+    id: String,
+    env: Env,
+    /// Whether the name has yet to be written.
+    is_new: Cell<bool>,
+}
+
+impl AgentName {
+    pub(super) fn new(id: &DurableObjectId, env: &Env, db: &Sqlite<'_>) -> Result<Self, JsValue> {
+        let name = Self {
+            name: OnceCell::new(),
+            id: id.to_string()?,
+            env: env.clone(),
+            is_new: Cell::new(false),
+        };
+        // An object that was never used has no table to find a name in.
+        let told = id.name().or_else(|| {
+            let stored = find_stored(db, stored::NAME).ok().flatten()?;
+            json::decode(&stored).ok()
+        });
+        if let Some(told) = told {
+            // The cell is empty.
+            let _ = name.name.set(told);
+        }
+        Ok(name)
+    }
+
+    pub(super) fn get(&self) -> &str {
+        self.name.get().unwrap_or(&self.id)
+    }
+
+    /// Refuses a caller that means another agent.
+    pub(super) fn check(&self, agent: &str) -> Result<()> {
+        if agent == self.get() {
+            return Ok(());
+        }
+        if self.name.get().is_none() && self.makes_this_id(agent) {
+            self.is_new.set(self.name.set(agent.to_owned()).is_ok());
+            return Ok(());
+        }
+        Err(Error::invalid(
+            "agent",
+            "The path names another agent than the one whose object this is.",
+        ))
+    }
+
+    fn makes_this_id(&self, agent: &str) -> bool {
+        let made = self
+            .env
+            .durable_object(Setting::SessionAgent.name())
+            .and_then(|agents| Ok(agents.id_from_name(agent)?.to_string()));
+        made.is_ok_and(|id| id == self.id)
+    }
+
+    /// Writes the name, if it has yet to be written. The tables have to be there.
+    pub(super) fn keep(&self, db: &Sqlite<'_>) -> Result<()> {
+        match self.name.get().filter(|_| self.is_new.get()) {
+            Some(name) => {
+                write_stored(db, stored::NAME, name)?;
+                self.is_new.set(false);
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,196 @@
+// Refusals reach a Worker of one's own as what they are: over a service binding, over a
+// namespace of objects and at a URL, through the client and through each of its adapters,
+// whatever the Worker's compatibility date. The Worker runs in a runtime of its own, beside
+// the configuration that ships, with its static files.
+
+import assert from "node:assert/strict";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { startServer } from "./harness.mjs";
+import { startSecond } from "./second_worker.mjs";
+
+const SECRET = "the secret of this test, long enough";
+const TARGETS = ["url", "service", "namespace"];
+const ADAPTERS = ["openaiAgents", "langgraph", "agentsContext", "anthropicMemory"];
+
+/** Before errors kept their fields, and after. */
+const DATES = { older: "2024-09-23", newest: "2026-11-17" };
+
+const registry = await mkdtemp(join(tmpdir(), "session-agent-registry-"));
+const server = await startServer({ inspect: false, site: true, registry, vars: { MODEL: "demo" }, secrets: { SESSION_AGENT_TOKEN: SECRET } });
+const seconds = {};
+for (const [name, compatibilityDate] of Object.entries(DATES)) seconds[name] = await startSecond(server, registry, { compatibilityDate });
+after(async () => {
+  for (const { stop } of Object.values(seconds)) await stop();
+  await server.stop();
+  await rm(registry, { recursive: true, force: true });
+});
+
+async function called(agent, operation, input) {
+  const headers = { authorization: `Bearer ${SECRET}` };
+  const { status, body } = await server.call(agent, operation, input, { headers });
+  assert.equal(status, 200, JSON.stringify(body));
+  return body;
+}
+
+const say = (content, more) => ({ action: "user_message", content, ...more });
+const append = (more) => ({ sessionId: "s", events: [say("more")], ...more });
+
+/** What an agent refuses: the operation, its input, the class, the status, and a field of the details. */
+const REFUSALS = [
+  ["loadEvents", { sesionId: "s" }, "InvalidRequestError", 400, { field: "sesionId" }],
+  ["loadEvents", { sessionId: 1 }, "InvalidRequestError", 400, { field: "sessionId" }],
+  ["createSession", { id: "x".repeat(201) }, "InvalidRequestError", 400, { field: "id" }],
+  ["appendEvents", append({ parentId: "nothing" }), "MessageNotFoundError", 404, { field: "parentId" }],
+  ["destroy", { confirm: "another" }, "InvalidRequestError", 400, { field: "confirm" }],
+  ["listSessions", {}, "UnauthorizedError", 401, {}, "wrong"],
+  ["createSession", {}, "ForbiddenError", 403, {}, "read"],
+  ["mintToken", {}, "ForbiddenError", 403, {}, "read"],
+  ["setBlock", { label: "soul", content: "x" }, "BlockReadOnlyError", 403, { label: "soul" }],
+  ["frobnicate", {}, "UnknownOperationError", 404, {}],
+  ["loadEvents", { sessionId: "nowhere" }, "SessionNotFoundError", 404, { sessionId: "nowhere" }],
+  ["getHistory", { sessionId: "nowhere" }, "SessionNotFoundError", 404, { sessionId: "nowhere" }],
+  ["getBranches", { sessionId: "s", messageId: "nothing" }, "MessageNotFoundError", 404, {}],
+  ["setBlock", { label: "nothing", content: "x" }, "BlockNotFoundError", 404, { label: "nothing" }],
+  ["loadSkill", { label: "skills", key: "nothing" }, "SkillNotFoundError", 404, {}],
+  ["appendEvents", append({ expectedLeafId: "gone" }), "LeafMovedError", 409, { expectedLeafId: "gone" }],
+  ["appendMessage", { sessionId: "s", message: { role: "user", parts: [] }, expectedLeafId: null }, "LeafMovedError", 409, { expectedLeafId: null }],
+  ["setBlock", { label: "memory", content: "x", expectedVersion: 99 }, "VersionConflictError", 409, {}],
+  ["createSession", { id: "s" }, "AlreadyExistsError", 409, {}],
+  ["runTurn", { sessionId: "s", message: { id: "e1", role: "user", parts: [{ type: "text", text: "x" }] } }, "AlreadyExistsError", 409, {}],
+  ["createSession", { name: "x".repeat(3_000_000) }, "PayloadTooLargeError", 413, {}],
+  ["setBlock", { label: "memory", content: "word ".repeat(400) }, "BlockOverBudgetError", 422, { maxTokens: 20 }],
+  ["getChanges", { sessionId: "s", limit: 0 }, "InvalidRequestError", 400, { field: "limit" }],
+];
+
+const CODES = {
+  InvalidRequestError: "invalid_request",
+  UnauthorizedError: "unauthorized",
+  ForbiddenError: "forbidden",
+  BlockReadOnlyError: "block_read_only",
+  UnknownOperationError: "unknown_operation",
+  SessionNotFoundError: "session_not_found",
+  MessageNotFoundError: "message_not_found",
+  BlockNotFoundError: "block_not_found",
+  SkillNotFoundError: "skill_not_found",
+  LeafMovedError: "leaf_moved",
+  VersionConflictError: "version_conflict",
+  AlreadyExistsError: "already_exists",
+  PayloadTooLargeError: "payload_too_large",
+  BlockOverBudgetError: "block_over_budget",
+};
+
+async function furnish(agent) {
+  await called(agent, "createSession", { id: "s" });
+  await called(agent, "appendEvents", { sessionId: "s", events: [say("one", { id: "e1" })] });
+  await called(agent, "defineBlock", { label: "soul", kind: "readonly", defaultContent: "You are kind." });
+  await called(agent, "defineBlock", { label: "memory", kind: "writable", maxTokens: 20 });
+  await called(agent, "defineBlock", { label: "skills", kind: "loadable" });
+  const { token } = await called(agent, "mintToken", { preset: "read", expiresIn: 600 });
+  return { wrong: "not a token", read: token };
+}
+
+for (const [date, second] of Object.entries(seconds)) {
+  test(`every_refusal_is_of_its_class_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+    for (const target of TARGETS) {
+      // Where the object is first woken over the namespace, it is found by its id alone.
+      const agent = `refusals ${date} ${target}`;
+      const [first] = await second.ask([{ target, agent, options: { token: SECRET }, method: "listSessions", given: [] }]);
+      assert.deepEqual(first.answer, { sessions: [], cursor: null }, JSON.stringify(first));
+      const tokens = await furnish(agent);
+      const asked = REFUSALS.map(([method, input, , , , token]) => ({ target, agent, options: { token: tokens[token] ?? SECRET }, method: "call", given: [method, input] }));
+      const answers = await second.ask(asked);
+      for (const [n, [operation, , name, status, details]] of REFUSALS.entries()) {
+        const { error } = answers[n];
+        const place = `${target} ${operation} ${n}: ${JSON.stringify(answers[n])}`;
+        assert.ok(error?.isOurs, place);
+        assert.deepEqual([error.name, error.class.replace(/^_/, ""), error.code, error.status, error.operation], [name, name, CODES[name], status, operation], place);
+        for (const [field, value] of Object.entries(details)) assert.deepEqual(error.details[field], value, place);
+      }
+      assert.equal((await called(agent, "getPathLength", { sessionId: "s" })).length, 1);
+    }
+  });
+
+  test(`each_adapter_writes_first_and_is_refused_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+    for (const target of TARGETS) {
+      const outcomes = await second.ask(ADAPTERS.map((adapter) => ({ target, agent: `${adapter} ${date} ${target}`, options: { token: SECRET }, adapter })));
+      assert.deepEqual(outcomes[0], { answer: ["Hello", "again"] }, target);
+      assert.deepEqual(outcomes[1], { answer: ["c1", [["task", "channel", "value"]]] }, target);
+      assert.deepEqual(outcomes[2], { answer: [null, "Likes tea."] }, target);
+      assert.match(outcomes[3].answer ?? JSON.stringify(outcomes[3]), /tea/, target);
+      const agents = ADAPTERS.map((adapter) => `${adapter} refused ${date} ${target}`);
+      const { read } = await furnish(agents[0]);
+      for (const [token, name, status] of [["wrong", "UnauthorizedError", 401], [read, "ForbiddenError", 403]]) {
+        // A token is of one agent.
+        const refused = await second.ask(ADAPTERS.map((adapter, n) => ({ target, agent: token === read ? agents[0] : agents[n], options: { token }, adapter })));
+        for (const [n, { error }] of refused.entries()) assert.deepEqual([error?.name, error?.status], [name, status], `${target} ${ADAPTERS[n]} ${JSON.stringify(error)}`);
+      }
+    }
+  });
+
+  test(`what_is_asked_beside_operations_finds_its_agent_by_each_way_from_a_worker_of_an_${date}_date`, async () => {
+    for (const target of TARGETS) {
+      const agent = `asked ${date} ${target}`;
+      const on = { target, agent, options: { token: SECRET }, session: "s" };
+      const [made] = await second.ask([{ ...on, method: "create", given: [] }]);
+      assert.equal(made.answer?.agentId, agent, JSON.stringify(made));
+      const [messages, context, page] = await second.ask([
+        { ...on, method: "getMessages", given: [] },
+        { ...on, method: "getHistory", given: [], options: { token: SECRET, transport: "fetch" } },
+        { ...on, method: "getHistory", given: [] },
+      ]);
+      assert.deepEqual([messages.answer, context.answer, page.answer], [[], { messages: [], truncated: false, cursor: null }, { messages: [], truncated: false, cursor: null }]);
+    }
+  });
+}
+
+test("over_a_binding_a_refusal_is_data_and_an_answer_is_the_json_that_call_gives", async () => {
+  for (const second of Object.values(seconds)) {
+    for (const target of ["service", "namespace"]) {
+      const agent = `raw ${target}`;
+      const names = target === "service" ? [agent] : [];
+      const request = (...given) => second.raw({ target, agent, method: "request", given: [...names, ...given] });
+      const options = { token: SECRET, ...(target === "namespace" && { agent }) };
+      const sessions = '{"sessions":[],"cursor":null}';
+      assert.deepEqual(await request("listSessions", "{}", options), { answer: { ok: true, value: sessions } });
+      assert.deepEqual(await second.raw({ target, agent, method: "call", given: [...names, "listSessions", "{}", { token: SECRET }] }), { answer: sessions });
+      const { answer } = await request("loadEvents", '{"sessionId":"nowhere"}', options);
+      const { code, details, message } = answer.error;
+      assert.deepEqual([answer.ok, code, details, answer.status], [false, "session_not_found", { sessionId: "nowhere" }, 404]);
+      assert.match(message, /no such session/);
+      assert.deepEqual(Object.keys(answer).sort(), ["error", "ok", "status"]);
+      // A wrong argument is a refusal as well, and so is a call without access.
+      for (const [given, refusal] of [[[1, "{}", options], "invalid_request"], [["listSessions", 1, options], "invalid_request"], [["listSessions", "{}", { tokn: "x" }], "invalid_request"], [["listSessions", "{}"], "unauthorized"]]) {
+        assert.equal((await request(...given)).answer?.error.code, refusal, JSON.stringify(given));
+      }
+    }
+  }
+});
+
+test("a_name_that_is_not_the_objects_own_is_refused", async () => {
+  const options = { token: SECRET, agent: "somebody else" };
+  for (const agent of ["named before", "not named before"]) {
+    if (agent === "named before") await called(agent, "createSession", {});
+    const { answer } = await seconds.newest.raw({ target: "namespace", agent, method: "request", given: ["listSessions", "{}", options] });
+    assert.deepEqual([answer.error.code, answer.error.details.field], ["invalid_request", "agent"]);
+  }
+});
+
+test("a_name_that_was_said_once_is_known_in_the_objects_next_life", async () => {
+  const agent = "found by its id";
+  const method = async (...given) => (await seconds.newest.raw({ target: "namespace", agent, method: "createSession", given })).answer.agentId;
+  assert.equal(await method({}, { token: SECRET, agent }), agent);
+  await server.evict(agent);
+  assert.equal(await method({}, { token: SECRET }), agent);
+});
+
+test("every_operation_is_a_method_of_the_object_with_plain_values", async () => {
+  const agent = "methods";
+  await furnish(agent);
+  const method = (name, ...given) => seconds.newest.raw({ target: "namespace", agent, method: name, given });
+  assert.deepEqual((await method("loadEvents", { sessionId: "s" }, { token: SECRET })).answer.map(({ id }) => id), ["e1"]);
+  assert.equal((await method("getSession", { sessionId: "nothing" }, { token: SECRET })).answer, null);
+  assert.match((await method("listSessions", {})).error.message, /token/i);
+});

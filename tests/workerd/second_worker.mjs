@@ -1,0 +1,65 @@
+// A second runtime with a Worker of its own, beside a server of `harness.mjs` that runs with
+// its site and a `registry`: as two `wrangler dev` on one machine. Between the two stand the
+// proxies that wrangler puts before a Worker with static files, and before a Worker and an
+// object of another runtime. They carry what is thrown without its code, and find an object
+// by its id alone.
+
+import { join } from "node:path";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { build } from "esbuild";
+import { ROOT } from "../../scripts/places.mjs";
+import { HOST, startWorkerd } from "../../scripts/workerd.mjs";
+import { registryAt } from "./harness.mjs";
+
+/** `ask(all)` gives an answer or an error for each of `all`: see workers/second.mjs. */
+export async function startSecond(server, registry, { compatibilityDate }) {
+  const contents = await bundle();
+  const storage = await mkdtemp(join(tmpdir(), "session-agent-second-"));
+  const worker = {
+    config: {
+      name: "second",
+      compatibilityDate,
+      compatibilityFlags: ["nodejs_compat"],
+      manifest: { mainModule: "main.mjs", modulesRoot: ROOT, modules: { "main.mjs": { type: "esm", contents } } },
+      env: {
+        SERVICE: { type: "worker", worker: "session-agent" },
+        OBJECT: { type: "durable-object", worker: "session-agent", exportName: "SessionAgent" },
+        URL: { type: "text", value: String(server.url) },
+      },
+    },
+    dev: { unsafeDirectSockets: [{ host: HOST, port: 0 }] },
+  };
+  const { miniflare } = await startWorkerd([worker], storage, registryAt(registry));
+  const url = await miniflare.unsafeGetDirectURL("second");
+  const post = async (body) => {
+    const response = await fetch(url, { method: "POST", body: JSON.stringify(body) });
+    const text = await response.text();
+    if (response.status !== 200) throw new Error(text);
+    return JSON.parse(text);
+  };
+  return {
+    ask: (all) => post({ all }),
+    raw: async (one) => (await post({ raw: true, all: [one] }))[0],
+    stop: async () => {
+      await miniflare.dispose();
+      await rm(storage, { recursive: true, force: true });
+    },
+  };
+}
+
+let bundled;
+
+/** The Worker of workers/second.mjs, with the frameworks that the adapters import. */
+async function bundle() {
+  bundled ??= build({
+    entryPoints: [join(ROOT, "tests/workerd/workers/second.mjs")],
+    bundle: true,
+    format: "esm",
+    write: false,
+    conditions: ["workerd", "worker"],
+    external: ["cloudflare:*", "node:*"],
+    nodePaths: [join(ROOT, "tests/client/node_modules"), join(ROOT, "tests/node_modules")],
+  });
+  return (await bundled).outputFiles[0].text;
+}

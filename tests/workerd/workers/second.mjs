@@ -1,0 +1,74 @@
+// A Worker of somebody who uses Session Agent: the client and its adapters, each asked for
+// what a test wants. It finds Session Agent by a service binding, by a namespace of its
+// objects, and at a URL.
+//
+// second_worker.mjs bundles this file.
+
+import * as client from "../../../client/dist/index.js";
+import { memoryHandlers } from "../../../client/dist/anthropic-memory.js";
+import { contextProvider } from "../../../client/dist/agents-context.js";
+import { SessionAgentSaver } from "../../../client/dist/langgraph.js";
+import { SessionAgentSession } from "../../../client/dist/openai-agents.js";
+
+const checkpoint = (id) => ({ v: 4, id, ts: "2026-01-01T00:00:00.000Z", channel_values: {}, channel_versions: {}, versions_seen: {} });
+
+/** A program for each adapter: it writes first, where nothing is yet, and reads back. */
+const ADAPTERS = {
+  async openaiAgents(agent) {
+    const session = new SessionAgentSession(agent.session("s"));
+    await session.addItems([{ type: "message", role: "user", content: "Hello" }]);
+    await session.applyHistoryTransaction({ operationId: "1", transaction: { type: "append_items", items: [{ type: "message", role: "user", content: "again" }] } });
+    return (await session.getItems()).map(({ content }) => content);
+  },
+  async langgraph(agent) {
+    const saver = new SessionAgentSaver(agent);
+    const config = await saver.put({ configurable: { thread_id: "t", checkpoint_ns: "" } }, checkpoint("c1"), { source: "input", step: 0, parents: {} }, {});
+    await saver.putWrites(config, [["channel", "value"]], "task");
+    const { checkpoint: read, pendingWrites } = await saver.getTuple({ configurable: { thread_id: "t" } });
+    return [read.id, pendingWrites];
+  },
+  async agentsContext(agent) {
+    const provider = contextProvider(agent, { label: "memory", maxTokens: 20 });
+    const before = await provider.get();
+    await provider.set("Likes tea.");
+    return [before, await provider.get()];
+  },
+  async anthropicMemory(agent) {
+    const memory = memoryHandlers(agent);
+    await memory.create({ command: "create", path: "/memories/a.md", file_text: "tea" });
+    return await memory.view({ command: "view", path: "/memories/a.md" });
+  },
+};
+
+const shown = ({ name, code, status, details, message, operation, constructor }) => ({ name, code, status, details, message, operation, class: constructor.name, isOurs: true });
+
+async function answer({ target, agent: name, options, session, method, given, adapter }, targets) {
+  try {
+    const agent = client.sessionAgent(targets[target], name, options);
+    if (adapter !== undefined) return { answer: await ADAPTERS[adapter](agent) };
+    const on = session === undefined ? agent : agent.session(session);
+    return { answer: (await on[method](...given)) ?? null };
+  } catch (error) {
+    if (error instanceof client.SessionAgentError) return { error: shown(error) };
+    return { error: { name: error?.name, message: error?.message, stack: error?.stack, isOurs: false } };
+  }
+}
+
+/** What a binding itself gives, without the client. */
+async function raw({ target, agent, method, given }, targets) {
+  const on = target === "service" ? targets.service : targets.namespace.getByName(agent);
+  try {
+    return { answer: await on[method](...given) };
+  } catch (error) {
+    return { error: { message: error.message, code: error.code } };
+  }
+}
+
+export default {
+  async fetch(request, env) {
+    const asked = await request.json();
+    const targets = { service: env.SERVICE, namespace: env.OBJECT, url: env.URL };
+    const work = asked.raw ? raw : answer;
+    return Response.json(await Promise.all(asked.all.map((one) => work(one, targets))));
+  },
+};
