@@ -9,7 +9,7 @@ use std::fmt;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use worker::{Env, Fetcher, Method, RequestInit};
+use worker::{Env, Fetcher, Method, RequestInit, RequestRedirect};
 
 /// One agent: a name behind the binding of Session Agent.
 pub struct Agent {
@@ -135,14 +135,15 @@ impl Agent {
         operation: &str,
         input: &impl Serialize,
     ) -> Result<Output> {
+        let url = address(&self.name, operation)?;
         let mut init = RequestInit::new();
+        // Where a redirect leads, neither the token nor the input may go.
         init.with_method(Method::Post)
+            .with_redirect(RequestRedirect::Manual)
             .with_body(Some(serde_json::to_string(input)?.into()));
         if let Some(token) = &self.token {
             init.headers.set("authorization", &format!("Bearer {token}"))?;
         }
-        let name = percent_encoded(&self.name);
-        let url = format!("https://session-agent/agents/session-agent/{name}/rpc/{operation}");
         let mut response = self.binding.fetch(url, Some(init)).await?;
         let text = response.text().await?;
         if response.status_code() == 200 {
@@ -193,9 +194,41 @@ impl Agent {
     }
 }
 
+/// The address of an operation. A name that would lead elsewhere has none.
+fn address(agent: &str, operation: &str) -> Result<String> {
+    let is_operation = operation.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if operation.is_empty() || !is_operation {
+        return Err(CallError::Unreached("an operation's name is letters and digits".to_owned()));
+    }
+    // These are steps in a path, also where they are encoded.
+    if matches!(agent, "" | "." | "..") {
+        return Err(CallError::Unreached("an agent's name is neither empty nor `.` nor `..`".to_owned()));
+    }
+    let name = percent_encoded(agent);
+    Ok(format!("https://session-agent/agents/session-agent/{name}/rpc/{operation}"))
+}
+
 /// A name as one step of a path.
 fn percent_encoded(name: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte);
     let encode = |byte| if is_plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") };
     name.bytes().map(encode).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::address;
+
+    #[test]
+    fn no_name_leads_to_another_address() {
+        let of = |name, operation| address(name, operation).ok();
+        let expected = "https://session-agent/agents/session-agent/user%3A42%2F..%2Fbob/rpc/getSession";
+        assert_eq!(of("user:42/../bob", "getSession").as_deref(), Some(expected));
+        for operation in ["", ".", "..", "../../bob/rpc/listSessions", "a?b", "a#b", "%2e%2e", "a b", "é"] {
+            assert_eq!(of("alice", operation), None, "{operation}");
+        }
+        for agent in ["", ".", ".."] {
+            assert_eq!(of(agent, "listSessions"), None, "{agent}");
+        }
+    }
 }
