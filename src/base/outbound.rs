@@ -275,17 +275,17 @@ pub struct ObjectListing {
 /// Locks on the places outside that this object writes, one writer per place. A writer
 /// reads a text, changes it and puts it back; no other request of this object changes
 /// the text meanwhile.
-pub struct WriteLocks(Slots<Writer>);
+pub struct WriteLocks(Slots<PlaceWriter>);
 
 /// A writer of a place, by the hash of the place's name, so that all names are equally
 /// long.
 #[derive(Clone, Copy, PartialEq)]
-struct Writer {
+struct PlaceWriter {
     place: [u8; 32],
     owner: Owner,
 }
 
-impl HolderKind for Writer {
+impl HolderKind for PlaceWriter {
     fn owner(self) -> Owner {
         self.owner
     }
@@ -293,13 +293,14 @@ impl HolderKind for Writer {
 
 /// A lock that is held while a place is written.
 pub struct WriteLock<'a> {
-    _slot: Slot<'a, Writer>,
+    _slot: Slot<'a, PlaceWriter>,
 }
 
 impl Default for WriteLocks {
     fn default() -> Self {
-        let may_write =
-            |out: &[Writer], writer: Writer| out.iter().all(|other| other.place != writer.place);
+        let may_write = |out: &[PlaceWriter], writer: PlaceWriter| {
+            out.iter().all(|other| other.place != writer.place)
+        };
         Self(Slots::new(may_write, LINE))
     }
 }
@@ -308,7 +309,7 @@ impl WriteLocks {
     /// Waits until there is no other writer of `place`. `bytes` is what this writer
     /// holds in memory meanwhile.
     pub async fn enter(&self, place: &str, bytes: usize) -> Result<WriteLock<'_>, CallFailure> {
-        let writer = Writer {
+        let writer = PlaceWriter {
             place: Sha256::digest(place).into(),
             owner: Owner::current(),
         };

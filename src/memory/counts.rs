@@ -6,7 +6,7 @@
 //! when an entry goes, and when the range is taken. It follows from the block alone, so what
 //! a caller reads and writes says nothing of other sessions' entries.
 
-use super::entry_number::{EARLIER, NumberRange, RANGE};
+use super::number_range::{EARLIER, NumberRange, RANGE};
 use crate::base::columns::{FromRow, find, find_value};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;

@@ -3,18 +3,11 @@
 //! visits the rows of no other, and a block's entries are counted by its own numbers.
 
 use super::counts::{BlockCounts, CountChange};
+use super::number_range::{EARLIER, NumberRange, OWN_NUMBERS, RANGE};
 use crate::base::columns::find_value;
 use crate::base::database::Database;
 use crate::base::error::{Error, Result};
 use crate::base::hash::hash_names;
-
-/// Entries that an earlier build wrote have lower numbers, those of all blocks in one
-/// range.
-const OWN_NUMBERS: i64 = 1 << 32;
-
-/// The numbers of a range. A block has at most 10,000 entries at once, and the newest one's
-/// number is given out again when it is deleted.
-pub const RANGE: i64 = 1 << 24;
 
 /// The bits that tell ranges apart. With those of a range, a number has 52 bits: JavaScript
 /// is exact up to 53.
@@ -22,44 +15,6 @@ const RANGE_BITS: u32 = 27;
 
 /// The most ranges that are looked at for a free one.
 const MAX_TRIED: i64 = 1000;
-
-/// Numbers from the first to the last.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NumberRange {
-    pub first: i64,
-    pub last: i64,
-}
-
-/// The entries of earlier builds.
-pub const EARLIER: NumberRange = NumberRange {
-    first: 0,
-    last: OWN_NUMBERS - 1,
-};
-
-impl NumberRange {
-    pub fn from(first: i64) -> Self {
-        Self {
-            first,
-            last: first + RANGE - 1,
-        }
-    }
-
-    /// The lowest number that is free above one in use. Reads the range: it is asked for
-    /// when millions of numbers were given out.
-    fn find_gap(self, db: &dyn Database) -> Result<i64> {
-        let Self { first, last } = self;
-        let sql = "SELECT e.number + 1
-                     FROM cf_agents_entries AS e
-                    WHERE e.number BETWEEN ?1 AND ?2 - 1
-                      AND NOT EXISTS (SELECT 1
-                                        FROM cf_agents_entries AS next
-                                       WHERE next.number = e.number + 1)
-                    ORDER BY e.number
-                    LIMIT 1";
-        find_value(db, sql, &[first.into(), last.into()])?
-            .ok_or_else(|| Error::storage("no number is left for an entry"))
-    }
-}
 
 /// The number of a block's next entry. `counts`: those of the block. Part of the transaction
 /// that writes the entry.

@@ -9,9 +9,10 @@ use serde_json::value::RawValue;
 use super::Memory;
 use super::counts::count_block;
 use super::definition::Definition;
-use super::entry_number::{NumberRange, find_ranges};
+use super::entry_number::find_ranges;
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
+use super::number_range::NumberRange;
 use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
 use super::source::BlockHome;
 use super::validity::{FactState, Validity};
@@ -213,7 +214,7 @@ pub fn find(
     if query.is_empty() {
         return Ok(FoundHere::default());
     }
-    let IndexMatches { entries, terms } = load_matches(db, block, &query)?;
+    let EntryMatches { entries, terms } = load_matches(db, block, &query)?;
     let mut rows = load_ranked(db, block, &entries)?;
     if let Some(at_ms) = moment.as_of {
         // What was written later was not said then.
@@ -280,7 +281,7 @@ pub fn find(
 }
 
 /// What the index offers for a query.
-struct IndexMatches {
+struct EntryMatches {
     /// The numbers of the likeliest entries, best first, each with its score.
     entries: Vec<(i64, f64)>,
     /// The query's words, and how rare each is among the block's entries.
@@ -293,7 +294,7 @@ struct IndexMatches {
 ///
 /// Visits a row for each entry of the block and each word that it holds, at most 10,000
 /// entries.
-fn load_matches(db: &dyn Database, block: &Definition, query: &WordQuery) -> Result<IndexMatches> {
+fn load_matches(db: &dyn Database, block: &Definition, query: &WordQuery) -> Result<EntryMatches> {
     let [scope, content_key] = [block.scope.as_str(), &block.content_key()];
     let counts = count_block(db, scope, content_key)?;
     let ranges = find_ranges(db, &counts)?;
@@ -375,7 +376,7 @@ fn load_matches(db: &dyn Database, block: &Definition, query: &WordQuery) -> Res
         b.total_cmp(a).then(b_number.cmp(a_number))
     });
     entries.truncate(MAX_CANDIDATES);
-    Ok(IndexMatches { entries, terms })
+    Ok(EntryMatches { entries, terms })
 }
 
 /// The rows of ranked entries, in their order.

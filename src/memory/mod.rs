@@ -24,6 +24,7 @@ pub mod frozen;
 pub mod homes;
 pub mod kind;
 pub mod label;
+pub mod number_range;
 pub mod past;
 pub mod prompt;
 pub mod replacing;
