@@ -7,7 +7,7 @@
 //! a caller reads and writes says nothing of other sessions' entries.
 
 use super::number_range::{EARLIER, NumberRange, RANGE};
-use crate::base::columns::{FromRow, find, find_value};
+use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
@@ -75,15 +75,34 @@ pub fn count_entries(db: &dyn Database, scope: &str, block: &str) -> Result<i64>
 /// Counts the deleted items that were copied to a session. Part of the fork's transaction;
 /// the entries are copied after it.
 pub fn count_copies(db: &dyn Database, session_id: &Id) -> Result<()> {
-    db.run(
-        "INSERT INTO cf_agents_item_counts (scope, block, entries, deleted)
-         SELECT ?1, block, 0, count(*)
-           FROM cf_agents_item_versions
-          WHERE scope = ?1
-            AND content IS NULL
-          GROUP BY block",
-        &[session_id.as_str().into()],
-    )
+    let sql = "SELECT block, count(*)
+                 FROM cf_agents_item_versions
+                WHERE scope = ?1
+                  AND content IS NULL
+                GROUP BY block";
+    for DeletedInBlock { block, deleted } in load(db, sql, &[session_id.as_str().into()])? {
+        let change = CountChange {
+            deleted,
+            ..CountChange::default()
+        };
+        change.write(db, session_id.as_str(), &block)?;
+    }
+    Ok(())
+}
+
+/// How many deleted items of a block are remembered.
+struct DeletedInBlock {
+    block: String,
+    deleted: i64,
+}
+
+impl FromRow<'_> for DeletedInBlock {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            block: row.text(0)?.to_owned(),
+            deleted: row.integer(1)?,
+        })
+    }
 }
 
 /// What a write does to a block's counts.

@@ -17,6 +17,7 @@ pub mod definitions;
 pub mod deployed;
 pub mod entries;
 pub mod entry;
+pub mod entry_matches;
 pub mod entry_number;
 pub mod entry_search;
 pub mod entry_text;
