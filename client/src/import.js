@@ -4,7 +4,7 @@
 
 import { AlreadyExistsError } from "./errors.js";
 import { messagesOfTables } from "./import_tables.js";
-import { canonical, eventOfItem } from "./openai_items.js";
+import { canonical, eventOfItem, kindOf, snapshotOf } from "./openai_items.js";
 
 const EVENTS_AT_ONCE = 200;
 const TWICE = "Another message before it has its id.";
@@ -32,7 +32,7 @@ export async function importOpenAIItems(session, items, options = {}) {
   const events = [];
   const names = new Map();
   let id = "";
-  for (const item of items) {
+  for (const item of checkItems(items)) {
     // An item that comes twice is two items, and a list that has grown begins as it began.
     id = await digestOf(id + canonical(item));
     const event = eventOfAnyItem(item, names);
@@ -51,6 +51,38 @@ export async function importOpenAIItems(session, items, options = {}) {
   const outcome = { id: session.id, exists: known.exists, write: fresh.length, known: events.length - fresh.length, compactions: 0, skipped: [] };
   return report(options, [outcome]);
 }
+
+const ITEM_ROLES = new Set(["user", "assistant", "system", "developer", "tool", "function"]);
+
+/** The items, if each of them is one. Nothing is written of a list with another thing in it. */
+function checkItems(items) {
+  if (typeof items !== "object" || items === null || typeof items[Symbol.iterator] !== "function") {
+    throw new TypeError(`importOpenAIItems takes a list of items, and got ${described(items)}.`);
+  }
+  return Array.from(items, (item, n) => {
+    const isItem = typeof item === "object" && item !== null && (ITEM_ROLES.has(item.role) || (typeof item.type === "string" && item.type !== ""));
+    if (!isItem) throw new TypeError(`Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`);
+    try {
+      return snapshotOf(item);
+    } catch (error) {
+      throw new TypeError(`Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`);
+    }
+  });
+}
+
+const SHOWN_FIELDS = 5;
+
+function described(value) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return kindOf(value);
+  if (isObject(value.mapping)) return "a conversation of ChatGPT's data export (`conversations.json`). Its messages stand in `mapping`; give those of one branch as `{ role, content }`";
+  if (isObject(value.author) && isObject(value.content)) return "a message of ChatGPT's data export. Give it as `{ role: message.author.role, content: message.content.parts.join(\"\\n\") }`";
+  if (isObject(value.message) && "parent" in value) return "a node of ChatGPT's data export. Its `message` has the `author` and the `content`; give them as `{ role, content }`";
+  const fields = Object.keys(value);
+  const shown = fields.slice(0, SHOWN_FIELDS).map((field) => `\`${field}\``);
+  return fields.length === 0 ? "an empty object" : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
+}
+
+const isObject = (value) => typeof value === "object" && value !== null;
 
 /** The tables of an agent of the Agents SDK, from a file with a row in each line. */
 export async function importAgentsTables(agent, file, options = {}) {

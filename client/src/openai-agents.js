@@ -5,19 +5,26 @@
 // its items, which has the transaction's name as its id: a repetition finds the mark.
 
 import { AlreadyExistsError, LeafMovedError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
-import { canonical, eventOfItem, itemsOfEvent } from "./openai_items.js";
+import { canonical, eventOfItem, itemsOfEvent, snapshotOf } from "./openai_items.js";
 
 const PAGE = 200;
 /** As many writers may come in between before a transaction gives up. */
 const TRIES = 10;
+/** As often may items be removed while the history is read before a read gives up. */
+const READS = 50;
 const MARK = "openaiOperation";
 
 export class SessionAgentSession {
   #session;
+  #logger;
 
-  /** `session`: `agent.session(id)`. It is created with the first item. */
-  constructor(session) {
+  /**
+   * `session`: `agent.session(id)`. It is created with the first item. `logger`: one of the
+   * SDK's, which is told of items unless it says that it wants no such data.
+   */
+  constructor(session, { logger } = {}) {
     this.#session = session;
+    this.#logger = logger;
   }
 
   async getSessionId() {
@@ -28,16 +35,26 @@ export class SessionAgentSession {
   async getItems(limit = Infinity) {
     if (limit <= 0) return [];
     const { events } = await this.#path(limit);
-    const items = events.flatMap(itemsOfEvent);
-    return limit === Infinity ? items : items.slice(-limit);
+    const all = events.flatMap(itemsOfEvent);
+    const items = limit === Infinity ? all : all.slice(-limit);
+    this.#tell("Getting items from", items);
+    return items;
   }
 
   async addItems(items) {
-    const events = items.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
+    const copies = Array.from(items, copyOf);
+    this.#tell("Adding items to", copies);
+    const events = copies.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
     while (events.length > 0) await this.#append({ events: events.splice(0, PAGE) });
   }
 
   async popItem() {
+    const item = await this.#pop();
+    if (item !== undefined) this.#tell("Popping item from", item);
+    return item;
+  }
+
+  async #pop() {
     for (;;) {
       const { events } = await this.#path(1);
       const event = events[0];
@@ -60,11 +77,28 @@ export class SessionAgentSession {
     }
   }
 
+  /** Replaces function calls that the history has, all of them at once. */
+  async applyHistoryMutations({ mutations }) {
+    const wanted = Array.from(mutations, readMutation);
+    if (wanted.length === 0) return;
+    for (let attempt = 1; ; attempt += 1) {
+      const { events, leafId } = await this.#path(Infinity);
+      const placed = placedItems(events);
+      const before = placed.map(({ item }) => item);
+      const after = mutated(before, wanted);
+      const at = before.findIndex((item, n) => item !== after[n]);
+      if (at < 0) return;
+      // What follows the first change is written again, on a branch.
+      const { event, n } = placed[at];
+      const items = [...itemsOfEvent(event).slice(0, n), ...after.slice(at)];
+      const rewritten = items.map((item) => ({ id: crypto.randomUUID(), ...eventOfItem(item) }));
+      if (await this.#branch(rewritten, event.parentId, leafId, attempt)) return;
+    }
+  }
+
   /** Appends items, or replaces the newest ones: at once, and once for each `operationId`. */
-  async applyHistoryTransaction({ operationId, transaction }) {
-    if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("A transaction's `operationId` is a text that is not empty.");
-    const { type } = transaction;
-    if (type !== "append_items" && type !== "replace_suffix") throw new TypeError(`A transaction's type is \`append_items\` or \`replace_suffix\`, not \`${type}\`.`);
+  async applyHistoryTransaction(args) {
+    const { operationId, transaction } = readTransaction(args);
     const name = `op-${await digestOf(operationId)}`;
     const digest = await digestOf(canonical(transaction));
     for (let attempt = 1; ; attempt += 1) {
@@ -73,30 +107,41 @@ export class SessionAgentSession {
       const end = await this.#cut(expectedSuffix);
       const items = [...end.kept, ...replacement].map((item, n) => ({ id: `${name}-${n + 1}`, ...eventOfItem(item) }));
       const mark = { id: name, action: "system_instruction", content: "", metadata: { [MARK]: digest } };
-      try {
-        await this.#append({ events: [mark, ...items], parentId: end.parentId, expectedLeafId: end.leafId });
-        return;
-      } catch (error) {
-        if (!(error instanceof LeafMovedError) || attempt >= TRIES) throw error;
-      }
+      if (await this.#branch([mark, ...items], end.parentId, end.leafId, attempt)) return;
     }
+  }
+
+  /** Appends events after `parentId`, unless the branch has moved on. `false`: it has. */
+  async #branch(events, parentId, expectedLeafId, attempt) {
+    try {
+      await this.#append({ events, parentId, expectedLeafId });
+      return true;
+    } catch (error) {
+      if (!(error instanceof LeafMovedError) || attempt >= TRIES) throw error;
+      return false;
+    }
+  }
+
+  #tell(what, items) {
+    const logger = this.#logger;
+    if (logger === undefined || logger.dontLogModelData || logger.dontLogToolData) return;
+    logger.debug(`${what} session (${this.#session.id}): ${JSON.stringify(items)}`);
   }
 
   async #isApplied(name, digest) {
     const mark = await orNothing(() => this.#session.getMessage({ messageId: name }));
     if (!mark) return false;
     if (mark.metadata?.[MARK] === digest) return true;
-    throw new Error("This `operationId` was used already, for another transaction.");
+    throw new Error("Session history operation was already applied with a different transaction. A transaction of its own needs an `operationId` of its own.");
   }
 
   /** Where the history ends without `suffix`. `kept` are items of an event that the cut goes through. */
   async #cut(suffix) {
     const { events, leafId } = await this.#path(suffix.length);
     if (suffix.length === 0) return { leafId, parentId: leafId, kept: [] };
-    const placed = events.flatMap((event) => itemsOfEvent(event).map((item, n) => ({ event, item, n })));
-    const end = placed.slice(-suffix.length);
+    const end = placedItems(events).slice(-suffix.length);
     if (end.length < suffix.length || end.some(({ item }, n) => canonical(item) !== canonical(suffix[n]))) {
-      throw new Error("The history does not end with the items that the transaction expects.");
+      throw new Error("Session history suffix no longer matches the items that the transaction expects.");
     }
     const [{ event, n }] = end;
     return { leafId, parentId: event.parentId, kept: itemsOfEvent(event).slice(0, n) };
@@ -116,13 +161,25 @@ export class SessionAgentSession {
 
   /** The events with the newest `count` items of the default branch, and where the branch ends. */
   async #path(count) {
+    for (let read = 1; read <= READS; read += 1) {
+      const path = await this.#readPath(count);
+      if (path !== null) return path;
+    }
+    throw new LeafMovedError("The history changed each time that it was read. Try again.", { code: "leaf_moved", operation: "loadEvents" });
+  }
+
+  /** `null`: an event of the branch was removed after the branch's end was read. */
+  async #readPath(count) {
     const found = [];
     const context = await orNothing(() => this.#session.buildWorkingContext({ limit: 1 }));
     const leafId = context?.leafId ?? null;
     let wanted = leafId;
     let items = 0;
     for (let beforeSeq; wanted !== null && items < count; ) {
-      const page = await this.#session.loadEvents({ tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) });
+      const input = { tail: true, limit: PAGE, ...(beforeSeq !== undefined && { beforeSeq }) };
+      const page = await orNothing(() => this.#session.loadEvents(input));
+      // The branch goes on upwards, and the log does not.
+      if (!page?.length) return null;
       for (const event of page.toReversed()) {
         // What is not on the way up belongs to another branch.
         if (event.id !== wanted || items >= count) continue;
@@ -131,7 +188,6 @@ export class SessionAgentSession {
         items += more;
         if (more > 0) found.unshift(event);
       }
-      if (page.length === 0) break;
       beforeSeq = page[0].seq;
     }
     return { events: found, leafId };
@@ -148,6 +204,76 @@ export class SessionAgentSession {
     });
     return await this.#session.appendEvents(input);
   }
+}
+
+const placedItems = (events) => events.flatMap((event) => itemsOfEvent(event).map((item, n) => ({ event, item, n })));
+
+function copyOf(item, n) {
+  try {
+    return snapshotOf(item);
+  } catch (error) {
+    throw new TypeError(`Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`);
+  }
+}
+
+/** A transaction as it was when it was given: it is read once, and no error says what it holds. */
+function readTransaction(args) {
+  let [operationId, transaction] = [];
+  try {
+    ({ operationId, transaction } = args);
+  } catch {
+    throw new TypeError("Session history transaction arguments are invalid.");
+  }
+  if (typeof operationId !== "string" || operationId.trim() === "") throw new TypeError("Session history transaction operationId must be a non-empty string.");
+  if (typeof transaction !== "object" || transaction === null) throw new TypeError("Session history transaction must be an object.");
+  let copy;
+  try {
+    copy = snapshotOf(transaction);
+    // Fails for a proxy, which no look at its properties tells.
+    structuredClone(transaction);
+    for (const items of [copy.items, copy.expectedSuffix, copy.replacement]) if (Array.isArray(items)) items.forEach(snapshotOf);
+  } catch {
+    throw new TypeError("Session history transaction items contain invalid or unsupported data.");
+  }
+  const lists = { append_items: ["items"], replace_suffix: ["expectedSuffix", "replacement"] };
+  if (!Object.hasOwn(lists, String(copy.type))) throw new TypeError("Unsupported session history transaction type: it is `append_items` or `replace_suffix`.");
+  const fields = lists[copy.type];
+  if (Object.keys(copy).length !== fields.length + 1 || !fields.every((field) => Array.isArray(copy[field]))) {
+    throw new TypeError(`Session history ${copy.type === "append_items" ? "append" : "suffix"} transaction fields are invalid.`);
+  }
+  return { operationId, transaction: copy };
+}
+
+function readMutation(given, n) {
+  const mutation = copyOf(given, n);
+  const { type, callId, replacement } = mutation;
+  if (type !== "replace_function_call") throw new TypeError(`A mutation of the history is \`replace_function_call\`, not \`${type}\`.`);
+  if (typeof callId !== "string" || typeof replacement !== "object" || replacement === null) throw new TypeError("A `replace_function_call` has a `callId` and a `replacement`.");
+  return mutation;
+}
+
+/**
+ * The items with the mutations. What is not changed is the same object. A mutation that says
+ * what it `expected` replaces this item alone; each is held against the history as it was.
+ */
+function mutated(items, mutations) {
+  let after = items;
+  const taken = new Set();
+  for (const { callId, expected, replacement } of mutations) {
+    const isCall = (item) => item.type === "function_call" && item.callId === callId;
+    if (expected === undefined) {
+      const first = after.findIndex(isCall);
+      after = after.flatMap((item, n) => (n === first ? [replacement] : isCall(item) ? [] : [item]));
+      continue;
+    }
+    const open = items.filter((item) => isCall(item) && !taken.has(item));
+    if (open.length === 0) throw new Error("Session history mutation could not find the function call that it expects.");
+    const found = open.find((item) => canonical(item) === canonical(expected));
+    if (found === undefined) throw new Error("Session history items could not be compared safely: no function call is the one that the mutation expects.");
+    taken.add(found);
+    after = after.map((item) => (item === found ? replacement : item));
+  }
+  return after;
 }
 
 async function orNothing(read) {

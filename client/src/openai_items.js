@@ -4,6 +4,8 @@
 // frameworks read it. Where those words do not give the item back exactly, the event keeps
 // the whole item in its metadata.
 
+import { base64Of, bytesOf } from "./bytes.js";
+
 const KEPT = "openaiItem";
 const BYTES = "$bytes";
 
@@ -83,7 +85,73 @@ function argumentsOf(text) {
   return { input: text };
 }
 
-/** JSON has no bytes, and an item may hold a file's. */
-const textWithBytes = (value) => JSON.stringify(value, (_, inner) => (inner instanceof Uint8Array ? { [BYTES]: btoa(Array.from(inner, (byte) => String.fromCharCode(byte)).join("")) } : inner));
+/** JSON has no bytes, and an item may hold a file's. What only looks like bytes stands in a list. */
+function textWithBytes(value) {
+  return JSON.stringify(value, (_, inner) => {
+    if (inner instanceof Uint8Array) return { [BYTES]: base64Of(inner) };
+    return looksLikeBytes(inner) ? { [BYTES]: [inner[BYTES]] } : inner;
+  });
+}
 
-const revive = (_, inner) => (typeof inner?.[BYTES] === "string" && Object.keys(inner).length === 1 ? Uint8Array.from(atob(inner[BYTES]), (character) => character.charCodeAt(0)) : inner);
+function revive(_, inner) {
+  if (!looksLikeBytes(inner)) return inner;
+  const held = inner[BYTES];
+  return typeof held === "string" ? bytesOf(held) : { [BYTES]: held[0] };
+}
+
+const looksLikeBytes = (value) => typeof value === "object" && value !== null && Object.hasOwn(value, BYTES) && Object.keys(value).length === 1;
+
+/**
+ * A copy of an item that JSON and base64 can carry whole. Throws `UnsupportedValue` for any
+ * other: nothing of it would come back as it was. No accessor is called.
+ */
+export function snapshotOf(item) {
+  if (typeof item !== "object" || item === null || Array.isArray(item)) throw new UnsupportedValue([], kindOf(item));
+  const copy = copied(item, [], new Set());
+  if (copy instanceof Uint8Array) throw new UnsupportedValue([], "bytes");
+  return copy;
+}
+
+/** Where a value stands that JSON can't carry, and what it is. It does not say the value itself. */
+export class UnsupportedValue extends TypeError {
+  constructor(path, what) {
+    super(`${path.length === 0 ? "It" : `\`${path.join(".")}\``} is ${what}, which JSON does not have.`);
+  }
+}
+
+function copied(value, path, above) {
+  if (value === null || typeof value === "string" || typeof value === "boolean" || Number.isFinite(value)) return value;
+  if (typeof value !== "object") throw new UnsupportedValue(path, kindOf(value));
+  if (value instanceof Uint8Array) return new Uint8Array(value);
+  if (above.has(value)) throw new UnsupportedValue(path, "an object that holds itself");
+  above.add(value);
+  const isList = Array.isArray(value);
+  const prototype = Object.getPrototypeOf(value);
+  if (!isList && prototype !== Object.prototype && prototype !== null) throw new UnsupportedValue(path, kindOf(value));
+  const copy = isList ? [] : {};
+  const keys = Reflect.ownKeys(value).filter((key) => !isList || key !== "length");
+  for (const key of keys) {
+    if (typeof key === "symbol") throw new UnsupportedValue(path, "an object with a symbol");
+    const { enumerable, value: inner, get, set } = Object.getOwnPropertyDescriptor(value, key);
+    const at = [...path, key];
+    if (get !== undefined || set !== undefined) throw new UnsupportedValue(at, "an accessor");
+    if (!enumerable) throw new UnsupportedValue(at, "a hidden property");
+    if (isList && key !== String(copy.length)) throw new UnsupportedValue(at, "an item of a list with gaps");
+    // A field that is `undefined` says no more than a field that is not there.
+    if (inner === undefined && !isList) continue;
+    Object.defineProperty(copy, key, { value: copied(inner, at, above), configurable: true, enumerable: true, writable: true });
+  }
+  if (isList && copy.length !== value.length) throw new UnsupportedValue(path, "a list with gaps");
+  above.delete(value);
+  return copy;
+}
+
+/** What a value is, in words. It does not say the value itself. */
+export function kindOf(value) {
+  if (value === null) return "null";
+  if (typeof value === "number") return Number.isFinite(value) ? "a number" : "a number without a value";
+  if (typeof value !== "object") return typeof value === "undefined" ? "undefined" : `a ${typeof value}`;
+  if (Array.isArray(value)) return "a list";
+  const name = Object.getPrototypeOf(value)?.constructor?.name;
+  return typeof name === "string" && name !== "Object" ? `an object of the class \`${name}\`` : "an object";
+}

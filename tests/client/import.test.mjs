@@ -79,6 +79,35 @@ test("items_of_openai_become_events_and_come_back", async () => {
   assert.deepEqual(await new SessionAgentSession(session).getItems(5), [...items.slice(1), { role: "assistant", content: "As I said." }]);
 });
 
+test("what_is_no_item_of_openais_api_is_refused_by_what_it_is_and_nothing_is_written", async () => {
+  const session = open("no items").session("s");
+  const fine = { role: "user", content: "Hello" };
+  const said = { author: { role: "user" }, content: { content_type: "text", parts: ["Hi"] }, id: "m" };
+  const node = { id: "n", message: said, parent: null, children: [] };
+  const conversation = { title: "Trip", create_time: 1, mapping: { n: node }, current_node: "n" };
+  for (const [items, words] of [
+    [conversation, /takes a list of items, and got a conversation of ChatGPT's data export/],
+    ["[]", /takes a list of items, and got a string/],
+    [null, /got null/],
+    [{}, /got an empty object/],
+    [[conversation], /^Item 1 is no item .* it is a conversation of ChatGPT's data export .* `mapping`/],
+    [[fine, node], /^Item 2 is no item .* it is a node of ChatGPT's data export/],
+    [[fine, said], /^Item 2 is no item .* it is a message of ChatGPT's data export.*author\.role/],
+    [[fine, 42], /it is a number/],
+    [[fine, null], /it is null/],
+    [[fine, [fine]], /it is a list/],
+    [[fine, "Hello"], /it is a string/],
+    [[fine, new Date(0)], /it is an empty object|class `Date`/],
+    [[fine, { content: "no role" }], /it is an object with `content`/],
+    [[fine, { a: 1, b: 2, c: 3, d: 4, e: 5, f: 6 }], /with `a`, `b`, `c`, `d`, `e` and more/],
+    [[fine, { role: "narrator", content: "x" }], /an object with `role`, `content`/],
+    [[fine, { ...fine, at: new Date(0) }], /^Item 2 can't be stored: `at` is an object of the class `Date`/],
+  ]) {
+    await assert.rejects(importOpenAIItems(session, items), (error) => error instanceof TypeError && words.test(error.message) || assert.fail(error.message));
+  }
+  assert.equal(await session.getSession(), null);
+});
+
 test("messages_of_chat_completions_become_calls_and_results", async () => {
   const session = open("completions").session("s");
   await importOpenAIItems(session, [

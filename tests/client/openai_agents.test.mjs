@@ -175,3 +175,169 @@ test("a_long_history_is_read_whole_and_its_end_alone", async () => {
   assert.deepEqual(await session.getItems(), many);
   assert.deepEqual(await session.getItems(3), many.slice(-3));
 });
+
+/** The SDK's own sessions in memory take items to begin with. */
+async function begun(name, ...initial) {
+  const [ours, theirs] = [sessionOf(name), new MemorySession({ initialItems: initial })];
+  if (initial.length > 0) await ours.addItems(initial);
+  return [ours, theirs];
+}
+
+const said = (text, more) => ({ role: "user", content: [{ type: "input_text", text }], ...more });
+const called = (callId, value, more) => ({ type: "function_call", callId, name: "lookup", status: "completed", arguments: JSON.stringify({ value }), ...more });
+const transaction = (operationId, ...given) => ({ operationId, transaction: { type: "append_items", items: given } });
+const suffix = (operationId, expectedSuffix, replacement) => ({ operationId, transaction: { type: "replace_suffix", expectedSuffix, replacement } });
+const cyclic = {};
+cyclic.self = cyclic;
+
+/** Makes arguments anew for each session, since some are read once. */
+const REFUSED_TRANSACTIONS = {
+  blank: () => transaction("   "),
+  unknownType: () => ({ operationId: "1", transaction: { type: "unknown" } }),
+  nothing: () => ({ operationId: "1", transaction: null }),
+  noArguments: () => null,
+  number: () => transaction("1", 42),
+  text: () => transaction("1", "x"),
+  date: () => transaction("1", said("x", { providerData: { at: new Date(0) } })),
+  map: () => transaction("1", said("x", { providerData: new Map() })),
+  cycle: () => transaction("1", said("x", { providerData: cyclic })),
+  bigint: () => transaction("1", said("x", { providerData: { n: 42n } })),
+  function: () => transaction("1", said("x", { providerData: { f() {} } })),
+  symbol: () => transaction("1", said("x", { providerData: { secret: Symbol("api-key-secret") } })),
+  symbolKey: () => transaction("1", said("x", { [Symbol("s")]: 1 })),
+  sparse: () => ({ operationId: "1", transaction: { type: "append_items", items: new Array(1) } }),
+  otherBytes: () => transaction("1", said("x", { providerData: { values: new Uint16Array([300]) } })),
+  buffer: () => transaction("1", said("x", { providerData: { values: new ArrayBuffer(2) } })),
+  proxy: () => ({ operationId: "1", transaction: { type: "append_items", items: new Proxy([said("x")], {}) } }),
+  hidden: () => transaction("1", Object.defineProperty(said("x"), "providerData", { value: {}, enumerable: false })),
+  accessor: () => transaction("1", Object.defineProperty(said("x"), "providerData", { get: () => "x", enumerable: true })),
+  throwingAccessor: () => transaction("1", Object.defineProperty(said("x"), "providerData", { get() { throw new Error("api-key-secret"); }, enumerable: true })),
+  moreInAppend: () => ({ operationId: "1", transaction: { type: "append_items", items: [said("x")], metadata: {} } }),
+  moreInReplace: () => ({ operationId: "1", transaction: { type: "replace_suffix", expectedSuffix: [], replacement: [said("x")], metadata: {} } }),
+  throwingEnvelope: () => Object.defineProperty({}, "operationId", { get() { throw new Error("api-key-secret"); } }),
+  otherSuffix: () => suffix("1", [said("different")], [said("x")]),
+};
+
+test("what_the_sdks_own_session_refuses_is_refused_with_its_words_before_anything_is_written", async () => {
+  for (const [name, make] of Object.entries(REFUSED_TRANSACTIONS)) {
+    const [ours, theirs] = await begun(`refused ${name}`, said("start"));
+    const [own, other] = await Promise.all([ours, theirs].map((session) => session.applyHistoryTransaction(make()).then(() => assert.fail(name), (error) => error.message)));
+    // Ours may go on to say what would help.
+    const words = other.replace(/( the transaction precondition)?\.$/, "");
+    assert.ok(own.startsWith(words), `${name}: ${own} | ${other}`);
+    assert.doesNotMatch(own, /api-key-secret/);
+    assert.deepEqual(await ours.getItems(), [said("start")]);
+    // The name is free still.
+    await ours.applyHistoryTransaction(transaction("1", said("after")));
+    assert.deepEqual(await ours.getItems(), [said("start"), said("after")]);
+  }
+});
+
+test("what_json_does_not_have_is_refused_by_its_place_before_anything_is_written", async () => {
+  const session = sessionOf("unsupported");
+  const of = (value) => said("x", { providerData: { deep: [value] } });
+  const others = [new Date(0), NaN, Infinity, new Map(), new Set(), new ArrayBuffer(2), new Uint16Array(1), 1n, () => {}, Symbol("x"), undefined, new (class Point {})(), /x/, cyclic];
+  for (const value of others) {
+    await assert.rejects(session.addItems([said("fine"), of(value)]), (error) => error instanceof TypeError && /^Item 2 can't be stored: `providerData\.deep\.0(\.self)?` is /.test(error.message) || assert.fail(error.message));
+  }
+  for (const item of [42, "x", null, undefined, [], new Date(0), true, new Uint8Array(1)]) await assert.rejects(session.addItems([said("fine"), item]), /^TypeError: Item 2 can't be stored: /);
+  const throwing = Object.defineProperty(said("x"), "providerData", { get() { throw new Error("secret"); }, enumerable: true });
+  await assert.rejects(session.addItems([throwing]), (error) => !error.message.includes("secret"));
+  const revoked = Proxy.revocable(said("x"), {});
+  revoked.revoke();
+  await assert.rejects(session.addItems([revoked.proxy]), TypeError);
+  assert.deepEqual(await session.getItems(), []);
+  assert.equal(await open("unsupported").getSession({ sessionId: "s" }), null);
+});
+
+test("what_looks_like_stored_bytes_and_bytes_come_back_as_they_were", async () => {
+  const session = sessionOf("bytes");
+  const shared = new Uint8Array(new SharedArrayBuffer(2));
+  shared.set([3, 7]);
+  const kept = [{ $bytes: "not base64!" }, { $bytes: ["AA=="] }, { $bytes: { $bytes: 1 } }, { $bytes: "AA==", more: 1 }, new Uint8Array([1, 2]), shared].map((value) => said("x", { providerData: { value } }));
+  await session.addItems(kept);
+  shared[0] = 9;
+  const read = await session.getItems();
+  assert.deepEqual(read.slice(0, -1), kept.slice(0, -1));
+  assert.deepEqual([...read.at(-1).providerData.value], [3, 7]);
+});
+
+test("function_calls_are_replaced_as_the_sdks_own_session_replaces_them", async () => {
+  const replacement = called("1", "new", { id: "new" });
+  const replace = (callId, more) => ({ type: "replace_function_call", callId, replacement, ...more });
+  const history = [said("start"), called("1", 1), called("1", 2), said("between"), called("2", 3), called("1", 4)];
+  const batches = [[], [replace("1")], [replace("2")], [replace("none")], [replace("2"), replace("1")], [replace("1"), replace("1")]];
+  for (const [n, mutations] of batches.entries()) {
+    const [ours, theirs] = await begun(`mutations ${n}`, ...history);
+    for (const session of [ours, theirs]) await session.applyHistoryMutations({ mutations });
+    assert.deepEqual(await ours.getItems(), await theirs.getItems(), JSON.stringify(mutations));
+  }
+  // A mutation may say which call it expects. All of them are held against one history.
+  const [ours] = await begun("expected", ...history);
+  const refused = [
+    [[replace("1", { expected: called("1", 2) }), replace("2", { expected: called("2", 999) })], /could not be compared safely/],
+    [[replace("2", { expected: called("2", 3) }), replace("2", { expected: replacement })], /could not find/],
+    [[{ type: "other" }], /replace_function_call/],
+    [[replace("1", { replacement: 1 })], /replacement/],
+    [[replace("1", { replacement: { at: new Date() } })], /class `Date`/],
+  ];
+  for (const [mutations, message] of refused) {
+    await assert.rejects(ours.applyHistoryMutations({ mutations }), message);
+    assert.deepEqual(await ours.getItems(), history);
+  }
+  await ours.applyHistoryMutations({ mutations: [replace("1", { expected: called("1", 2) })] });
+  assert.deepEqual(await ours.getItems(), history.with(2, replacement));
+});
+
+test("a_transaction_is_what_it_was_when_it_was_given", async () => {
+  const [ours, theirs] = await begun("given", said("start"));
+  for (const session of [ours, theirs]) {
+    const item = said("committed");
+    const args = transaction("1", item);
+    const applied = session.applyHistoryTransaction(args);
+    item.content = "changed";
+    await applied;
+    await session.addItems([said("later")]);
+    await session.applyHistoryTransaction(transaction("1", said("committed")));
+    const plainly = said("plain", { providerData: Object.assign(Object.create(null), { source: "provider" }) });
+    await session.applyHistoryTransaction(transaction("2", plainly));
+    await session.applyHistoryTransaction(transaction("2", (await session.getItems(1))[0]));
+    let reads = 0;
+    const once = Object.defineProperty({ transaction: transaction("", said("once")).transaction }, "operationId", { get: () => (reads += 1) && "3" });
+    await session.applyHistoryTransaction(once);
+    assert.equal(reads, 1);
+    await session.applyHistoryTransaction(transaction("4"));
+    await assert.rejects(session.applyHistoryTransaction(transaction("4", said("unexpected"))), /already applied with a different transaction/);
+  }
+  assert.deepEqual(plain(await ours.getItems()), plain(await theirs.getItems()));
+});
+
+test("a_logger_hears_of_items_unless_it_says_that_it_must_not", async () => {
+  for (const [dontLogModelData, dontLogToolData] of [[false, false], [true, false], [false, true], [true, true]]) {
+    const lines = [];
+    const logger = { namespace: "test", debug: (line) => lines.push(line), error() {}, warn() {}, dontLogModelData, dontLogToolData };
+    const session = new SessionAgentSession(open(`logger ${dontLogModelData} ${dontLogToolData}`).session("s"), { logger });
+    await session.addItems([said("a secret")]);
+    await session.getItems();
+    await session.popItem();
+    assert.equal(lines.filter((line) => line.includes("a secret")).length, dontLogModelData || dontLogToolData ? 0 : 3);
+  }
+});
+
+test("a_read_beside_removals_is_never_empty_while_items_stand", async () => {
+  const session = new SessionAgentSession(sessionAgent(evicting.url, "removals").session("s"));
+  await session.addItems(items(..."abcdefghijklmnop"));
+  let isOver = false;
+  const popping = (async () => {
+    while (!isOver) await session.addItems([await session.popItem()]);
+  })();
+  const reads = await Promise.all(Array.from({ length: 4 }, async () => {
+    const lengths = [];
+    for (let n = 0; n < 30; n += 1) lengths.push((await session.getItems()).length);
+    return lengths;
+  }));
+  isOver = true;
+  await popping;
+  assert.deepEqual([...new Set(reads.flat())].sort().filter((length) => length !== 15 && length !== 16), []);
+  assert.equal((await session.getItems(3)).length, 3);
+});

@@ -147,8 +147,9 @@ const refusing = (code, status = 400, details = {}) => answer(status, { error: {
 const thrown = (promise) => promise.then(() => assert.fail("nothing was thrown"), (error) => error);
 const at = (fetch, options) => sessionAgent("https://memory.example/", "alice", { fetch, retry: { pauseMs: 0 }, ...options });
 
+const codes = api.components.schemas.Error.properties.error.properties.code.enum;
+
 test("each_code_has_a_class_of_its_name", async () => {
-  const codes = api.components.schemas.Error.properties.error.properties.code.enum;
   assert.ok(codes.length > 20);
   for (const code of codes) {
     const error = await thrown(at(async () => refusing(code), { retry: false }).listSessions());
@@ -198,6 +199,7 @@ test("a_request_has_the_address_the_token_and_the_body", async () => {
       method: "POST",
       headers: { "content-type": "application/json", authorization: "Bearer t" },
       body: '{"limit":1,"sessionId":"s"}',
+      redirect: "manual",
     },
   ]);
 });
@@ -255,61 +257,89 @@ test("a_pause_is_no_longer_than_the_signal_allows", async () => {
 // Ways over a binding.
 
 /** A service binding that remembers how it is used. */
-function binding({ call, fetch = async () => answer(200, { sessions: [], cursor: null }) }) {
+function binding({ fetch = async () => answer(200, { sessions: [], cursor: null }), ...methods }) {
   const used = [];
-  return { used, fetch: (...given) => (used.push("fetch"), fetch(...given)), ...(call && { call: (...given) => (used.push("call"), call(...given)) }) };
+  const noted = (name, method) => (...given) => (used.push(name), method(...given));
+  return { used, fetch: noted("fetch", fetch), ...Object.fromEntries(Object.entries(methods).map(([name, method]) => [name, noted(name, method)])) };
 }
 
-const page = async () => '{"sessions":[],"cursor":null}';
+const page = async () => ({ ok: true, value: '{"sessions":[],"cursor":null}' });
+const refused = (code, status, more) => async () => ({ ok: false, error: { code, message: "no", details: {}, ...more }, status });
 
-test("an_operation_is_called_where_the_binding_offers_it", async () => {
+test("an_operation_is_asked_where_the_binding_offers_it", async () => {
   const given = [];
-  const target = binding({ call: async (...all) => (given.push(all), page()) });
+  const target = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent(target, "alice", { token: "t" }).listSessions({ limit: 1 });
   await sessionAgent(target, "alice").listSessions();
   assert.deepEqual(given, [["alice", "listSessions", '{"limit":1}', { token: "t" }], ["alice", "listSessions", "{}", {}]]);
-  const object = binding({ call: async (...all) => (given.push(all), page()) });
+  const object = binding({ request: async (...all) => (given.push(all), page()) });
   await sessionAgent({ getByName: (name) => (given.push([name]), object) }, "alice").listSessions();
-  assert.deepEqual(given.slice(-1), [["listSessions", "{}", {}]]);
-  assert.deepEqual([target.used, object.used], [["call", "call"], ["call"]]);
+  // An object may have been found by its id alone, and not know its name.
+  assert.deepEqual(given.slice(-1), [["listSessions", "{}", { agent: "alice" }]]);
+  assert.deepEqual([target.used, object.used], [["request", "request"], ["request"]]);
 });
 
-test("a_binding_without_the_method_is_fetched_from_then_on", async () => {
-  const target = binding({ call: async () => Promise.reject(new TypeError('The RPC receiver does not implement the method "call".')) });
-  await sessionAgent(target, "alice").createSession();
-  await sessionAgent(target, "bob").listSessions();
-  assert.deepEqual(target.used, ["call", "fetch", "fetch"]);
+test("a_binding_that_is_older_is_fetched_from_then_on", async () => {
+  const call = async () => assert.fail("what `call` throws may lose its code");
+  const lacking = binding({ call, request: async () => Promise.reject(new TypeError('The RPC receiver does not implement the method "request".')) });
+  await sessionAgent(lacking, "alice").createSession();
+  await sessionAgent(lacking, "bob").listSessions();
+  assert.deepEqual(lacking.used, ["request", "fetch", "fetch"]);
+  const plain = binding({ call });
+  await sessionAgent(plain, "alice").createSession();
+  assert.deepEqual(plain.used, ["fetch"]);
 });
 
-test("an_error_over_a_call_has_its_class", async () => {
-  const refuse = async () => Promise.reject(Object.assign(new Error("It moved."), { code: "leaf_moved", status: 409, details: { leafId: "b" } }));
-  const target = binding({ call: refuse });
-  const error = await thrown(sessionAgent(target, "alice").session("s").appendEvents({ events: [] }));
-  assert.ok(error instanceof client.LeafMovedError);
-  assert.deepEqual([error.message, error.status, error.details, error.operation, target.used], ["It moved.", 409, { leafId: "b" }, "appendEvents", ["call"]]);
+test("every_code_over_a_binding_has_its_class_and_is_no_failure_of_the_connection", async () => {
+  for (const code of codes) {
+    const target = binding({ request: refused(code, 418, { details: { leafId: "b", retryAfter: 3600 } }) });
+    const error = await thrown(sessionAgent(target, "alice", { retry: { pauseMs: 0 } }).session("s").appendEvents({ events: [] }));
+    assert.ok(error instanceof client.SessionAgentError && !(error instanceof client.NetworkError), code);
+    assert.deepEqual([error.code, error.message, error.status, error.details.leafId, error.operation], [code, "no", 418, "b", "appendEvents"]);
+    assert.ok(target.used.every((way) => way === "request"));
+  }
+  // A code that is newer than this client.
+  const target = binding({ request: refused("newer_code", 499) });
+  assert.deepEqual([(await thrown(sessionAgent(target, "alice").listSessions())).code, target.used], ["newer_code", ["request"]]);
+});
+
+test("what_answers_a_request_and_is_no_session_agent_is_said", async () => {
+  for (const answered of [undefined, null, "text", 1, {}, { ok: true }, { ok: true, value: 1 }, { ok: false }, { ok: false, error: {} }]) {
+    const error = await thrown(sessionAgent(binding({ request: async () => answered }), "alice").createSession());
+    assert.ok(error instanceof client.NetworkError && /no Session Agent/.test(error.message), JSON.stringify(answered));
+  }
 });
 
 test("an_answer_that_is_too_long_for_a_call_is_fetched", async () => {
-  const target = binding({ call: async () => Promise.reject(Object.assign(new Error("too long"), { code: "payload_too_large", status: 413, details: {} })) });
+  const target = binding({ request: refused("payload_too_large", 413) });
   assert.deepEqual((await sessionAgent(target, "alice").listSessions()).sessions, []);
-  assert.deepEqual(target.used, ["call", "fetch"]);
+  assert.deepEqual(target.used, ["request", "fetch"]);
   assert.equal((await thrown(sessionAgent(target, "alice").createSession())).code, "payload_too_large");
 });
 
-test("a_write_whose_call_was_lost_is_not_sent_again", async () => {
-  const target = binding({ call: async () => Promise.reject(new Error("Network connection lost.")) });
-  const error = await thrown(sessionAgent(target, "alice").createSession());
-  assert.ok(error instanceof client.NetworkError);
-  assert.deepEqual(target.used, ["call"]);
-  await sessionAgent(target, "alice").listSessions();
-  assert.deepEqual(target.used, ["call", "call", "fetch"]);
+test("a_write_whose_request_was_lost_is_not_sent_again_and_a_read_is", async () => {
+  const target = binding({ request: async () => Promise.reject(new Error("Network connection lost.")) });
+  const agent = sessionAgent(target, "alice", { retry: { pauseMs: 0 } });
+  assert.ok((await thrown(agent.createSession())) instanceof client.NetworkError);
+  assert.deepEqual(target.used.splice(0), ["request"]);
+  assert.ok((await thrown(agent.listSessions())) instanceof client.NetworkError);
+  assert.deepEqual(target.used, ["request", "request", "request", "request"]);
 });
 
 test("a_caller_chooses_the_way", async () => {
-  const target = binding({ call: page });
+  const target = binding({ request: page });
   await sessionAgent(target, "alice", { transport: "fetch" }).listSessions();
   await sessionAgent(target, "alice", { transport: "call" }).listSessions();
-  assert.deepEqual(target.used, ["fetch", "call"]);
+  assert.deepEqual(target.used, ["fetch", "request"]);
+});
+
+test("a_name_that_an_address_cant_say_is_refused_before_anything_is_sent", async () => {
+  for (const name of [".", "..", ""]) assert.throws(() => sessionAgent("https://memory.example", name), TypeError);
+  const agent = at(async (url) => assert.fail(url));
+  for (const name of ["../../bob/rpc/listSessions", "..", ".", "a/b", "a?b", "a#b", "%2e%2e", "", " "]) {
+    assert.ok((await thrown(agent.call(name))) instanceof TypeError, name);
+    assert.ok((await thrown(agent.session("s").call(name))) instanceof TypeError, name);
+  }
 });
 
 // Events, messages, contexts.
