@@ -6,6 +6,7 @@ import { once } from "node:events";
 import { after, afterEach, test } from "node:test";
 import { isDeepStrictEqual } from "node:util";
 import { AgentClient } from "agents/client";
+import { WebSocketChatTransport } from "ai";
 import { call, callsIn, history, startChatServer, textOf, told } from "./chat_server.mjs";
 import { openTab } from "./tab.mjs";
 import { callTool, gate, refuse, say } from "./model_server.mjs";
@@ -353,4 +354,23 @@ test("a_model_that_refuses_is_an_error_of_the_chat_and_the_message_is_not_lost",
   await tab.reaches(({ chat }) => chat.status === "error");
   assert.match(tab.chat.error.message, /model/i);
   assert.deepEqual(await history(server, "refused", "default"), [["user", "Hi?"]]);
+});
+
+test("the_ai_sdks_own_transport_is_told_what_to_use_in_its_place", async () => {
+  const message = { id: "m", role: "user", parts: [{ type: "text", text: "Hello" }] };
+  for (const name of ["transport empty", "transport written"]) {
+    if (name === "transport written") {
+      await call(server, name, "createSession", { id: "s" });
+      await call(server, name, "appendMessage", { sessionId: "s", message });
+    }
+    const url = new URL(`/agents/session-agent/${name}?sessionId=s`, server.url).href;
+    const transport = new WebSocketChatTransport({ url });
+    // On one socket, and so after the greeting as well as beside it.
+    for (let n = 0; n < 2; n += 1) {
+      const stream = await transport.sendMessages({ chatId: "s", trigger: "submit-message", messages: [message] });
+      await assert.rejects(stream.getReader().read(), /protocol of the `agents` package.*`DefaultChatTransport`/);
+      await assert.rejects(transport.reconnectToStream({ chatId: "s" }), /`DefaultChatTransport`/);
+    }
+    transport.close();
+  }
 });

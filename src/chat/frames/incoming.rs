@@ -10,7 +10,9 @@ use crate::base::json::{self, FromJson, list};
 use crate::base::part::ToolState;
 use crate::chat::answers::{ApprovalAnswer, CallAnswer, ClientAnswer, ClientOutcome};
 use crate::chat::client_tools::parse_client_tools;
-use crate::chat::frames::outgoing::{render_failed, render_rpc_error, render_state_error};
+use crate::chat::frames::outgoing::{
+    render_failed, render_other_protocol, render_rpc_error, render_state_error,
+};
 use crate::chat::request::{ChatRequest, parse_chat_request};
 use crate::models::ToolDefinition;
 
@@ -71,6 +73,8 @@ struct Frame<'a> {
     #[serde(borrow)]
     id: Option<&'a RawValue>,
     #[serde(borrow)]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow)]
     method: Option<&'a RawValue>,
     #[serde(borrow)]
     args: Option<&'a RawValue>,
@@ -115,6 +119,11 @@ pub fn parse_frame(text: &str) -> Incoming {
         },
         "cf_agent_stream_resume_ack" => named(&frame, |id| Incoming::ResumeAck { id }),
         "cf_agent_state" => Incoming::Refused(render_state_error(NO_STATE)),
+        // What the AI SDK's `WebSocketChatTransport` sends. It waits for an answer.
+        "send" | "resume" => match find_name(frame.request_id) {
+            Some(id) => Incoming::Refused(render_other_protocol(&id)),
+            None => Incoming::Ignored,
+        },
         // This includes `cf_agent_chat_messages`: the log is authoritative, so a
         // client's changes to its own copy are ignored.
         _ => Incoming::Ignored,

@@ -11,8 +11,22 @@ use crate::base::json::{self, json};
 const AGENT: &str = "session-agent";
 
 /// The first frame of a socket.
+///
+/// It names no request, and so does the list of messages that follows: the AI SDK's own
+/// transport takes a frame without a `requestId` for a failure, and closes the socket before
+/// it can be told what would help.
 pub fn render_identity(agent_name: &str) -> String {
-    json::text(&json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT}))
+    let frame =
+        json!({"type": "cf_agent_identity", "name": agent_name, "agent": AGENT, "requestId": ""});
+    json::text(&frame)
+}
+
+/// What the AI SDK's own transport is told. It has another protocol than `agents`.
+const OTHER_PROTOCOL: &str = "This socket speaks the protocol of the `agents` package, and not that of the AI SDK's `WebSocketChatTransport`. Use `useAgentChat` of `agents` here, or the AI SDK's `DefaultChatTransport` with the address of this agent that ends with `/chat`.";
+
+/// Fails a request of the AI SDK's `WebSocketChatTransport`.
+pub fn render_other_protocol(request_id: &str) -> String {
+    json::text(&json!({"type": "error", "requestId": request_id, "errorText": OTHER_PROTOCOL}))
 }
 
 /// How a turn ended.
@@ -137,7 +151,9 @@ pub fn render_messages(messages_json: &str) -> String {
 /// The session's messages for a socket that has just opened. The client keeps messages
 /// in its list that it has yet to send.
 pub fn render_first_messages(messages_json: &str) -> String {
-    format!(r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"connect":true}}"#)
+    format!(
+        r#"{{"type":"cf_agent_chat_messages","messages":{messages_json},"connect":true,"requestId":""}}"#
+    )
 }
 
 /// One message, after a call in it was answered.
@@ -312,7 +328,7 @@ mod tests {
         assert_eq!(render_clear(), r#"{"type":"cf_agent_chat_clear"}"#);
         assert_eq!(
             read(&render_identity("user/1")),
-            json!({"type": "cf_agent_identity", "name": "user/1", "agent": "session-agent"})
+            json!({"type": "cf_agent_identity", "name": "user/1", "agent": "session-agent", "requestId": ""})
         );
     }
 }

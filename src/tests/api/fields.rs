@@ -162,6 +162,7 @@ const SWITCHES: &[(&str, &str, Who)] = &[
 const FRAME_CONTENT: &[&str] = &[
     "kind",
     "id",
+    "requestId",
     "method",
     "args",
     "init",

@@ -206,3 +206,31 @@ fn what_is_not_for_us_is_let_pass() {
     );
     assert!(matches!(parse_frame(&wide), Incoming::Ignored));
 }
+
+#[test]
+fn the_ai_sdks_own_transport_is_told_what_to_use() {
+    for kind in ["send", "resume"] {
+        let frame = format!(r#"{{"type":"{kind}","requestId":"r1","id":"s","body":{{}}}}"#);
+        let Incoming::Refused(answer) = parse_frame(&frame) else {
+            panic!("{kind} was not refused");
+        };
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        assert_eq!(
+            (&answer["type"], &answer["requestId"]),
+            (&json!("error"), &json!("r1"))
+        );
+        assert!(
+            answer["errorText"]
+                .as_str()
+                .unwrap()
+                .contains("DefaultChatTransport")
+        );
+    }
+    for frame in [
+        r#"{"type":"abort","requestId":"r1"}"#,
+        r#"{"type":"send"}"#,
+        r#"{"type":"send","requestId":1}"#,
+    ] {
+        assert!(matches!(parse_frame(frame), Incoming::Ignored), "{frame}");
+    }
+}
