@@ -131,6 +131,14 @@ impl Branch {
     }
 }
 
+/// The failure of a turn whose question is not there any more.
+pub fn gone() -> Error {
+    Error::new(
+        Code::MessageNotFound,
+        "The message that was to be answered was deleted while it was being answered.",
+    )
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,12 +154,4 @@ mod tests {
         assert_eq!(has, [2, 5, 6, 8, 9]);
         assert_eq!(branch.newest(), 9);
     }
-}
-
-/// The failure of a turn whose question is not there any more.
-pub fn gone() -> Error {
-    Error::new(
-        Code::MessageNotFound,
-        "The message that was to be answered was deleted while it was being answered.",
-    )
 }

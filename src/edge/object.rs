@@ -6,6 +6,7 @@
 mod alarms;
 mod calls;
 mod name;
+mod opening;
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -21,7 +22,7 @@ use super::outbound::Bindings;
 use super::sockets::{self, Socket, Sockets};
 use super::storage::{Sqlite, Storage, empty, settle};
 use super::{cors, health, http, identify, mcp, policy, stream, tasks, transfer};
-use crate::access::{self, Caller, Policy};
+use crate::access::{Caller, Policy};
 use crate::api::dispatch::{dispatch, follow_up};
 use crate::api::door::{admit, check_room, may_be_repeated};
 use crate::api::listener::TurnListener;
@@ -509,26 +510,6 @@ impl Object {
             self.empty().await?;
         }
         http::reserve_answer(&reply.body, may_be_repeated)
-    }
-
-    fn open_socket(
-        &self,
-        agent: &Agent<'_>,
-        session_id: String,
-        request: &web_sys::Request,
-    ) -> Result<ObjectAnswer> {
-        let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
-        if !upgrade.eq_ignore_ascii_case("websocket") {
-            return Err(route::nothing_here());
-        }
-        let state = socket::open(agent, session_id)?;
-        socket::check_sockets(self.sockets.count(&state.session_id))?;
-        let offered = http::find_header(request, "sec-websocket-protocol");
-        let (_, protocol) = access::find_subprotocol(offered.as_deref());
-        let greeting = socket::greet(agent, &state)?;
-        Ok(ObjectAnswer::Response(
-            self.sockets.open(&state, &greeting, protocol),
-        ))
     }
 
     async fn follow_up(self: &Rc<Self>, grown: &Id) {

@@ -10,14 +10,17 @@
 //! The bucket takes no signal: the bucket may still carry out the request, and a late
 //! answer is cancelled unread.
 
+mod reflect;
+
 use std::cell::OnceCell;
 use std::rc::Rc;
 
-use js_sys::{Array, Function, JSON, Object, Promise, Reflect, Uint8Array};
+use js_sys::{Array, JSON, Object, Promise, Uint8Array};
 use wasm_bindgen::prelude::*;
 use wasm_bindgen_futures::JsFuture;
 use worker::{Env, web_sys};
 
+use self::reflect::{describe, failed, get, method, object, raw_method, set};
 use super::host::{Runtime, pause};
 use super::{env, tasks};
 use crate::api::defaults;
@@ -519,47 +522,6 @@ fn cancel(stream: &JsValue) {
     }
 }
 
-fn method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, CallFailure> {
-    raw_method(target, name, args).map_err(failed)
-}
-
-fn raw_method(target: &JsValue, name: &str, args: &[JsValue]) -> Result<JsValue, JsValue> {
-    let function: Function = Reflect::get(target, &name.into())?.dyn_into()?;
-    function.apply(target, &args.iter().collect::<Array>())
-}
-
-fn get(target: &JsValue, name: &str) -> JsValue {
-    Reflect::get(target, &name.into()).unwrap_or(JsValue::UNDEFINED)
-}
-
-fn set(target: &Object, name: &str, value: &JsValue) -> Result<(), CallFailure> {
-    Reflect::set(target, &name.into(), value)
-        .map(drop)
-        .map_err(failed)
-}
-
-fn object(fields: &[(&str, JsValue)]) -> Result<Object, CallFailure> {
-    let object = Object::new();
-    for (name, value) in fields {
-        set(&object, name, value)?;
-    }
-    Ok(object)
-}
-
 fn description(stored: &JsValue) -> Option<String> {
     get(&get(stored, "customMetadata"), "description").as_string()
-}
-
-fn describe(thrown: &JsValue) -> String {
-    let text = |name: &str| get(thrown, name).as_string().unwrap_or_default();
-    match thrown.as_string() {
-        Some(thrown) => thrown,
-        None => format!("{}: {}", text("name"), text("message")),
-    }
-}
-
-fn failed(thrown: JsValue) -> CallFailure {
-    CallFailure::Unreachable {
-        cause: describe(&thrown),
-    }
 }

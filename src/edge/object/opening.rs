@@ -1,0 +1,32 @@
+//! How a socket to the object is opened.
+
+use worker::web_sys;
+
+use super::{Object, ObjectAnswer};
+use crate::access;
+use crate::api::operation::Agent;
+use crate::api::{route, socket};
+use crate::base::error::Result;
+use crate::edge::http;
+
+impl Object {
+    pub(super) fn open_socket(
+        &self,
+        agent: &Agent<'_>,
+        session_id: String,
+        request: &web_sys::Request,
+    ) -> Result<ObjectAnswer> {
+        let upgrade = http::find_header(request, "upgrade").unwrap_or_default();
+        if !upgrade.eq_ignore_ascii_case("websocket") {
+            return Err(route::nothing_here());
+        }
+        let state = socket::open(agent, session_id)?;
+        socket::check_sockets(self.sockets.count(&state.session_id))?;
+        let offered = http::find_header(request, "sec-websocket-protocol");
+        let (_, protocol) = access::find_subprotocol(offered.as_deref());
+        let greeting = socket::greet(agent, &state)?;
+        Ok(ObjectAnswer::Response(
+            self.sockets.open(&state, &greeting, protocol),
+        ))
+    }
+}
