@@ -15,7 +15,7 @@ use crate::base::ids::Id;
 /// One table, and what happens to its rows.
 pub struct SessionTable {
     pub name: &'static str,
-    pub owner: Owner,
+    pub owner: RowOwner,
     pub deletion: Deletion,
     /// The column that names a memory block, if the rows are a block's content:
     /// `removeBlock` with `purge` deletes them.
@@ -26,7 +26,7 @@ pub struct SessionTable {
 
 /// Who owns the rows of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Owner {
+pub enum RowOwner {
     /// The agent owns the rows, even if a column names a session.
     Agent,
     /// A session owns the row: this column holds the session's id. In a row of the
@@ -88,7 +88,7 @@ pub enum InFile {
 const fn of_the_agent(name: &'static str) -> SessionTable {
     SessionTable {
         name,
-        owner: Owner::Agent,
+        owner: RowOwner::Agent,
         deletion: Deletion::Never("the rows are the agent's"),
         block: None,
         fork: InFork::Nothing("the rows are the agent's"),
@@ -100,7 +100,7 @@ const fn of_the_agent(name: &'static str) -> SessionTable {
 const fn of_the_index(name: &'static str) -> SessionTable {
     SessionTable {
         name,
-        owner: Owner::Event,
+        owner: RowOwner::Event,
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("search/build.rs"),
@@ -110,7 +110,7 @@ const fn of_the_index(name: &'static str) -> SessionTable {
 
 const fn view(name: &'static str) -> SessionTable {
     SessionTable {
-        owner: Owner::View,
+        owner: RowOwner::View,
         deletion: Deletion::Never("a view has no rows"),
         fork: InFork::Nothing("a view has no rows"),
         file: InFile::Nothing("a view has no rows"),
@@ -136,7 +136,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_events",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
@@ -144,7 +144,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_slices",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
@@ -152,7 +152,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_compactions",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("messages/tree/overlay_writes.rs"),
@@ -160,7 +160,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_media",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("log/media.rs"),
@@ -168,7 +168,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_media_uses",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Made("log/media.rs"),
@@ -176,7 +176,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_early_answers",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithLog,
         block: None,
         fork: InFork::Nothing("an answer is taken where the turn ends"),
@@ -184,7 +184,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_callbacks",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
         fork: InFork::Nothing("a turn's end is told once, where the turn ran"),
@@ -192,7 +192,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_waiting",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
         fork: InFork::Nothing("a message is answered where it waits"),
@@ -200,7 +200,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_changes",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Nothing("a fork's feed begins with the fork"),
@@ -208,7 +208,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_usage_calls",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Nothing("a fork's usage begins at nothing"),
@@ -216,7 +216,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_last_turns",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Nothing("a turn goes on where it runs, and a fork's usage begins at nothing"),
@@ -224,7 +224,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_imports",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::Never("only a session that isn't there yet has such a row"),
         block: None,
         fork: InFork::Nothing("only a session that isn't there yet has such a row"),
@@ -232,7 +232,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_entries_search",
-        owner: Owner::Entry("rowid"),
+        owner: RowOwner::Entry("rowid"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Made("memory/entries.rs"),
@@ -241,7 +241,7 @@ pub const TABLES: &[SessionTable] = &[
     view("cf_agents_entries_search_words"),
     SessionTable {
         name: "cf_agents_entry_vectors",
-        owner: Owner::Entry("number"),
+        owner: RowOwner::Entry("number"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Nothing("searches make them"),
@@ -249,7 +249,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_blocks",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
@@ -259,7 +259,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_block_versions",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("key"),
         fork: InFork::Copy {
@@ -269,7 +269,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_entries",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Made("memory/entries.rs"),
@@ -277,7 +277,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_skills",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Copy {
@@ -287,7 +287,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_item_versions",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Copy {
@@ -297,7 +297,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_replacements",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Copy {
@@ -307,7 +307,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_item_counts",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Made("memory/counts.rs"),
@@ -315,7 +315,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_skill_listings",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: Some("block"),
         fork: InFork::Nothing("a listing is a cache"),
@@ -323,7 +323,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_loaded_skills",
-        owner: Owner::Session("session_id"),
+        owner: RowOwner::Session("session_id"),
         deletion: Deletion::WithContext,
         block: None,
         fork: InFork::Copy {
@@ -333,7 +333,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_prompts",
-        owner: Owner::Session("scope"),
+        owner: RowOwner::Session("scope"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Copy {
@@ -343,7 +343,7 @@ pub const TABLES: &[SessionTable] = &[
     },
     SessionTable {
         name: "cf_agents_sessions",
-        owner: Owner::Session("id"),
+        owner: RowOwner::Session("id"),
         deletion: Deletion::WithSession,
         block: None,
         fork: InFork::Made("lifecycle/fork.rs"),
@@ -356,11 +356,11 @@ impl SessionTable {
     /// alone can't find the rows.
     fn condition(&self) -> Option<String> {
         match self.owner {
-            Owner::Session(column) => Some(format!("{column} = ?1")),
-            Owner::Entry(column) => Some(format!(
+            RowOwner::Session(column) => Some(format!("{column} = ?1")),
+            RowOwner::Entry(column) => Some(format!(
                 "{column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1)"
             )),
-            Owner::Agent | Owner::Event | Owner::View => None,
+            RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
         }
     }
 
@@ -428,7 +428,7 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
     let mut has_deleted = false;
     for table in TABLES {
         match (table.owner, table.block) {
-            (Owner::Entry(column), _) => {
+            (RowOwner::Entry(column), _) => {
                 let sql = format!(
                     "DELETE FROM {}
                       WHERE {column} IN (SELECT number FROM cf_agents_entries WHERE scope = ?1 AND block = ?2)",
@@ -436,14 +436,15 @@ pub fn delete_content(db: &dyn Database, scope: &str, block: &str) -> Result<boo
                 );
                 db.run(&sql, &params)?;
             }
-            (Owner::Session(owner), Some(column)) => {
+            (RowOwner::Session(owner), Some(column)) => {
                 let sql = format!(
                     "DELETE FROM {} WHERE {owner} = ?1 AND {column} = ?2 RETURNING 1",
                     table.name
                 );
                 has_deleted |= !db.rows(&sql, &params)?.is_empty();
             }
-            (Owner::Session(_), None) | (Owner::Agent | Owner::Event | Owner::View, _) => {}
+            (RowOwner::Session(_), None)
+            | (RowOwner::Agent | RowOwner::Event | RowOwner::View, _) => {}
         }
     }
     Ok(has_deleted)
@@ -456,7 +457,7 @@ pub fn copy_session(db: &dyn Database, from: &Id, to: &Id) -> Result<()> {
         name, owner, fork, ..
     } in TABLES
     {
-        let (Owner::Session(owner), InFork::Copy { columns }) = (owner, fork) else {
+        let (RowOwner::Session(owner), InFork::Copy { columns }) = (owner, fork) else {
             continue;
         };
         // Numbered rows keep their order.

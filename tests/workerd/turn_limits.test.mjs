@@ -131,25 +131,25 @@ test("a_tool_that_returns_10_mb_is_told_to_the_model_as_too_large", async () => 
   assert.match(content, /larger than 262144 bytes/);
 });
 
-test("fifty_calls_of_one_step_are_made_side_by_side_five_at_a_time", async () => {
+test("fifty_one_calls_of_one_step_are_made_side_by_side_three_at_a_time", async () => {
   await define("fifty");
   const gone = [];
-  // No call answers before four others have come.
+  // A session has three of the slots. No call answers before two others have come.
   tools.run = async ({ arguments: { n } }) => {
-    const five = lastOf(gone)?.count < 5 ? lastOf(gone) : { ...gate(), count: 0 };
-    if (five.count === 0) gone.push(five);
-    five.count += 1;
-    if (five.count === 5) five.open();
-    await five.gate;
+    const three = lastOf(gone)?.count < 3 ? lastOf(gone) : { ...gate(), count: 0 };
+    if (three.count === 0) gone.push(three);
+    three.count += 1;
+    if (three.count === 3) three.open();
+    await three.gate;
     return { n };
   };
-  model.next(callTools(...Array.from({ length: 50 }, (_, n) => ["work", { n }, `c${n}`])), say("Done."));
+  model.next(callTools(...Array.from({ length: 51 }, (_, n) => ["work", { n }, `c${n}`])), say("Done."));
   const chunks = await turn("fifty");
   assert.equal(lastOf(chunks).type, "finish");
-  assert.equal(gone.length, 10);
-  assert.equal(kindsOf(chunks).filter((type) => type === "tool-output-available").length, 50);
+  assert.equal(gone.length, 17);
+  assert.equal(kindsOf(chunks).filter((type) => type === "tool-output-available").length, 51);
   const results = lastOf(model.requests).messages.filter(({ role }) => role === "tool");
-  assert.deepEqual(results.map(({ content }) => JSON.parse(content).n), Array.from({ length: 50 }, (_, n) => n));
+  assert.deepEqual(results.map(({ content }) => JSON.parse(content).n), Array.from({ length: 51 }, (_, n) => n));
 });
 
 test("calls_beyond_64_of_one_step_are_refused_and_the_others_are_made", async () => {

@@ -10,7 +10,7 @@ use crate::api::table::find_entry;
 use crate::api::transfer::begin_import;
 use crate::api::turns::take_up_some;
 use crate::base::database::Database;
-use crate::store::tables::{Deletion, InFile, InFork, Owner, SessionTable, TABLES};
+use crate::store::tables::{Deletion, InFile, InFork, RowOwner, SessionTable, TABLES};
 use crate::tests::Alice;
 use crate::tests::store::upgrades::make::{HALF_IMPORTED, make, outbound};
 use crate::tests::store::upgrades::rows_of;
@@ -62,7 +62,7 @@ fn each_table_that_the_migrations_make_has_a_line() {
 fn a_fork_gets_every_column_of_the_rows_that_it_copies() {
     let db = Alice::default().db;
     for table in TABLES {
-        let (Owner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
+        let (RowOwner::Session(owner), InFork::Copy { columns }) = (table.owner, table.fork) else {
             continue;
         };
         let copied: Vec<&str> = columns.split(", ").collect();
@@ -81,10 +81,10 @@ fn the_columns_of_owners_and_of_blocks_exist() {
     let db = Alice::default().db;
     for table in TABLES {
         let owner = match table.owner {
-            Owner::Session(column) => Some(column),
+            RowOwner::Session(column) => Some(column),
             // Every table has a column `rowid`, which isn't listed.
-            Owner::Entry(column) if column != "rowid" => Some(column),
-            Owner::Entry(_) | Owner::Agent | Owner::Event | Owner::View => None,
+            RowOwner::Entry(column) if column != "rowid" => Some(column),
+            RowOwner::Entry(_) | RowOwner::Agent | RowOwner::Event | RowOwner::View => None,
         };
         for column in owner.iter().chain(&table.block) {
             assert!(
@@ -215,15 +215,17 @@ fn a_deleted_session_leaves_rows_in_no_table() {
     for table in TABLES {
         let name = table.name;
         match (table.owner, table.deletion) {
-            (Owner::Agent | Owner::View, _) => {}
-            (Owner::Entry(_), _) => assert_eq!(count(name), count("cf_agents_entries"), "{name}"),
-            (Owner::Session("scope"), _) => {
+            (RowOwner::Agent | RowOwner::View, _) => {}
+            (RowOwner::Entry(_), _) => {
+                assert_eq!(count(name), count("cf_agents_entries"), "{name}")
+            }
+            (RowOwner::Session("scope"), _) => {
                 let sql = format!("SELECT 1 FROM {name} WHERE scope <> ''");
                 let rows = alice.db.rows(&sql, &[]).unwrap();
                 assert_eq!(rows.len(), 0, "{name} has rows of deleted sessions");
             }
             (
-                Owner::Session(_) | Owner::Event,
+                RowOwner::Session(_) | RowOwner::Event,
                 Deletion::WithLog
                 | Deletion::WithContext
                 | Deletion::WithSession
