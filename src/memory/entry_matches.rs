@@ -18,7 +18,7 @@ use crate::search::rank::{QueryTerm, rarity};
 const MAX_CANDIDATES: usize = 200;
 
 /// What the index offers for a query.
-pub struct EntryMatches {
+pub struct LikelyEntries {
     /// The numbers of the likeliest entries, best first, each with its score.
     pub entries: Vec<(i64, f64)>,
     /// The query's words, and how rare each is among the block's entries.
@@ -35,7 +35,7 @@ pub fn load_matches(
     db: &dyn Database,
     block: &Definition,
     query: &WordQuery,
-) -> Result<EntryMatches> {
+) -> Result<LikelyEntries> {
     let [scope, content_key] = [block.scope.as_str(), &block.content_key()];
     let counts = count_block(db, scope, content_key)?;
     let ranges = find_ranges(db, &counts)?;
@@ -117,5 +117,5 @@ pub fn load_matches(
         b.total_cmp(a).then(b_number.cmp(a_number))
     });
     entries.truncate(MAX_CANDIDATES);
-    Ok(EntryMatches { entries, terms })
+    Ok(LikelyEntries { entries, terms })
 }

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::Memory;
 use super::definition::Definition;
-use super::entry_matches::{EntryMatches, load_matches};
+use super::entry_matches::{LikelyEntries, load_matches};
 use super::homes::agent::{self, RemoteBlock};
 use super::homes::{nowhere, service};
 use super::past::{ItemNote, PastVersion, SaidThen, find_at, load_said_then, place};
@@ -209,7 +209,7 @@ pub fn find(
     if query.is_empty() {
         return Ok(FoundHere::default());
     }
-    let EntryMatches { entries, terms } = load_matches(db, block, &query)?;
+    let LikelyEntries { entries, terms } = load_matches(db, block, &query)?;
     let mut rows = load_ranked(db, block, &entries)?;
     if let Some(at_ms) = moment.as_of {
         // What was written later was not said then.

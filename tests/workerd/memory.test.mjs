@@ -112,7 +112,7 @@ async function furnishWorst(server, agent) {
     await call("appendEvents", { sessionId: "worst", events });
   }
   for (const [label, kind] of [["worst", "writable"], ["worst entries", "searchable"], ["worst documents", "loadable"]]) {
-    await call("defineBlock", { label, kind, sessionId: "worst", maxTokens: kind === "writable" ? 5_000_000 : undefined });
+    await call("defineBlock", { label, kind, sessionId: "worst", maxTokens: kind === "writable" ? 1_000_000 : undefined });
   }
   for (let n = 0; n < 8; n++) await call("setBlock", { sessionId: "worst", label: "worst", content: `${n}${controls(0.95 * MIB)}` });
   for (let n = 0; n < 50; n++) {
