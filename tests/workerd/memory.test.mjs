@@ -254,12 +254,13 @@ test("a_body_that_is_given_up_half_way_gives_its_room_back", { timeout: 60_000 }
   try {
     const held = async () => (await server.call("a", "getStats", {})).body.requests.heldBytes;
     const { port } = new URL(server.url);
-    const path = "/agents/session-agent/a/rpc/appendMessage";
     const senders = [];
     const limit = LIMITS.appendMessage;
     const { maxBytes } = (await server.call("a", "getStats", {})).body.requests;
     const most = Math.floor(maxBytes / limit);
+    // One agent holds half of the room at most, so the bodies come to several.
     const send = () => {
+      const path = `/agents/session-agent/${"abc"[senders.length % 3]}/rpc/appendMessage`;
       const socket = connect(Number(port), "127.0.0.1");
       socket.on("error", () => {});
       socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: ${limit}\r\n\r\n{"sessionId":"`);
