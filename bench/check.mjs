@@ -33,7 +33,7 @@ const MAX_ROWS = {
   "load the newest 50 events": [120, 0],
   "read the newest 50 messages": [120, 0],
 };
-const MAX_ROWS_OF_A_LATER_TURN = { "a chat turn": [60, 4], "a chat turn with a tool": [100, 8] };
+const MAX_ROWS_OF_A_LATER_TURN = { "a chat turn": [70, 4], "a chat turn with a tool": [110, 8] };
 
 const counts = [];
 const holds = (is, text) => {
