@@ -217,7 +217,7 @@ fn a_deleted_session_leaves_rows_in_no_table() {
         match (table.owner, table.deletion) {
             (RowOwner::Agent | RowOwner::View, _) => {}
             (RowOwner::Entry(_), _) => {
-                assert_eq!(count(name), count("cf_agents_entries"), "{name}")
+                assert_eq!(count(name), count("cf_agents_entries"), "{name}");
             }
             (RowOwner::Session("scope"), _) => {
                 let sql = format!("SELECT 1 FROM {name} WHERE scope <> ''");
