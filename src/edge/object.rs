@@ -7,6 +7,7 @@ mod alarms;
 mod calls;
 mod name;
 mod opening;
+mod tables;
 
 use std::cell::Cell;
 use std::rc::{Rc, Weak};
@@ -45,7 +46,6 @@ use crate::chat::running_turns::{Audience as _, RunningTurns};
 use crate::chat::turn_work::{TurnStarter, TurnWork};
 use crate::context::compaction::auto::CompactionTracker;
 use crate::memory::homes::agent::{VIA_HEADER, parse_via};
-use crate::store::schema;
 
 #[wasm_bindgen]
 pub struct SessionAgent {
@@ -456,12 +456,19 @@ impl Object {
         };
         let http::ReceivedBody { bytes, reservation } = body;
         check_room(&route)?;
-        self.get_ready(db)?;
+        match route {
+            Route::Rpc { .. } | Route::Messages { .. } | Route::Mcp { .. } => {
+                self.open_tables(db)?
+            }
+            _ => self.get_ready(db)?,
+        }
         if caller.only_session().is_some() {
             db.statements.narrow();
         }
+        let blank = self.blank(db);
         let agent = Agent {
             body: Some(&reservation),
+            db: if self.is_migrated.get() { db } else { &blank },
             ..self.agent(db, &caller, &via)
         };
         let reply = match route {
@@ -530,16 +537,5 @@ impl Object {
         // Emptying the storage deleted the alarm, too.
         self.wakes_at_ms.set(0);
         Ok(())
-    }
-
-    /// Migrates the tables, once per instance. This happens right before the first
-    /// statement, not in the constructor, so that a refused request costs no row.
-    fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
-        if !self.is_migrated.get() {
-            schema::migrate(db, &Runtime)?;
-            self.is_migrated.set(true);
-            self.is_look_due.set(true);
-        }
-        self.name.keep(db)
     }
 }

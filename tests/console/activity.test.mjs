@@ -67,8 +67,11 @@ describe("activity", { skip }, async () => {
     await site.server.sql("open", "INSERT INTO cf_agents_callbacks (id, session_id, message_id, report, attempts, due_at, reason, failed_at) VALUES ('d', 't', 'm', '{}', 5, 1, 'The service answered 503.', 1)");
     const { callbacks } = await ask("open", "getStats");
     assert.equal(callbacks.failed.length, 1);
-    const page = await site.open(t, "");
-    // A message of the last minute may still be answered.
+    const page = await site.open(t, "#/open/activity");
+    // A message of the last minute may still be answered, and it is no success.
+    await page.locator(".failures li").filter({ hasText: "No answer yet" }).getByText("Is anybody there?").waitFor();
+    assert.equal(await page.getByText("Nothing has failed.").count(), 0);
+    await page.goto(site.at("#/open"));
     await page.clock.setFixedTime(Date.now() + 3_600_000);
     await page.goto(site.at("#/open/activity"));
     const failures = page.locator(".failures li");

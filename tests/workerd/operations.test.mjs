@@ -44,6 +44,45 @@ test("what_is_appended_reads_back_exactly", async () => {
   ]);
 });
 
+test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
+  const looks = ["listSessions", "getBlocks", "getConfig", "getStats", "listTools", "getTools", "renderPrompt", "getUsage", "getCompactions", "getSession"];
+  const tables = (agent) => server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'");
+  for (const operation of looks) {
+    const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, { method: "POST", body: operation === "getSession" ? '{"sessionId":"s"}' : "{}" });
+    assert.equal(response.headers.get("x-rows-written"), "0", operation);
+    assert.ok(response.status === 200 || response.status === 404, operation);
+    await response.text();
+  }
+  assert.deepEqual(await tables("mistyped"), []);
+  // The first write makes the tables, also where others look meanwhile, and after the end.
+  for (let round = 0; round < 2; round++) {
+    const answers = await Promise.all([1, 2, 3].flatMap((n) => [ok("mistyped", "createSession", { id: `s${n}` }), ok("mistyped", "getBlocks", {})]));
+    assert.equal(answers.length, 6);
+    assert.equal((await ok("mistyped", "listSessions", {})).sessions.length, 3);
+    await ok("mistyped", "destroy", { confirm: "mistyped" });
+    assert.deepEqual((await ok("mistyped", "listSessions", {})).sessions, []);
+  }
+  assert.deepEqual(await tables("mistyped"), []);
+});
+
+test("an_object_that_a_newer_version_stored_is_refused_and_left_as_it_is", async () => {
+  const own = await startServer();
+  try {
+    await own.call("newer", "createSession", { id: "s" });
+    await own.sql("newer", "INSERT INTO cf_agents_migrations (number, name, applied_at) VALUES (9999, 'later', 1)");
+    await own.evict("newer");
+    for (const [operation, input] of [["getSession", { sessionId: "s" }], ["createSession", { id: "t" }]]) {
+      const { status, body } = await own.call("newer", operation, input);
+      assert.equal(status, 500);
+      assert.equal(body.error.code, "storage_failed");
+      assert.match(body.error.message, /^A newer version of Session Agent has stored this agent/);
+    }
+    assert.equal((await own.sql("newer", "SELECT * FROM cf_agents_sessions")).length, 1);
+  } finally {
+    await own.stop();
+  }
+});
+
 test("numbers_keep_their_spelling", async () => {
   const metadata = '{"z":12345678901234567890,"a":1.0,"n":-0.0,"z":1e400}';
   await ok("spelling", "createSession", { id: "s" });

@@ -14,7 +14,7 @@ const SESSIONS = 25;
 const EVENTS = 20;
 const SHOWN = 30;
 
-/** A message that is so young may still be answered. */
+/** A message that is so young may still be answered, by a program that keeps its turns here. */
 const YOUNG_MS = 60_000;
 
 interface Failure {
@@ -86,7 +86,7 @@ async function failuresOf(agent: string, signal: AbortSignal): Promise<{ failure
         events.loadEvents({ tail: true, limit: 1 }, { signal }).catch(() => []),
       ]);
       const open = newest[0];
-      if (open !== undefined && (await isLeftOpen(events, open, signal))) failures.push({ key: `${stored.id}/open`, at: open.createdAt, what: "No answer", text: cut(open.content, 300), session, eventId: open.id });
+      if (open !== undefined && (await isLeftOpen(events, open, signal))) failures.push({ key: `${stored.id}/open`, at: open.createdAt, what: isYoung(open) ? "No answer yet" : "No answer", text: cut(open.content, 300), session, eventId: open.id });
       for (const { id, createdAt, toolName, content, isError } of results) {
         if (isError) failures.push({ key: `${stored.id}/${id}`, at: createdAt, what: `Tool ${toolName ?? ""} failed`, text: cut(content, 300), session, eventId: id });
       }
@@ -96,12 +96,14 @@ async function failuresOf(agent: string, signal: AbortSignal): Promise<{ failure
   return { failures: found.flat(), names: new Map(sessions.map((session) => [session.id, sessionName(session)])) };
 }
 
+const isYoung = (event: SessionEvent) => Date.now() - event.createdAt < YOUNG_MS;
+
 /**
  * Whether the newest event is a question that nobody answers: its turn failed before the
  * model said anything. A running turn would be heard.
  */
 async function isLeftOpen(session: SessionClient, newest: SessionEvent, signal: AbortSignal): Promise<boolean> {
-  if (newest.action !== "user_message" || Date.now() - newest.createdAt < YOUNG_MS) return false;
+  if (newest.action !== "user_message") return false;
   const listening = new AbortController();
   const stop = () => listening.abort();
   signal.addEventListener("abort", stop);

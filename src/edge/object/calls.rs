@@ -53,9 +53,11 @@ impl Object {
         let ReceivedBody { bytes, reservation } = rpc::receive(json, limit)?;
         check_room(&route)?;
         let db = Sqlite::new(&self.storage);
-        self.get_ready(&db)?;
+        self.open_tables(&db)?;
+        let blank = self.blank(&db);
         let agent = Agent {
             body: Some(&reservation),
+            db: if self.is_migrated.get() { &db } else { &blank },
             ..self.agent(&db, &caller, &[])
         };
         let reply = dispatch(&agent, &operation, bytes).await?;

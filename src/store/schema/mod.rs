@@ -8,6 +8,8 @@ use crate::base::database::{Database, SqlValue, atomically, find_row};
 use crate::base::error::{Code, Error, Result};
 use crate::base::host::Host;
 
+pub mod blank;
+
 struct Migration {
     number: i64,
     name: &'static str,
@@ -32,16 +34,36 @@ pub fn newest() -> i64 {
 
 /// Brings the object's tables up to this build. Costs one row read when there
 /// is nothing to do.
+#[cfg(test)]
 pub fn migrate(db: &dyn Database, host: &dyn Host) -> Result<()> {
+    match open(db, host)? {
+        true => Ok(()),
+        false => atomically(db, || create(db, host)),
+    }
+}
+
+/// Brings the tables that are there up to this build; `false`: there are none. Costs one
+/// row read when there is nothing to do.
+pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
     let latest = MIGRATIONS.last().map_or(0, |migration| migration.number);
     match find_version(db) {
-        Ok(version) if version == latest => Ok(()),
+        Ok(version) if version == latest => Ok(true),
         Ok(version) if version > latest => Err(written_by_newer(version, latest)),
-        Ok(version) => atomically(db, || apply_after(db, host, version)),
+        Ok(version) => atomically(db, || apply_after(db, host, version)).map(|()| true),
         // No such table, or storage that fails: asking the catalogue tells.
-        Err(_) if !table_exists(db, "cf_agents_migrations")? => atomically(db, || create(db, host)),
+        Err(_) if !table_exists(db, "cf_agents_migrations")? => {
+            let holds_documents = holds_documents_tables(db)?;
+            if holds_documents {
+                atomically(db, || create(db, host))?;
+            }
+            Ok(holds_documents)
+        }
         Err(error) => Err(error),
     }
+}
+
+fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
+    Ok(table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?)
 }
 
 /// What a newer build stored may mean what this build does not know, so nothing is read or
@@ -63,8 +85,7 @@ fn find_version(db: &dyn Database) -> Result<i64> {
 }
 
 fn create(db: &dyn Database, host: &dyn Host) -> Result<()> {
-    let holds_documents_tables =
-        table_exists(db, "cf_agents_sessions")? || table_exists(db, "cf_agents_events")?;
+    let holds_documents_tables = holds_documents_tables(db)?;
     if holds_documents_tables {
         db.run(include_str!("documents_set_aside.sql"), &[])?;
     }

@@ -1,5 +1,6 @@
 //! Tables: migrations, older objects, the change feed.
 
+mod blank;
 pub mod carry_over;
 mod clock;
 pub mod feed;

@@ -1,0 +1,38 @@
+//! When the object's tables are made and brought up to this build.
+
+use super::Object;
+use crate::base::error::Result;
+use crate::edge::host::Runtime;
+use crate::edge::storage::Sqlite;
+use crate::store::schema::{self, blank::BlankDatabase};
+
+impl Object {
+    /// Migrates the tables, once per instance. This happens right before the first
+    /// statement, not in the constructor, so that a refused request costs no row.
+    pub(super) fn get_ready(&self, db: &Sqlite<'_>) -> Result<()> {
+        self.open_tables(db)?;
+        self.blank(db).make()?;
+        self.name.keep(db)
+    }
+
+    /// As [`Self::get_ready`], but makes no tables in an object that nobody has used.
+    pub(super) fn open_tables(&self, db: &Sqlite<'_>) -> Result<()> {
+        if !self.is_migrated.get() && schema::open(db, &Runtime)? {
+            self.is_migrated.set(true);
+            self.is_look_due.set(true);
+        }
+        if self.is_migrated.get() {
+            self.name.keep(db)?;
+        }
+        Ok(())
+    }
+
+    /// The storage for a request that may only look: its first write makes the tables.
+    pub(super) fn blank<'a>(&'a self, db: &'a Sqlite<'_>) -> BlankDatabase<'a> {
+        BlankDatabase {
+            db,
+            host: &Runtime,
+            are_made: &self.is_migrated,
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! An object that has no tables yet. Whoever only looks at an agent that nobody has used
+//! writes nothing: what is read is as if the tables were there and empty. The first write
+//! makes the tables.
+//!
+//! A statement that gives one row of an empty table, such as `SELECT count(*)`, gives none
+//! here. So nothing that operations read may take such a row for granted.
+//! `tests/store/blank.rs` holds each operation that only reads against tables that are empty.
+
+use std::cell::Cell;
+
+use super::create;
+use crate::base::database::{Database, Row, SqlText, SqlValue, TextAndRow, atomically};
+use crate::base::error::Result;
+use crate::base::host::Host;
+
+pub struct BlankDatabase<'a> {
+    pub db: &'a dyn Database,
+    pub host: &'a dyn Host,
+    /// Whether somebody has made the tables. Requests of one object share it.
+    pub are_made: &'a Cell<bool>,
+}
+
+impl BlankDatabase<'_> {
+    /// Makes the tables, unless they are there.
+    pub fn make(&self) -> Result<()> {
+        if !self.are_made.get() {
+            atomically(self.db, || create(self.db, self.host))?;
+            self.are_made.set(true);
+        }
+        Ok(())
+    }
+
+    /// Whether the statement finds nothing, since there are no tables. What may write makes
+    /// them.
+    fn finds_nothing(&self, sql: &str) -> Result<bool> {
+        if !self.are_made.get() && only_reads(sql) {
+            return Ok(true);
+        }
+        self.make()?;
+        Ok(false)
+    }
+}
+
+/// Statements that write begin with what they do.
+fn only_reads(sql: &str) -> bool {
+    sql.trim_start().starts_with("SELECT")
+}
+
+impl Database for BlankDatabase<'_> {
+    fn run(&self, sql: &str, params: &[SqlValue]) -> Result<()> {
+        self.make()?;
+        self.db.run(sql, params)
+    }
+
+    fn rows(&self, sql: &str, params: &[SqlValue]) -> Result<Vec<Row>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(Vec::new()),
+            false => self.db.rows(sql, params),
+        }
+    }
+
+    fn find_text_and_row(&self, sql: &str, params: &[SqlValue]) -> Result<Option<TextAndRow>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_text_and_row(sql, params),
+        }
+    }
+
+    fn find_text(&self, sql: &str, params: &[SqlValue]) -> Result<Option<SqlText>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_text(sql, params),
+        }
+    }
+
+    fn find_bytes_and_text(
+        &self,
+        sql: &str,
+        params: &[SqlValue],
+    ) -> Result<Option<(Vec<u8>, String)>> {
+        match self.finds_nothing(sql)? {
+            true => Ok(None),
+            false => self.db.find_bytes_and_text(sql, params),
+        }
+    }
+
+    fn copy_text(&self, text: &SqlText) -> String {
+        self.db.copy_text(text)
+    }
+
+    fn copy_bytes(&self, text: &SqlText) -> Vec<u8> {
+        self.db.copy_bytes(text)
+    }
+
+    fn size_bytes(&self) -> Result<i64> {
+        self.db.size_bytes()
+    }
+
+    fn transaction(&self, work: &mut dyn FnMut() -> Result<()>) -> Result<()> {
+        self.make()?;
+        self.db.transaction(work)
+    }
+}

@@ -1,0 +1,125 @@
+//! An agent that nobody has used: looking at it writes nothing, and says what an agent with
+//! empty tables says.
+
+use std::cell::Cell;
+
+use serde_json::{Value, json};
+
+use crate::api::dispatch::dispatch;
+use crate::store::schema::blank::BlankDatabase;
+use crate::testing::{FixedHost, Sqlite};
+use crate::tests::Alice;
+use crate::tests::api::examples::{READS, examples};
+
+/// Reads that write what they find out. The first search notes that the index is built.
+const WRITES_AT_FIRST: [&str; 1] = ["search"];
+
+struct Blank {
+    alice: Alice,
+    are_made: Cell<bool>,
+}
+
+impl Blank {
+    fn new() -> Self {
+        Self {
+            alice: Alice {
+                db: Sqlite::new(),
+                ..Alice::default()
+            },
+            are_made: Cell::new(false),
+        }
+    }
+
+    fn call(&self, operation: &str, body: &Value) -> Result<Value, Value> {
+        let db = BlankDatabase {
+            db: &self.alice.db,
+            host: &self.alice.host,
+            are_made: &self.are_made,
+        };
+        let agent = self.alice.agent(&db);
+        let body = body.to_string();
+        let reply = self
+            .alice
+            .finish(&agent, dispatch(&agent, operation, body.as_bytes()));
+        match reply {
+            Ok(reply) => Ok(serde_json::from_str(&reply.body.into_string()).unwrap()),
+            Err(error) => Err(serde_json::from_str(&error.body()).unwrap()),
+        }
+    }
+}
+
+fn inputs() -> Vec<(&'static str, Value)> {
+    let mut inputs: Vec<(&str, Value)> = examples()
+        .into_iter()
+        .map(|example| (example.operation, example.body))
+        .collect();
+    // The same without a session, where the operation takes that.
+    for (operation, body) in inputs.clone() {
+        if let Some(fields) = body.as_object()
+            && fields.contains_key("sessionId")
+        {
+            let mut fields = fields.clone();
+            fields.remove("sessionId");
+            inputs.push((operation, Value::Object(fields)));
+        }
+    }
+    inputs
+}
+
+#[test]
+fn each_operation_says_of_an_agent_without_tables_what_it_says_of_an_empty_one() {
+    let mut tried = 0;
+    for (operation, body) in inputs() {
+        if !READS.contains(&operation) {
+            continue;
+        }
+        let blank = Blank::new();
+        let empty = Alice {
+            host: FixedHost::default(),
+            ..Alice::default()
+        };
+        let expected = empty
+            .call(operation, body.clone())
+            .map_err(|error| serde_json::from_str::<Value>(&error.body()).unwrap());
+        let mut found = blank.call(operation, &body);
+        let mut expected = expected;
+        if operation == "getStats" {
+            for stats in [&mut found, &mut expected] {
+                let stats = stats.as_mut().unwrap().as_object_mut().unwrap();
+                stats.remove("databaseBytes");
+                stats.remove("tables");
+            }
+        }
+        if operation == "mintToken" {
+            assert_eq!(found.is_ok(), expected.is_ok(), "{operation} {body}");
+        } else {
+            assert_eq!(found, expected, "{operation} {body}");
+        }
+        if !WRITES_AT_FIRST.contains(&operation) {
+            assert!(!blank.are_made.get(), "{operation} {body} makes tables");
+            assert_eq!(blank.alice.db.dump(), Sqlite::new().dump(), "{operation}");
+        }
+        tried += 1;
+    }
+    println!("{tried} inputs tried");
+    assert!(tried >= READS.len());
+}
+
+#[test]
+fn the_first_write_makes_the_tables_and_what_is_refused_makes_none() {
+    let blank = Blank::new();
+    let append = json!({"sessionId": "s", "events": [{"action": "user_message", "content": "hi"}]});
+    let refused = blank.call("appendEvents", &append).unwrap_err();
+    assert_eq!(refused["error"]["code"], "session_not_found");
+    let refused = blank
+        .call("createSession", &json!({"name": 5}))
+        .unwrap_err();
+    assert_eq!(refused["error"]["code"], "invalid_request");
+    blank.call("createSession", &json!({"id": "s"})).unwrap();
+    assert!(blank.are_made.get());
+    blank.call("appendEvents", &append).unwrap();
+    let events = blank
+        .call("loadEvents", &json!({"sessionId": "s"}))
+        .unwrap();
+    assert_eq!(events.as_array().unwrap().len(), 1);
+}
