@@ -516,6 +516,10 @@ impl Object {
         if reply.empties_storage {
             self.empty().await?;
         }
+        // A first write has made the tables only now.
+        if self.is_migrated.get() && !self.name.is_kept() {
+            self.name.keep(&Sqlite::new(&self.storage))?;
+        }
         http::reserve_answer(&reply.body, may_be_repeated)
     }
 

@@ -59,8 +59,8 @@ test("get_config_says_where_each_value_comes_from_and_what_is_wrong", async () =
 });
 
 test("what_is_deployed_costs_no_row", async () => {
-  // The first request to an object makes its tables.
-  await server.call("emil", "listSessions", {});
+  // The first write to an object makes its tables.
+  await server.call("emil", "createSession", {});
   const cost = await server.metered("emil", async () => {
     for (const operation of ["getConfig", "getBlocks", "renderPrompt", "getTools", "listTools", "configureCompaction"]) {
       const { status, rowsWritten } = await server.call("emil", operation, {});

@@ -46,9 +46,10 @@ test("what_is_appended_reads_back_exactly", async () => {
 
 test("looking_at_an_agent_that_nobody_has_used_writes_nothing", async () => {
   const looks = ["listSessions", "getBlocks", "getConfig", "getStats", "listTools", "getTools", "renderPrompt", "getUsage", "getCompactions", "getSession"];
+  const inputs = { getSession: { sessionId: "s" }, getCompactions: { sessionId: "s" }, getUsage: { by: "day" } };
   const tables = (agent) => server.sql(agent, "SELECT name FROM sqlite_master WHERE name GLOB 'cf_agents_*'");
   for (const operation of looks) {
-    const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, { method: "POST", body: operation === "getSession" ? '{"sessionId":"s"}' : "{}" });
+    const response = await server.fetch(`/agents/session-agent/mistyped/rpc/${operation}`, { method: "POST", body: JSON.stringify(inputs[operation] ?? {}) });
     assert.equal(response.headers.get("x-rows-written"), "0", operation);
     assert.ok(response.status === 200 || response.status === 404, operation);
     await response.text();

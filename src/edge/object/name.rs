@@ -73,6 +73,11 @@ impl AgentName {
         made.is_ok_and(|id| id == self.id)
     }
 
+    /// Whether there is nothing that has yet to be written.
+    pub(super) fn is_kept(&self) -> bool {
+        !self.is_new.get()
+    }
+
     /// Writes the name, if it has yet to be written. The tables have to be there.
     pub(super) fn keep(&self, db: &Sqlite<'_>) -> Result<()> {
         match self.name.get().filter(|_| self.is_new.get()) {
