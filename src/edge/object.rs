@@ -458,7 +458,7 @@ impl Object {
         check_room(&route)?;
         match route {
             Route::Rpc { .. } | Route::Messages { .. } | Route::Mcp { .. } => {
-                self.open_tables(db)?
+                self.open_tables(db)?;
             }
             _ => self.get_ready(db)?,
         }

@@ -40,7 +40,8 @@ test("a_run_leaves_and_finds_what_the_sdks_own_session_would", async () => {
   const theirs = await ran(new MemorySession());
   assert.deepEqual(plain(ours), plain(theirs));
   assert.equal(ours.items.length, 6);
-  assert.ok(evicting.evictions > 3);
+  // After each write. Reading a session that is not there yet writes nothing.
+  assert.ok(evicting.evictions >= 3);
 });
 
 test("a_streamed_run_does_the_same", async () => {

@@ -52,14 +52,26 @@ pub fn open(db: &dyn Database, host: &dyn Host) -> Result<bool> {
         Ok(version) => atomically(db, || apply_after(db, host, version)).map(|()| true),
         // No such table, or storage that fails: asking the catalogue tells.
         Err(_) if !table_exists(db, "cf_agents_migrations")? => {
-            let holds_documents = holds_documents_tables(db)?;
-            if holds_documents {
+            let is_used = holds_tables(db)?;
+            if is_used {
                 atomically(db, || create(db, host))?;
             }
-            Ok(holds_documents)
+            Ok(is_used)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Whether anybody has made a table here. An object of another class that became this one
+/// holds what the agent may be asked to load.
+fn holds_tables(db: &dyn Database) -> Result<bool> {
+    let sql = "SELECT 1
+                 FROM sqlite_master
+                WHERE type = 'table'
+                  AND name NOT GLOB '_cf_*'
+                  AND name NOT GLOB 'sqlite_*'
+                LIMIT 1";
+    Ok(find_row(db, sql, &[])?.is_some())
 }
 
 fn holds_documents_tables(db: &dyn Database) -> Result<bool> {
