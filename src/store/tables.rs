@@ -238,7 +238,6 @@ pub const TABLES: &[SessionTable] = &[
         fork: InFork::Made("memory/entries.rs"),
         file: InFile::MadeAnew("entries"),
     },
-    view("cf_agents_entries_search_words"),
     SessionTable {
         name: "cf_agents_entry_vectors",
         owner: RowOwner::Entry("number"),

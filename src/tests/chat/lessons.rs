@@ -139,14 +139,19 @@ fn what_other_sessions_taught_changes_nothing_that_a_model_is_sent() {
     }
 }
 
+impl Alice {
+    /// Takes a turn with a long message. Returns how long the request to the model was.
+    fn talks(&self, number: usize) -> usize {
+        self.outbound.answer(answered("Yes."));
+        self.takes_turn("s", number, &"some words ".repeat(3_000));
+        self.outbound.calls.borrow().last().unwrap().body.len()
+    }
+}
+
 #[test]
 fn a_long_message_of_one_session_shortens_no_other() {
     let alice = Alice::with_model();
-    let talk = |number: usize| {
-        alice.outbound.answer(answered("Yes."));
-        alice.takes_turn("s", number, &"some words ".repeat(3_000));
-        alice.outbound.calls.borrow().last().unwrap().body.len()
-    };
+    let talk = |number| alice.talks(number);
     (0..8).for_each(|number| assert!(talk(number) > 0));
     let before = talk(8);
     alice.outbound.answer(Ok(refused_without_numbers()));
@@ -158,11 +163,7 @@ fn a_long_message_of_one_session_shortens_no_other() {
 #[test]
 fn a_window_that_the_provider_names_holds_for_the_whole_agent() {
     let alice = Alice::with_model();
-    let talk = |number: usize| {
-        alice.outbound.answer(answered("Yes."));
-        alice.takes_turn("s", number, &"some words ".repeat(3_000));
-        alice.outbound.calls.borrow().last().unwrap().body.len()
-    };
+    let talk = |number| alice.talks(number);
     (0..8).for_each(|number| assert!(talk(number) > 0));
     alice.outbound.answer(refused(90_000, 8_192));
     alice.outbound.answer(answered("Yes."));

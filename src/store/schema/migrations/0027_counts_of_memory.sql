@@ -1,10 +1,13 @@
--- How many entries a block has, and how many of its deleted items are remembered. Entries
--- with high numbers are not counted yet: see memory/counts.rs.
+-- How many entries a block has beside those that the numbers of its range count, and how
+-- many of its deleted items are remembered: see memory/counts.rs.
 CREATE TABLE cf_agents_item_counts (
   scope   TEXT NOT NULL,
   block   TEXT NOT NULL,     -- the block's key
   entries INTEGER NOT NULL,
   deleted INTEGER NOT NULL,
+  -- Where the range of numbers begins that the block's entries have to themselves; 0: the
+  -- block has no such entries. See memory/entry_number.rs.
+  first_number INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (scope, block)
 ) WITHOUT ROWID;
 
@@ -20,12 +23,6 @@ SELECT scope, block, sum(entries), sum(deleted)
          GROUP BY scope, block)
  GROUP BY scope, block;
 
--- Up to which number entries are counted.
-INSERT INTO cf_agents_config (key, value)
-SELECT 'countedEntries', max(number)
-  FROM cf_agents_entries
-HAVING max(number) IS NOT NULL;
-
 -- Which entries say that they replace which. An entry's note says the same; here it is
 -- found by the entry that is replaced.
 CREATE TABLE cf_agents_replacements (
@@ -40,3 +37,7 @@ INSERT OR IGNORE INTO cf_agents_replacements (scope, block, key, replacer)
 SELECT e.scope, e.block, replaced.value, e.key
   FROM cf_agents_entries AS e
  CROSS JOIN json_each(iif(json_valid(e.note), e.note, '{}'), '$.supersedes') AS replaced;
+
+-- How often a word stands in all blocks together says something of other sessions' blocks,
+-- and nobody asks for it any more.
+DROP TABLE cf_agents_entries_search_words;
