@@ -3,6 +3,7 @@
 
 import { isDeepStrictEqual } from "node:util";
 import { show } from "./compare.mjs";
+import { putFact, removeFact } from "./facts.mjs";
 import { AGENTS } from "./game.mjs";
 import { callsOf, textOf } from "./model.mjs";
 import { SHAPES, unpaired } from "./pairs.mjs";
@@ -539,36 +540,26 @@ move(4, "entries and documents", withMemory(async (game, dice, { agent, scope, m
   }
   if (dice.one(4)) {
     const isThere = memory.holds(label).items.has(key);
-    const answer = await game.write(agent, remove, { ...scope, label, key }, (model) => void forget(items(model), key), { dice });
+    const answer = await game.write(agent, remove, { ...scope, label, key }, (model) => void (label === "kb" ? removeFact(items(model), key) : items(model).delete(key)), { dice });
     if (answer) game.hold(answer.deleted === isThere, () => `${remove} ${key} answers ${show(answer)}`);
     return;
   }
   const content = textFor(game, dice);
   const others = [...memory.holds(label).items.keys()].filter((other) => other !== key);
-  const supersedes = label === "kb" && others.length > 0 && dice.one(3) ? [dice.pick(others)] : [];
-  const apply = (model) => {
-    const known = items(model);
-    known.set(key, { ...known.get(key), content, title: null, supersedes });
-  };
-  await game.write(agent, put, { ...scope, label, key, content, ...(supersedes.length > 0 && { supersedes }) }, apply, { dice });
+  const supersedes = label === "kb" && others.length > 0 && dice.one(3) ? [dice.pick(others)] : undefined;
+  const apply = (model) => void (label === "kb" ? putFact(items(model), key, content, supersedes) : items(model).set(key, { content }));
+  await game.write(agent, put, { ...scope, label, key, content, ...(supersedes && { supersedes }) }, apply, { dice });
   if (label === "kb") await findEntry(game, dice, { agent, scope, memory: of(game.agents[agent]) });
 }));
 
-function forget(items, key) {
-  items.delete(key);
-}
-
-/** A search finds a fact as current unless one that is there replaces it, whatever the clock did. */
+/** A search finds a fact as current unless a later write replaced it, whatever the clock did. */
 async function findEntry(game, dice, { agent, scope, memory }) {
   const { items } = memory.holds("kb");
   if (items.size === 0) return;
-  const [key, { content }] = dice.pick([...items]);
-  const replaced = [...items].some(([other, { supersedes }]) => other !== key && supersedes.includes(key));
-  const mutual = items.get(key).supersedes.some((other) => items.get(other)?.supersedes.includes(key));
+  const [key, { content, replacedBy, isUnsure }] = dice.pick([...items]);
   const { results } = await game.read(agent, "searchContext", { ...scope, label: "kb", query: content.split(/\s/)[0], limit: 100 });
   const isFound = results.some((entry) => entry.key === key);
-  // Of two that replace each other, which one holds is the later write's to say.
-  if (!mutual) game.hold(isFound === !replaced, () => `searchContext for ${show(content)} finds ${show(results)}; ${key} is ${replaced ? "replaced" : "current"}`);
+  game.hold(isUnsure || isFound === (replacedBy === null), () => `searchContext for ${show(content)} finds ${show(results)}; ${key} is ${replacedBy === null ? "current" : `replaced by ${replacedBy}`}`);
 }
 
 move(1, "loadSkill", withSession(async (game, dice, { agent, session }) => {

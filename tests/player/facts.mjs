@@ -1,0 +1,29 @@
+// Which entries of a block count, by the contract: a write makes its entry count, and those
+// that it names stop to count until they are written anew or given back.
+
+/** Writes the entry `key`. Without `supersedes` it keeps those that it named before. */
+export function putFact(items, key, content, supersedes) {
+  const before = items.get(key);
+  const fact = { content, title: null, supersedes: supersedes ?? before?.supersedes ?? [], replacedBy: null, isUnsure: false };
+  const isWritten = before?.content === content && before.replacedBy === null && String(before.supersedes) === String(fact.supersedes);
+  if (!isWritten) items.set(key, fact);
+  for (const other of before?.supersedes ?? []) if (!fact.supersedes.includes(other)) giveBack(items, other, key);
+  for (const other of isWritten ? [] : (supersedes ?? [])) items.set(other, { ...items.get(other), replacedBy: key, isUnsure: false });
+}
+
+/** Whether there was one. */
+export function removeFact(items, key) {
+  const fact = items.get(key);
+  if (fact === undefined) return false;
+  items.delete(key);
+  for (const other of fact.supersedes) giveBack(items, other, key);
+  return true;
+}
+
+/** Of several that replaced it, those count that were written after it: their clocks say which. */
+function giveBack(items, key, by) {
+  const fact = items.get(key);
+  if (fact === undefined || fact.replacedBy !== by) return;
+  const isUnsure = [...items].some(([other, { supersedes }]) => other !== by && supersedes.includes(key));
+  items.set(key, { ...fact, replacedBy: null, isUnsure });
+}
