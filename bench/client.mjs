@@ -8,7 +8,7 @@
 // each page.
 
 import assert from "node:assert/strict";
-import { sessionAgent } from "../client/dist/index.js";
+import { sessionAgent } from "../packages/session-agent/dist/index.js";
 import { startServer } from "../tests/workerd/harness.mjs";
 
 const ROUNDS = 41;

@@ -1,6 +1,6 @@
 // What the client knows of the operations, from the API's document: their types with
-// their descriptions, and which of them change nothing. The set-up writes these files
-// into client/dist (scripts/setup/client.mjs), so they are never behind the document.
+// their descriptions, and which of them change nothing. The set-up writes this module
+// beside the client's own (scripts/setup/client.mjs), so it is never behind the document.
 
 const HEAD = "// scripts/client.mjs makes this file of generated/openapi.json.";
 
@@ -13,13 +13,10 @@ const LEFT_OUT = new Set(["Error"]);
 /** Where the document says less than the AI SDK does. */
 const MESSAGE_PARTS = "any[]";
 
-/** The files about operations: their names and their texts. */
+/** The module about operations. */
 export function render(api) {
   const operations = operationsOf(api);
-  return {
-    "operations.d.ts": renderTypes(api, operations),
-    "operations.js": renderTable(operations),
-  };
+  return `${renderTypes(api, operations)}\n${renderTable(operations)}`;
 }
 
 function operationsOf({ paths, components }) {
@@ -46,10 +43,8 @@ function operationsOf({ paths, components }) {
 
 function renderTable(operations) {
   const lines = operations.map(({ name, ofSession, reads }) => `  ${name}: { ofSession: ${ofSession}, reads: ${reads} },`);
-  return `${HEAD}
-
-/** Every operation: whether it takes a session's id, and whether it changes nothing. */
-export const OPERATIONS = {
+  return `/** Every operation: whether it takes a session's id, and whether it changes nothing. */
+export const OPERATIONS: { readonly [operation: string]: { readonly ofSession: boolean; readonly reads: boolean } } = {
 ${lines.join("\n")}
 };
 `;
@@ -60,7 +55,7 @@ function renderTypes({ components: { schemas } }, operations) {
   const codes = schemas.Error.properties.error.properties.code.enum;
   const parts = [
     HEAD,
-    'import type { CallOptions } from "./index.js";',
+    'import type { CallOptions } from "./options.js";',
     `/** The code of an error. Codes are stable. */\nexport type ErrorCode = ${codes.map((code) => JSON.stringify(code)).join(" | ")};`,
     ...shapes.map(([name, schema]) => declaration(renamed(name), name === "UiMessage" ? withAnyParts(schema) : schema)),
     ...operations.map(({ name, schema }) => inputOf(name, schema)),

@@ -8,10 +8,11 @@ import { fileURLToPath } from "node:url";
 export const ROOT = fileURLToPath(new URL("..", import.meta.url));
 export const NODE_MODULES = join(ROOT, "node_modules");
 export const BIN = join(NODE_MODULES, ".bin");
+export const TSC = join(NODE_MODULES, "typescript", "bin", "tsc");
 export const BUILD = join(ROOT, "build");
 
 /** The npm package that callers import. The set-up builds its dist/. */
-export const CLIENT = join(ROOT, "client");
+export const CLIENT = join(ROOT, "packages", "session-agent");
 
 /** The API's document, which `UPDATE=1 cargo test openapi` writes. */
 export const OPENAPI = join(ROOT, "generated/openapi.json");

@@ -8,10 +8,10 @@ import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
 /** What building, serving and deploying need. */
-export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler, Node 22, wasm-opt: some 500 MB on disk)");
+export const packages = packagesIn(ROOT, "Installing the npm packages (wrangler, Node 22, wasm-opt, TypeScript: some 500 MB on disk)");
 
-/** What the tests in workerd need besides: the clients that people speak to the Worker with, and TypeScript. */
-export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React, TypeScript)");
+/** What the tests in workerd need besides: the clients that people speak to the Worker with. */
+export const testPackages = packagesIn(join(ROOT, "tests"), "Installing the tests' npm packages (the AI SDK, the Agents SDK, React)");
 
 /** What the tests of the client's adapters need besides: the frameworks, and their authors' suites. */
 export const clientTestPackages = packagesIn(join(ROOT, "tests/client"), "Installing the packages of the client's tests (LangGraph and the SDKs of OpenAI and Anthropic)");

@@ -1,10 +1,10 @@
 // The programs of docs/adapters.md and docs/migrating.md: run as they are printed, and
-// their types checked. So are the types of the adapters.
+// their types checked. So are the types of the adapters, and those of the client inside.
 
 import "./resolve.mjs";
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { cp, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readdir, rm, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { after, test } from "node:test";
@@ -13,12 +13,11 @@ import Anthropic from "@anthropic-ai/sdk";
 import { setTracingDisabled } from "@openai/agents-core";
 import { assistantMessage, ScriptedModel } from "@openai/agents-core/testing";
 import { transform } from "esbuild";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { clientProgram, documents } from "../workerd/documents.mjs";
 import { startServer } from "../workerd/harness.mjs";
 
-const TSC = join(ROOT, "tests/node_modules/typescript/bin/tsc");
 const GUIDES = ["docs/adapters.md", "docs/migrating.md"];
 
 const guides = GUIDES.map((path) => documents.find((document) => document.path === path));
@@ -95,3 +94,27 @@ test("the_programs_and_the_adapters_have_the_right_types", async () => {
   const told = await promisify(execFile)(NODE, [TSC, "--project", folder, "--pretty", "false"], { cwd: folder }).then(() => "", ({ stdout, message }) => stdout || message);
   assert.equal(told, "");
 });
+
+test("the_client_itself_has_the_right_types", async () => {
+  const place = join(folder, "client");
+  // The frameworks are in two folders of packages. Here each is beside the sources.
+  for (const packages of ["tests/client/node_modules", "tests/node_modules"]) await linkPackages(join(ROOT, packages), join(place, "node_modules"));
+  await symlink(join(CLIENT, "src"), join(place, "src"), "dir");
+  for (const file of ["tsconfig.json", "package.json"]) await cp(join(CLIENT, file), join(place, file));
+  const args = [TSC, "--project", place, "--noEmit", "--preserveSymlinks", "--pretty", "false"];
+  const told = await promisify(execFile)(NODE, args, { cwd: place }).then(() => "", ({ stdout, message }) => stdout || message);
+  assert.equal(told, "");
+});
+
+/** Links each package of a folder, unless there is one of its name. */
+async function linkPackages(from, to) {
+  await mkdir(to, { recursive: true });
+  for (const name of (await readdir(from)).filter((one) => !one.startsWith("."))) {
+    if (name.startsWith("@")) await linkPackages(join(from, name), join(to, name));
+    else await symlink(join(from, name), join(to, name), "dir").catch(unlessThere);
+  }
+}
+
+function unlessThere(error) {
+  if (error.code !== "EEXIST") throw error;
+}

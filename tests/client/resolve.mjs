@@ -1,4 +1,4 @@
-// Has Node find `session-agent` and its parts in client/, and finds for them what they
+// Has Node find `session-agent` and its parts in packages/session-agent/, and finds for them what they
 // import of the frameworks: in this folder's packages, as it would in a caller's.
 //
 // A test imports this file first, and starts other programs with `--import` of it.
@@ -6,7 +6,7 @@
 import { registerHooks } from "node:module";
 import { readFileSync } from "node:fs";
 
-const CLIENT = new URL("../../client/", import.meta.url);
+const CLIENT = new URL("../../packages/session-agent/", import.meta.url);
 const { exports: entries } = JSON.parse(readFileSync(new URL("package.json", CLIENT), "utf8"));
 
 registerHooks({

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { promisify } from "node:util";
 import { gzipSync } from "node:zlib";
-import { ROOT } from "../../scripts/places.mjs";
+import { ROOT, TSC } from "../../scripts/places.mjs";
 import { SITE } from "../../scripts/build/site.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { startServer } from "../workerd/harness.mjs";
@@ -63,8 +63,7 @@ test("a_page_without_scripts_says_what_this_is", async () => {
 });
 
 test("the_types_are_right", async () => {
-  const compiler = join(ROOT, "tests/node_modules/typescript/bin/tsc");
-  const failed = await promisify(execFile)(NODE, [compiler, "--project", join(ROOT, "console/tsconfig.json"), "--pretty", "false"]).then(
+  const failed = await promisify(execFile)(NODE, [TSC, "--project", join(ROOT, "console/tsconfig.json"), "--pretty", "false"]).then(
     () => "",
     ({ stdout, message }) => stdout || message,
   );

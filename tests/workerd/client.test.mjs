@@ -11,7 +11,7 @@ import { pathToFileURL } from "node:url";
 import { simulateReadableStream } from "ai";
 import { MockLanguageModelV4 } from "ai/test";
 import { build, transform } from "esbuild";
-import { NetworkError, RateLimitedError, sessionAgent, SessionAgentError } from "../../client/dist/index.js";
+import { NetworkError, RateLimitedError, sessionAgent, SessionAgentError } from "../../packages/session-agent/dist/index.js";
 import { CLIENT, OPENAPI, ROOT } from "../../scripts/places.mjs";
 import { answers } from "./answers.mjs";
 import { clientGuides, clientProgram } from "./documents.mjs";

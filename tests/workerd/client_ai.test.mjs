@@ -5,7 +5,7 @@ import assert from "node:assert/strict";
 import { after, test } from "node:test";
 import { convertToModelMessages, generateText, isStepCount, jsonSchema, readUIMessageStream, streamText, tool } from "ai";
 import { MockLanguageModelV4, simulateReadableStream } from "ai/test";
-import { LeafMovedError, sessionAgent } from "../../client/dist/index.js";
+import { LeafMovedError, sessionAgent } from "../../packages/session-agent/dist/index.js";
 import { startServer } from "./harness.mjs";
 
 const server = await startServer();
@@ -118,6 +118,26 @@ test("a_turn_that_somebody_else_overtook_is_refused_whole", async () => {
   const elsewhere = sessionAgent(server.url, "overtaken").session("s");
   await assert.rejects(elsewhere.persist(result, { expectedLeafId: "ask" }), LeafMovedError);
   assert.equal((await elsewhere.persist(result, { expectedLeafId: "other" })).events.length, 1);
+});
+
+test("the_input_of_a_turn_says_where_the_turn_goes_to_any_object", async () => {
+  const { agent, session } = await asked("passed on");
+  const input = await agent.session("s").modelInput();
+  assert.deepEqual([input.leafId, input.expectedLeafId, "parentId" in input], ["ask", "ask", false]);
+  const result = await generateText({ model: scripted(says("Late.")), ...input });
+  // An object that has read nothing knows no place. It does not write just anywhere.
+  await assert.rejects(agent.session("s").persist(result), { name: "TypeError", message: /what the turn follows/ });
+  await session.appendMessage({ message: user("other", "Wait!") });
+  await assert.rejects(agent.session("s").persist(result, input), LeafMovedError);
+  assert.deepEqual((await session.loadEvents()).map(({ id }) => id), ["ask", "other"]);
+  // Another read of the same object changes nothing for a turn that has its own input.
+  await session.modelInput();
+  await assert.rejects(session.persist(result, input), LeafMovedError);
+  const branch = await agent.session("s").modelInput({ leafId: "ask" });
+  assert.deepEqual([branch.leafId, branch.parentId, "expectedLeafId" in branch], ["ask", "ask", false]);
+  await agent.session("s").persist(result, branch);
+  const { messages } = await session.getBranches({ messageId: "ask" });
+  assert.deepEqual(messages.map(({ parts }) => parts[0].text), ["Wait!", "Late."]);
 });
 
 test("a_result_its_steps_and_its_messages_are_the_same_turn", async () => {

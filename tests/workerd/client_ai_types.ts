@@ -14,8 +14,11 @@ const { system, messages, tools } = await session.modelInput({ limit: 20 });
 const result = streamText({ model, system, messages, tools: { ...tools, echo }, stopWhen: isStepCount(5) });
 const { leafId } = await session.persist(result);
 
-const spread = await generateText({ model, ...(await session.modelInput()) });
+const input = await session.modelInput();
+const spread = await generateText({ model, ...input });
+await session.persist(spread, input);
 await session.persist(spread, { expectedLeafId: leafId });
+const place: string | null | undefined = input.expectedLeafId ?? input.parentId;
 await session.persist(spread.steps);
 await session.persist([{ role: "user", content: "Hello" }, ...spread.responseMessages]);
 streamText({ model, system, messages, tools, onEnd: (ended) => void session.persist(ended) });
@@ -23,4 +26,4 @@ streamText({ model, system, messages, tools, onEnd: (ended) => void session.pers
 // @ts-expect-error: a text is no turn
 await session.persist("Hello");
 
-export { leafId };
+export { leafId, place };

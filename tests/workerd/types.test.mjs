@@ -14,12 +14,11 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { promisify } from "node:util";
-import { CLIENT, ROOT } from "../../scripts/places.mjs";
+import { CLIENT, ROOT, TSC } from "../../scripts/places.mjs";
 import { NODE } from "../../scripts/wrangler.mjs";
 import { blocksIn, clientGuides, clientProgram, ENV, isHelper, written } from "./documents.mjs";
 
 const PACKAGES = join(ROOT, "tests/node_modules");
-const TSC = join(PACKAGES, "typescript/bin/tsc");
 
 const runFile = promisify(execFile);
 

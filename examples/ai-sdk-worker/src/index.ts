@@ -35,10 +35,11 @@ export default {
       await session.appendMessage({ message });
     });
 
-    const { system, messages, tools } = await session.modelInput();
+    const input = await session.modelInput();
+    const { system, messages, tools } = input;
     const result = streamText({ model, system, messages, tools, stopWhen: isStepCount(MAX_STEPS) });
     ctx.waitUntil(
-      session.persist(result).catch((error) => {
+      session.persist(result, input).catch((error) => {
         if (!(error instanceof LeafMovedError)) throw error;
         console.warn("Another question came in between. This answer is not stored.");
       }),

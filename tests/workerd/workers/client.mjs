@@ -6,7 +6,7 @@
 // client.test.mjs bundles this file.
 
 import { WorkerEntrypoint } from "cloudflare:workers";
-import { sessionAgent } from "../../../client/dist/index.js";
+import { sessionAgent } from "../../../packages/session-agent/dist/index.js";
 
 /** A Worker without the method `call`, in front of Session Agent. */
 export class FetchOnly extends WorkerEntrypoint {

@@ -4,11 +4,11 @@
 //
 // second_worker.mjs bundles this file.
 
-import * as client from "../../../client/dist/index.js";
-import { memoryHandlers } from "../../../client/dist/anthropic-memory.js";
-import { contextProvider } from "../../../client/dist/agents-context.js";
-import { SessionAgentSaver } from "../../../client/dist/langgraph.js";
-import { SessionAgentSession } from "../../../client/dist/openai-agents.js";
+import * as client from "../../../packages/session-agent/dist/index.js";
+import { memoryHandlers } from "../../../packages/session-agent/dist/anthropic-memory.js";
+import { contextProvider } from "../../../packages/session-agent/dist/agents-context.js";
+import { SessionAgentSaver } from "../../../packages/session-agent/dist/langgraph.js";
+import { SessionAgentSession } from "../../../packages/session-agent/dist/openai-agents.js";
 
 const checkpoint = (id) => ({ v: 4, id, ts: "2026-01-01T00:00:00.000Z", channel_values: {}, channel_versions: {}, versions_seen: {} });
 

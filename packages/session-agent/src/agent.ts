@@ -1,0 +1,124 @@
+// One agent: every operation as a method, its sessions, and what streams.
+
+import type { Target } from "./bindings.js";
+import { Connection } from "./connection.js";
+import type { AgentOptions, CallOptions } from "./options.js";
+import {
+  type AgentOperations,
+  type Entry,
+  type ForeignRow,
+  type Imported,
+  type ListEntriesInput,
+  type ListSkillsInput,
+  type Operations,
+  OPERATIONS,
+  type Session,
+  type Skill,
+  type UiMessage,
+} from "./operations.js";
+import { pagesOf } from "./pages.js";
+import { SessionClient } from "./session.js";
+import { type ExportLine, exportLines, exportSession, type ImportFile, importSession, type TransferOptions } from "./transfer.js";
+
+/**
+ * Opens an agent. `target` is a service binding, a namespace of objects, or a URL.
+ * Nothing is sent before the first call.
+ */
+export function sessionAgent(target: Target, name: string, options: AgentOptions = {}): AgentClient {
+  return new AgentClient(new Connection(target, name, options), name);
+}
+
+export interface Health {
+  status: "ok";
+  name: "session-agent";
+  version: string;
+  revision: string;
+}
+
+/** One agent, with every operation as a method. `sessionAgent` opens it. */
+export interface AgentClient extends AgentOperations {}
+
+export class AgentClient {
+  readonly name: string;
+  #connection: Connection;
+
+  constructor(connection: Connection, name: string) {
+    this.name = name;
+    this.#connection = connection;
+  }
+
+  /** Any operation by its name, also one that is newer than this client. */
+  call<Name extends keyof Operations>(operation: Name, input: Operations[Name]["input"], options?: CallOptions): Promise<Operations[Name]["output"]>;
+  call(operation: string, input?: object, options?: CallOptions): Promise<any>;
+  call(operation: string, input: object = {}, options?: CallOptions): Promise<any> {
+    return operate(this.#connection, operation, input, options);
+  }
+
+  /** One session of this agent. Nothing is sent, and the session need not be there yet. */
+  session(id: string): SessionClient {
+    return new SessionClient(this.#connection, id, operate);
+  }
+
+  /** Whether the Worker is up, and which build it is. */
+  async health(options?: CallOptions): Promise<Health> {
+    const response = await this.#connection.requestRoot("health", "/health", options);
+    return (await response.json()) as Health;
+  }
+
+  async getMessages({ sessionId }: { sessionId: string }, options?: CallOptions): Promise<UiMessage[]> {
+    return await this.session(sessionId).getMessages(options);
+  }
+
+  exportSession({ sessionId }: { sessionId: string }, options?: TransferOptions): Promise<ReadableStream<Uint8Array>> {
+    return exportSession(this.#connection, sessionId, options);
+  }
+
+  exportLines({ sessionId }: { sessionId: string }, options?: TransferOptions): AsyncGenerator<ExportLine, void, undefined> {
+    return exportLines(this.#connection, sessionId, options);
+  }
+
+  importSession({ sessionId, file, allowSources }: { sessionId: string; file: ImportFile; allowSources?: boolean }, options?: TransferOptions): Promise<Imported> {
+    return importSession(this.#connection, sessionId, file, { ...options, allowSources });
+  }
+
+  /** All sessions, the newest activity first. `limit` is a page's. */
+  sessions(options: CallOptions & { limit?: number } = {}): AsyncGenerator<Session, void, undefined> {
+    const { limit, ...more } = options;
+    return pagesOf((cursor) => this.listSessions({ limit, cursor }, more), ({ sessions }) => sessions);
+  }
+
+  /** All entries of a searchable block. */
+  entries(input: Omit<ListEntriesInput, "cursor">, options?: CallOptions): AsyncGenerator<Entry, void, undefined> {
+    return pagesOf((cursor) => this.listEntries({ ...input, cursor }, options), ({ entries }) => entries);
+  }
+
+  /** All documents of a loadable block, without their contents. */
+  skills(input: Omit<ListSkillsInput, "cursor">, options?: CallOptions): AsyncGenerator<Skill, void, undefined> {
+    return pagesOf((cursor) => this.listSkills({ ...input, cursor }, options), ({ skills }) => skills);
+  }
+
+  /** The rows that the Agents SDK left in this agent's object, for `importAgentsTables`. */
+  foreignRows(options?: CallOptions): AsyncGenerator<ForeignRow, void, undefined> {
+    return pagesOf((cursor) => this.loadForeignRows({ cursor }, options), ({ rows }) => rows);
+  }
+}
+
+const methods = AgentClient.prototype as unknown as { [operation: string]: unknown };
+
+for (const operation of Object.keys(OPERATIONS)) {
+  methods[operation] ??= function (this: AgentClient, input?: object, options?: CallOptions) {
+    return this.call(operation, input, options);
+  };
+}
+
+function operate(connection: Connection, operation: string, input: object, options?: CallOptions): Promise<any> {
+  const reads = OPERATIONS[operation]?.reads ?? false;
+  return connection.operate(operation, input, { reads, isRepeatable: reads || bringsItsIds(operation, input) }, options);
+}
+
+/** Whether the agent knows a repetition by the ids that the caller gave. */
+function bringsItsIds(operation: string, { events, message, id }: { events?: any; message?: any; id?: unknown }): boolean {
+  if (operation === "appendEvents") return Array.isArray(events) && events.every((event) => typeof event?.id === "string");
+  if (operation === "appendMessage" || operation === "runTurn") return typeof message?.id === "string";
+  return operation === "addUsage" && typeof id === "string";
+}

@@ -1,0 +1,104 @@
+// Providers for the context blocks of the Agents SDK (`agents/context`). Each keeps its
+// content in a block of an agent or of a session, and nothing in itself.
+
+import type { ContextProvider, SearchProvider, WritableContextProvider } from "agents/context";
+import type { AgentClient } from "./agent.js";
+import { BlockNotFoundError } from "./errors.js";
+import type { SessionClient } from "./session.js";
+
+export interface ContextProviderOptions<Kind extends "readonly" | "writable" | "searchable"> {
+  /** What the model does with the block. Default: `writable`. */
+  kind?: Kind;
+  /** The block's label. Default: the label that the Agents SDK gives the provider. */
+  label?: string;
+  /** Used when the block is not there yet, and the first write defines it. */
+  description?: string;
+  maxTokens?: number;
+}
+
+/** Whose block it is: an agent's, or a session's. Both have the same methods for it. */
+type Owner = Pick<AgentClient, "getBlock" | "searchContext" | "defineBlock" | "setBlock" | "setEntry">;
+
+type Definition = { kind: "readonly" | "writable" | "searchable"; label: string | undefined; description: string | undefined; maxTokens: number | undefined };
+
+/** The entries that one search gives. */
+const RESULTS = 10;
+
+/**
+ * A provider. `owner`: an agent, or `agent.session(id)`. The block has the label that
+ * the Agents SDK gives the provider, unless there is a `label`.
+ */
+export function contextProvider(owner: AgentClient | SessionClient, options: ContextProviderOptions<"searchable"> & { kind: "searchable" }): SearchProvider;
+export function contextProvider(owner: AgentClient | SessionClient, options: ContextProviderOptions<"readonly"> & { kind: "readonly" }): ContextProvider;
+export function contextProvider(owner: AgentClient | SessionClient, options?: ContextProviderOptions<"writable">): WritableContextProvider;
+export function contextProvider(
+  owner: AgentClient | SessionClient,
+  { kind = "writable", label, description, maxTokens }: ContextProviderOptions<"readonly" | "writable" | "searchable"> = {},
+): ContextProvider | WritableContextProvider | SearchProvider {
+  const block = new Block(owner as Owner, { kind, label, description, maxTokens });
+  const reads = { init: (given: string) => block.call(given), get: () => block.read() };
+  switch (kind) {
+    case "readonly":
+      return reads;
+    case "writable":
+      return { ...reads, set: (content: string) => block.setContent(content) } satisfies WritableContextProvider;
+    case "searchable":
+      return { ...reads, search: (query: string) => block.search(query), set: (key: string, content: string) => block.setEntry(key, content) } satisfies SearchProvider;
+    default:
+      throw new TypeError(`A context block's kind is readonly, writable or searchable, not \`${kind}\`.`);
+  }
+}
+
+class Block {
+  #owner: Owner;
+  #definition: Definition;
+
+  constructor(owner: Owner, definition: Definition) {
+    this.#owner = owner;
+    this.#definition = definition;
+  }
+
+  /** The Agents SDK says here which block the provider is for. */
+  call(label: string): void {
+    this.#definition.label ??= label;
+  }
+
+  get #label(): string {
+    return this.#definition.label ?? fail();
+  }
+
+  async read(): Promise<string | null> {
+    const block = await this.#owner.getBlock({ label: this.#label });
+    if (block?.unavailable) throw new Error(`Block \`${this.#label}\` is unavailable: ${block.unavailable}`);
+    return block?.content || null;
+  }
+
+  async search(query: string): Promise<string | null> {
+    if (query.trim() === "") return null;
+    const { results } = await this.#defined(() => this.#owner.searchContext({ label: this.#label, query, limit: RESULTS }));
+    return results.length === 0 ? null : results.map(({ key, content }) => `[${key}]\n${content}`).join("\n\n");
+  }
+
+  async setContent(content: string): Promise<void> {
+    await this.#defined(() => this.#owner.setBlock({ label: this.#label, content }));
+  }
+
+  async setEntry(key: string, content: string): Promise<void> {
+    await this.#defined(() => this.#owner.setEntry({ label: this.#label, key, content }));
+  }
+
+  /** Runs `work`. A block that is missing is defined first. */
+  async #defined<Answer>(work: () => Promise<Answer>): Promise<Answer> {
+    try {
+      return await work();
+    } catch (error) {
+      if (!(error instanceof BlockNotFoundError)) throw error;
+    }
+    await this.#owner.defineBlock({ ...this.#definition, label: this.#label });
+    return await work();
+  }
+}
+
+function fail(): never {
+  throw new TypeError("This provider has no label yet. Give it one: contextProvider(agent, { label: \"memory\" }).");
+}

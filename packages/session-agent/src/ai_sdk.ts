@@ -1,0 +1,60 @@
+// The AI SDK's shapes, made without the AI SDK: a context as messages for `streamText`,
+// and the agent's tools as its tools. What a turn said is read by ai_sdk_turn.js.
+
+import type { BuiltContext, ContextMessage, ListedTool, ToolOutcome } from "./operations.js";
+
+/** Marks an object as a schema of the AI SDK. */
+const SCHEMA = Symbol.for("vercel.ai.schema");
+
+/** A message for a model, as the AI SDK has it. */
+export type AiMessage =
+  | { role: "user"; content: string | Array<{ type: "text"; text: string } | { type: "file"; data: string; mediaType: string; filename?: string }> }
+  | { role: "assistant"; content: string | Array<{ type: "text"; text: string } | { type: "tool-call"; toolCallId: string; toolName: string; input: unknown }> }
+  | { role: "tool"; content: Array<{ type: "tool-result"; toolCallId: string; toolName: string; output: { type: "text" | "error-text"; value: string } }> };
+
+/** A tool of the AI SDK. */
+export interface MemoryTool {
+  description: string;
+  /** A schema of the AI SDK, made of JSON Schema. */
+  inputSchema: any;
+  execute(input: any, options?: { abortSignal?: AbortSignal }): Promise<string>;
+}
+
+/** What `getTools` lists, as tools of the AI SDK. `run(name, input, signal)` runs one of them. */
+export function toolsOf(listed: ListedTool[], run: (name: string, input: any, signal?: AbortSignal) => Promise<ToolOutcome>): { [name: string]: MemoryTool } {
+  const tool = ({ name, description, parameters }: ListedTool): MemoryTool => ({
+    description,
+    inputSchema: { [SCHEMA]: true, jsonSchema: parameters, validate: undefined },
+    async execute(input, { abortSignal } = {}) {
+      const { output, isError } = await run(name, input, abortSignal);
+      // The SDK tells the model of a tool that threw, and goes on.
+      if (isError) throw new Error(output);
+      return output;
+    },
+  });
+  return Object.fromEntries(listed.map((one) => [one.name, tool(one)]));
+}
+
+/** A built context as `{ system, messages }`. The SDK takes no system message among the others. */
+export function promptOf({ systemInstructions, messages: given, reminder }: BuiltContext): { system: string; messages: AiMessage[] } {
+  const names = new Map(given.flatMap(({ toolCalls }) => toolCalls ?? []).map(({ id, name }) => [id, name]));
+  const isSystem = ({ role }: ContextMessage) => role === "system";
+  const messages = given.filter((message) => !isSystem(message)).map((message) => toModelMessage(message, names));
+  if (reminder) messages.splice(messages.findLastIndex(({ role }) => role === "user") + 1 || messages.length, 0, { role: "user", content: reminder });
+  const texts = [...systemInstructions, ...given.filter(isSystem).map(({ content }) => content)];
+  return { system: texts.filter((text) => text !== "").join("\n\n"), messages };
+}
+
+function toModelMessage({ role, content, toolCalls, toolCallId, toolName, isError, files }: ContextMessage, names: Map<string, string>): AiMessage {
+  if (role === "tool") {
+    const id = toolCallId ?? "";
+    const output = { type: isError ? ("error-text" as const) : ("text" as const), value: content };
+    return { role, content: [{ type: "tool-result", toolCallId: id, toolName: toolName ?? names.get(id) ?? "", output }] };
+  }
+  const parts =
+    role === "user"
+      ? (files ?? []).map(({ url, mediaType, filename }) => ({ type: "file", data: url, mediaType, ...(filename && { filename }) }))
+      : (toolCalls ?? []).map((call) => ({ type: "tool-call", toolCallId: call.id, toolName: call.name, input: call.arguments }));
+  if (parts.length === 0) return { role, content } as AiMessage;
+  return { role, content: [...(content ? [{ type: "text", text: content }] : []), ...parts] } as AiMessage;
+}

@@ -1,0 +1,65 @@
+// What a client is opened on, and what a binding gives by itself, over Workers RPC.
+
+import type { ErrorCode, Operations } from "./operations.js";
+
+/** A service binding of Session Agent's Worker, or an object's stub. */
+export interface BindingTarget {
+  fetch(input: string, init?: RequestInit): Promise<any>;
+}
+
+/** A namespace of Session Agent's objects. */
+export interface NamespaceTarget {
+  idFromName(name: string): any;
+  get(id: any): any;
+  getByName?(name: string): any;
+}
+
+export type Target = BindingTarget | NamespaceTarget | string | URL;
+
+/** What a call says beside its operation and its input. */
+export interface RpcOptions {
+  /** The Worker's secret or a minted token. */
+  token?: string;
+}
+
+export interface ObjectRpcOptions extends RpcOptions {
+  /** The agent's name, for an object that was found by its id alone. Another's name is refused. */
+  agent?: string;
+}
+
+/** An answer, or a refusal, as data. */
+export type RpcAnswer =
+  /** `value` is the JSON of the operation's output. */
+  | { ok: true; value: string }
+  | { ok: false; error: { code: ErrorCode; message: string; details: { [field: string]: any } }; status: number };
+
+/** A service binding of Session Agent's Worker: `interface Env { MEMORY: SessionAgentService }`. */
+export interface SessionAgentService {
+  fetch(input: string, init?: RequestInit): Promise<Response>;
+  /** `json` is the JSON of the input, and the answer that of the output. A refusal is thrown. */
+  call(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<string>;
+  /** As `call`, and a refusal is data. */
+  request(agent: string, operation: string, json?: string, options?: RpcOptions): Promise<RpcAnswer>;
+}
+
+/** Every operation as a method of an agent's object: plain values in and out. A refusal is thrown. */
+export type ObjectOperations = {
+  [Name in keyof Operations]: (
+    ...given: {} extends Operations[Name]["input"]
+      ? [input?: Operations[Name]["input"], options?: ObjectRpcOptions]
+      : [input: Operations[Name]["input"], options?: ObjectRpcOptions]
+  ) => Promise<Operations[Name]["output"]>;
+};
+
+/** An agent's object, by a binding with `script_name`. */
+export interface SessionAgentObject extends ObjectOperations {
+  fetch(input: string, init?: RequestInit): Promise<Response>;
+  call(operation: string, json?: string, options?: ObjectRpcOptions): Promise<string>;
+  request(operation: string, json?: string, options?: ObjectRpcOptions): Promise<RpcAnswer>;
+}
+
+/** A namespace of agents' objects: `interface Env { AGENTS: SessionAgentNamespace }`. */
+export interface SessionAgentNamespace extends NamespaceTarget {
+  getByName(name: string): SessionAgentObject;
+  get(id: any): SessionAgentObject;
+}

@@ -1,0 +1,166 @@
+// The connection to one agent: sends operations and other requests, and gives answers or
+// throws errors. It knows no operation by name.
+
+import type { Target } from "./bindings.js";
+import { errorFrom } from "./error_codes.js";
+import { NetworkError } from "./errors.js";
+import { policyOf, retrying } from "./retry.js";
+import type { AgentOptions, CallOptions } from "./options.js";
+import { saysNoSuchMethod, targetOf, type Ways } from "./target.js";
+
+/** What an answer that is none of ours says, at most, in an error's message. */
+const SHOWN_CHARACTERS = 200;
+
+const OPERATION_NAME = /^\w+$/;
+
+export class Connection {
+  #target: Ways;
+  #token: AgentOptions["token"];
+  #retry: AgentOptions["retry"];
+
+  constructor(target: Target, name: string, options: AgentOptions) {
+    if (typeof name !== "string" || name === "") throw new TypeError("The second argument of sessionAgent is the agent's name.");
+    this.#target = targetOf(target, name, options);
+    this.#token = options.token;
+    this.#retry = options.retry;
+  }
+
+  /** Runs an operation. `reads`: it changes nothing; `isRepeatable`: running it twice is as good as once. */
+  async operate(operation: string, input: object, { reads, isRepeatable }: { reads: boolean; isRepeatable: boolean }, { signal, retry }: CallOptions = {}): Promise<any> {
+    // The name stands in an address, where others than names lead elsewhere.
+    if (!OPERATION_NAME.test(operation)) throw new TypeError("An operation's name is letters and digits, as in `loadEvents`.");
+    const json = JSON.stringify(input);
+    const attempt = async () => JSON.parse((await this.#ask(operation, json, reads, signal)) ?? (await this.#post(operation, json, signal)));
+    return await this.#retrying(attempt, isRepeatable, { signal, retry });
+  }
+
+  /** The answer of another address of this agent, as a `Response` whose status is good. */
+  async request(operation: string, path: string, init: RequestInit = {}, { signal, retry, isRepeatable = false }: CallOptions & { isRepeatable?: boolean } = {}): Promise<Response> {
+    return await this.#retrying(() => this.#fetch(operation, path, init, signal), isRepeatable, { signal, retry });
+  }
+
+  /** As `request`, for an address that belongs to no agent. */
+  async requestRoot(operation: string, path: string, options: CallOptions = {}): Promise<Response> {
+    return await this.#retrying(() => this.#fetch(operation, path, {}, options.signal, ""), true, options);
+  }
+
+  #retrying<Answer>(work: () => Promise<Answer>, isRepeatable: boolean, { signal, retry }: CallOptions): Promise<Answer> {
+    return retrying(work, { isRepeatable, signal, policy: policyOf(retry ?? this.#retry) });
+  }
+
+  /** The answer over Workers RPC, or `null`: `fetch` has to do it. */
+  async #ask(operation: string, json: string, reads: boolean, signal: AbortSignal | undefined): Promise<string | null> {
+    const request = this.#target.request;
+    if (request === null) return null;
+    const token = await this.#readToken();
+    let answer: any;
+    try {
+      answer = await untilAborted(request(operation, json, token === undefined ? {} : { token }), signal);
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      if (!saysNoSuchMethod(error)) throw lost(operation, error);
+      // A binding without the method never gets it while this isolate lives.
+      this.#target.giveUpRequests();
+      return null;
+    }
+    if (typeof answer?.value === "string") return answer.value;
+    const { error, status } = answer ?? {};
+    if (typeof error?.code !== "string") throw lost(operation, new Error("what answered is no Session Agent"));
+    // Such an answer is streamed by `fetch`.
+    if (reads && error.code === "payload_too_large") return null;
+    throw errorFrom(error, { status, operation });
+  }
+
+  async #post(operation: string, json: string, signal: AbortSignal | undefined): Promise<string> {
+    const init = { method: "POST", headers: { "content-type": "application/json" }, body: json };
+    const response = await this.#fetch(operation, `/rpc/${operation}`, init, signal);
+    return await readText(response, operation, signal);
+  }
+
+  async #fetch(operation: string, path: string, init: RequestInit, signal: AbortSignal | undefined, base: string = this.#target.base): Promise<Response> {
+    const token = await this.#readToken();
+    const headers: { [name: string]: string } = { ...(init.headers as { [name: string]: string }), ...(token !== undefined && { authorization: `Bearer ${token}` }) };
+    let response: Response;
+    try {
+      // Where a redirect leads, neither the token nor the body may go.
+      response = await this.#target.fetch(`${this.#target.root}${base}${path}`, { ...init, headers, redirect: "manual", ...(signal && { signal }) });
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw lost(operation, error);
+    }
+    if (response.ok) return response;
+    if (isRedirect(response)) {
+      await response.body?.cancel().catch(() => {});
+      throw redirected(operation, response);
+    }
+    throw await refusal(response, operation, signal);
+  }
+
+  async #readToken(): Promise<string | undefined> {
+    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
+    return token || undefined;
+  }
+}
+
+/** A browser hides what a redirect says, its status included. */
+const isRedirect = ({ type, status }: Response): boolean => type === "opaqueredirect" || (status >= 300 && status < 400);
+
+function redirected(operation: string, { status, headers }: Response): NetworkError {
+  const to = originOf(headers.get("location"));
+  const message = `\`${operation}\` was answered with a redirect${to && ` to ${to}`}. It is not followed: the token and the input would go there. Open the agent at the address that answers itself.`;
+  return new NetworkError(message, { status: status || 307, operation });
+}
+
+/** The origin of an address that names one; the address may hold a secret. */
+function originOf(location: string | null): string {
+  try {
+    return new URL(location ?? "").origin;
+  } catch {
+    return "";
+  }
+}
+
+/** The error that an answer of a bad status stands for. */
+async function refusal(response: Response, operation: string, signal: AbortSignal | undefined): Promise<Error> {
+  const text = await readText(response, operation, signal);
+  const error = parsed(text)?.error;
+  if (typeof error?.code === "string" && typeof error.message === "string") {
+    return errorFrom(error, { status: response.status, operation });
+  }
+  const shown = text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}…` : text;
+  const message = `\`${operation}\` was answered with status ${response.status} by something that is no Session Agent: ${shown || "(nothing)"}`;
+  return new NetworkError(message, { status: response.status, operation });
+}
+
+async function readText(response: Response, operation: string, signal: AbortSignal | undefined): Promise<string> {
+  try {
+    return await response.text();
+  } catch (error) {
+    if (signal?.aborted) throw signal.reason;
+    throw lost(operation, error);
+  }
+}
+
+export function lost(operation: string, cause: any): NetworkError {
+  const why = cause?.cause?.message ?? cause?.message ?? String(cause);
+  return new NetworkError(`\`${operation}\` got no answer: ${why || "the connection failed"}`, { operation, cause });
+}
+
+function parsed(text: string): any {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+/** A call over RPC can't be aborted. Its caller need not wait for it, though. */
+function untilAborted<Answer>(promise: Promise<Answer>, signal: AbortSignal | undefined): Promise<Answer> {
+  if (signal === undefined) return promise;
+  return new Promise<Answer>((resolve, reject) => {
+    const abort = () => reject(signal.reason);
+    signal.addEventListener("abort", abort, { once: true });
+    promise.then(resolve, reject).finally(() => signal.removeEventListener("abort", abort));
+    if (signal.aborted) abort();
+  });
+}

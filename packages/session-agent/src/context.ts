@@ -1,0 +1,45 @@
+// What one turn sends to a model, in memory. It is built from events, grows during the
+// turn, and is thrown away. Only what the turn added is written back.
+
+import { eventToMessage, type ModelMessage, type PlainEvent } from "./events.js";
+import type { SessionEvent } from "./operations.js";
+
+export interface ContextBuilderOptions<Event = SessionEvent> {
+  systemInstructions?: string[];
+  /** What a model is told of an event; `null` leaves the event out. */
+  eventToMessage?: (event: Event) => ModelMessage | null;
+}
+
+
+/** What one turn sends to a model, in memory. */
+export class WorkingContext {
+  systemInstructions: string[];
+  messages: ModelMessage[];
+  metadata: { [field: string]: any };
+  #given: number;
+
+  constructor(systemInstructions: string[] = [], messages: ModelMessage[] = [], metadata: { [field: string]: any } = {}) {
+    this.systemInstructions = systemInstructions;
+    this.messages = messages;
+    this.metadata = metadata;
+    this.#given = messages.length;
+  }
+
+  addMessage(message: ModelMessage): void {
+    this.messages.push(message);
+  }
+
+  /** The messages that were added since the context was built. */
+  getNewMessages(): ModelMessage[] {
+    return this.messages.slice(this.#given);
+  }
+}
+
+/** A context of these events. `eventToMessage` may be your own; `null` leaves an event out. */
+export function buildWorkingContext<Event extends PlainEvent = SessionEvent>(
+  events: Event[],
+  { systemInstructions = [], eventToMessage: mapper = eventToMessage }: ContextBuilderOptions<Event> = {},
+): WorkingContext {
+  const messages = events.map((event) => mapper(event)).filter((message) => message !== null);
+  return new WorkingContext([...systemInstructions], messages);
+}

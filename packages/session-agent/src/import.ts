@@ -1,0 +1,229 @@
+// Conversations from elsewhere: messages of the AI SDK, items of OpenAI, and the tables of
+// the Agents SDK. Each import can be repeated: what is there already is not written again.
+// With `dryRun` nothing is written, and the report says what would be.
+
+import type { AgentClient } from "./agent.js";
+import { AlreadyExistsError } from "./errors.js";
+import { type BlockPlan, type Checked, messagesOfTables, type SessionPlan, type TableRow } from "./import_tables.js";
+import { canonical, eventOfItem, type Item, type ItemEvent, kindOf, snapshotOf } from "./openai_items.js";
+import type { CallOptions } from "./options.js";
+import type { SessionClient } from "./session.js";
+
+export type { TableRow };
+
+export interface ImportOptions extends CallOptions {
+  /** Writes nothing. The report says what would be written. Default: false. */
+  dryRun?: boolean;
+  /** Called as messages or items are written. */
+  onProgress?: (progress: { done: number; total: number }) => void;
+}
+
+export interface ImportReport {
+  dryRun: boolean;
+  sessions: SessionReport[];
+}
+
+export interface SessionReport {
+  id: string;
+  /** Whether the session was there before. */
+  exists: boolean;
+  /** How many messages or events were written, or would be. */
+  write: number;
+  /** How many were there already. */
+  known: number;
+  /** How many summaries were written, or would be. */
+  compactions: number;
+  /** What was left out, and why. */
+  skipped: Array<{ id: string | null; reason: string }>;
+}
+
+export interface TablesReport extends ImportReport {
+  blocks: BlockReport[];
+  /** Tables of the export that hold nothing of a conversation. */
+  ignoredTables: string[];
+}
+
+export interface BlockReport {
+  label: string;
+  kind: "writable" | "searchable";
+  write: boolean;
+  entries?: number;
+  reason?: string;
+}
+
+/** What is written into a session: its messages, each with the one that it follows. */
+type MessagesPlan = Omit<SessionPlan, "id">;
+
+const EVENTS_AT_ONCE = 200;
+const TWICE = "Another message before it has its id.";
+const ROLES = new Set(["user", "assistant", "system"]);
+
+/** Writes `UIMessage`s of the AI SDK into a session, each after the one before it. */
+export async function importUIMessages(session: SessionClient, messages: Iterable<object>, options: ImportOptions = {}): Promise<ImportReport> {
+  const plan: MessagesPlan = { messages: [], skipped: [], compactions: [] };
+  const ids = new Set<string | undefined>();
+  let parentId: string | null = null;
+  for (const message of messages as Iterable<any>) {
+    const { checked, reason = ids.has(checked?.id) ? TWICE : undefined } = check(message);
+    ids.add(checked?.id);
+    if (reason !== undefined || checked === undefined) plan.skipped.push({ id: message?.id ?? null, reason: reason ?? "" });
+    else {
+      plan.messages.push({ message: checked, parentId });
+      parentId = checked.id;
+    }
+  }
+  return report(options, [await writeSession(session, plan, options)]);
+}
+
+/** Writes items of OpenAI's Responses API or Agents SDK, or messages of its chat completions, into a session. */
+export async function importOpenAIItems(session: SessionClient, items: Iterable<object>, options: ImportOptions = {}): Promise<ImportReport> {
+  const events: Array<ItemEvent & { id: string }> = [];
+  const names = new Map<string, string>();
+  let id = "";
+  for (const item of checkItems(items)) {
+    // An item that comes twice is two items, and a list that has grown begins as it began.
+    id = await digestOf(id + canonical(item));
+    const event = eventOfAnyItem(item, names);
+    for (const call of event.toolCalls ?? []) names.set(call.id, call.name);
+    events.push({ id: `import-${id}`, ...event });
+  }
+  const known = await idsIn(session, options);
+  const fresh = events.filter((event) => !known.ids.has(event.id));
+  if (!options.dryRun) {
+    await haveSession(session, {}, options);
+    for (let at = 0; at < fresh.length; at += EVENTS_AT_ONCE) {
+      await session.appendEvents({ events: fresh.slice(at, at + EVENTS_AT_ONCE) }, options);
+      options.onProgress?.({ done: Math.min(at + EVENTS_AT_ONCE, fresh.length), total: fresh.length });
+    }
+  }
+  const outcome = { id: session.id, exists: known.exists, write: fresh.length, known: events.length - fresh.length, compactions: 0, skipped: [] };
+  return report(options, [outcome]);
+}
+
+const ITEM_ROLES = new Set(["user", "assistant", "system", "developer", "tool", "function"]);
+
+/** The items, if each of them is one. Nothing is written of a list with another thing in it. */
+function checkItems(items: any): Item[] {
+  if (typeof items !== "object" || items === null || typeof items[Symbol.iterator] !== "function") {
+    throw new TypeError(`importOpenAIItems takes a list of items, and got ${described(items)}.`);
+  }
+  return Array.from(items as Iterable<any>, (item, n) => {
+    const isItem = typeof item === "object" && item !== null && (ITEM_ROLES.has(item.role) || (typeof item.type === "string" && item.type !== ""));
+    if (!isItem) throw new TypeError(`Item ${n + 1} is no item of OpenAI's API and no message of its chat completions, which have a \`type\` or a \`role\`: it is ${described(item)}.`);
+    try {
+      return snapshotOf(item);
+    } catch (error) {
+      throw new TypeError(`Item ${n + 1} can't be stored: ${error instanceof TypeError ? error.message : "reading it failed."}`);
+    }
+  });
+}
+
+const SHOWN_FIELDS = 5;
+
+function described(value: unknown): string {
+  if (!isObject(value) || Array.isArray(value)) return kindOf(value);
+  if (isObject(value.mapping)) return "a conversation of ChatGPT's data export (`conversations.json`). Its messages stand in `mapping`; give those of one branch as `{ role, content }`";
+  if (isObject(value.author) && isObject(value.content)) return "a message of ChatGPT's data export. Give it as `{ role: message.author.role, content: message.content.parts.join(\"\\n\") }`";
+  if (isObject(value.message) && "parent" in value) return "a node of ChatGPT's data export. Its `message` has the `author` and the `content`; give them as `{ role, content }`";
+  const fields = Object.keys(value);
+  const shown = fields.slice(0, SHOWN_FIELDS).map((field) => `\`${field}\``);
+  return fields.length === 0 ? "an empty object" : `an object with ${shown.join(", ")}${fields.length > SHOWN_FIELDS ? " and more" : ""}`;
+}
+
+const isObject = (value: unknown): value is { [field: string]: any } => typeof value === "object" && value !== null;
+
+/**
+ * Writes the conversations and blocks of an agent of the Agents SDK into an agent. `file` is an
+ * export, or `agent.foreignRows()` where the SDK's object became the agent. It is read whole.
+ */
+export async function importAgentsTables(
+  agent: AgentClient,
+  file: string | Blob | Response | ReadableStream<Uint8Array> | Iterable<TableRow> | AsyncIterable<TableRow>,
+  options: ImportOptions = {},
+): Promise<TablesReport> {
+  const { sessions, blocks, ignored } = await messagesOfTables(file, check);
+  const outcomes: SessionReport[] = [];
+  for (const { id, name, ...plan } of sessions) outcomes.push(await writeSession(agent.session(id), { name, ...plan }, options));
+  const written: BlockReport[] = [];
+  for (const block of blocks) written.push(await writeBlock(agent, block, options));
+  return { ...report(options, outcomes), blocks: written, ignoredTables: ignored };
+}
+
+const report = ({ dryRun = false }: ImportOptions, sessions: SessionReport[]): ImportReport => ({ dryRun, sessions });
+
+/** A message as `appendMessage` takes it, or why it can't be one. */
+function check(message: any): Checked {
+  if (typeof message !== "object" || message === null) return { reason: "It is no message." };
+  const { content, ...rest } = message;
+  if (!ROLES.has(rest.role)) return { reason: `Its role is ${JSON.stringify(rest.role ?? null)}, not user, assistant or system.` };
+  if (typeof rest.id !== "string" || rest.id === "") return { reason: "It has no id." };
+  if (rest.createdAt instanceof Date) rest.createdAt = rest.createdAt.getTime();
+  if (Array.isArray(rest.parts)) return { checked: content === undefined ? rest : { ...rest, content } };
+  // Before version 5 of the AI SDK, a message was its content.
+  if (typeof content === "string") return { checked: { ...rest, parts: [{ type: "text", text: content }] } };
+  return { reason: "It has no parts." };
+}
+
+async function writeSession(session: SessionClient, { name, messages, compactions, skipped }: MessagesPlan, options: ImportOptions): Promise<SessionReport> {
+  const known = await idsIn(session, options);
+  const seen = new Set<string>();
+  const fresh: MessagesPlan["messages"] = [];
+  for (const one of messages) {
+    if (seen.has(one.message.id)) skipped.push({ id: one.message.id, reason: TWICE });
+    else if (!known.ids.has(one.message.id)) fresh.push(one);
+    seen.add(one.message.id);
+  }
+  const overlays = known.exists ? (await session.getCompactions({}, options)).compactions : [];
+  const missing = compactions.filter((one) => !overlays.some((overlay) => overlay.fromId === one.fromId && overlay.toId === one.toId && overlay.summary === one.summary));
+  if (!options.dryRun) {
+    await haveSession(session, name === undefined ? {} : { name }, options);
+    for (const [n, { message, parentId }] of fresh.entries()) {
+      await session.appendMessage({ message, ...(parentId !== undefined && { parentId }) }, options);
+      options.onProgress?.({ done: n + 1, total: fresh.length });
+    }
+    for (const compaction of missing) await session.addCompaction(compaction, options);
+  }
+  return { id: session.id, exists: known.exists, write: fresh.length, known: seen.size - fresh.length, compactions: missing.length, skipped };
+}
+
+async function writeBlock(agent: AgentClient, { label, kind, content = "", entries = [] }: BlockPlan, options: ImportOptions): Promise<BlockReport> {
+  const block = await agent.getBlock({ label }, options);
+  if (block !== null && block.kind !== kind) return { label, kind, write: false, reason: `There is a block of this label, and it is ${block.kind}.` };
+  if (kind === "writable" && block?.content === content) return { label, kind, write: false, reason: "The block says this already." };
+  if (!options.dryRun) {
+    if (block === null) await agent.defineBlock({ label, kind }, options);
+    if (kind === "writable") await agent.setBlock({ label, content }, options);
+    for (const entry of entries) await agent.setEntry({ label, ...entry }, options);
+  }
+  return { label, kind, write: true, ...(kind === "searchable" && { entries: entries.length }) };
+}
+
+/** The ids that a session has already, of all its branches. */
+async function idsIn(session: SessionClient, { signal, retry }: CallOptions): Promise<{ exists: boolean; ids: Set<string> }> {
+  const ids = new Set<string>();
+  if ((await session.getSession({}, { signal, retry })) === null) return { exists: false, ids };
+  for await (const { id } of session.events({ signal, retry })) ids.add(id);
+  return { exists: true, ids };
+}
+
+async function haveSession(session: SessionClient, input: { name?: string }, options: CallOptions): Promise<void> {
+  await session.create(input, options).catch((error) => {
+    if (!(error instanceof AlreadyExistsError)) throw error;
+  });
+}
+
+/** A result of a tool knows its call alone, and the call the tool's name. */
+function eventOfAnyItem(item: Item, names: Map<string, string>): ItemEvent {
+  const called = names.get(item.call_id ?? item.tool_call_id);
+  if (item.role === "tool") return { action: "tool_result", content: textOf(item.content), toolCallId: item.tool_call_id, toolName: called ?? "function" };
+  if (!Array.isArray(item.tool_calls) || item.tool_calls.length === 0) return eventOfItem(item, called);
+  const toolCalls = item.tool_calls.map((call: any) => eventOfItem({ type: "function_call", callId: call.id, name: call.function?.name, arguments: call.function?.arguments }).toolCalls![0]!);
+  return { action: "tool_call_request", content: textOf(item.content), toolCalls };
+}
+
+const textOf = (content: any): string => (typeof content === "string" ? content : [content ?? []].flat().map(({ text = "" }) => text).join("\n"));
+
+async function digestOf(text: string): Promise<string> {
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(text));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,16 @@
+// The client of Session Agent.
+
+export { type AgentClient, type Health, sessionAgent } from "./agent.js";
+export type { AiMessage, MemoryTool } from "./ai_sdk.js";
+export type { AiSaid, AiStep, AiTurn, Persisted, Place } from "./ai_sdk_turn.js";
+export type * from "./bindings.js";
+export type { ChatChunk, ChatInput } from "./chat.js";
+export { buildWorkingContext, type ContextBuilderOptions, WorkingContext } from "./context.js";
+export * from "./errors.js";
+export { dehydrateEvent, EventAction, eventToMessage, hydrateEvent, messageToEvent, type ModelMessage, type PlainEvent, type StoredEvent } from "./events.js";
+export type * from "./operations.js";
+export type { AgentOptions, CallOptions, RetryOptions } from "./options.js";
+export type { ChangesOptions } from "./pages.js";
+export type { ModelInput, ModelInputOptions, PersistOptions, SessionClient } from "./session.js";
+export type { ExportLine, ImportFile, Progress, TransferOptions } from "./transfer.js";
+export { type ModelFormatAdapter, type WorkersAIChatMessage, workersAIAdapter } from "./workers_ai.js";

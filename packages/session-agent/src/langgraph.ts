@@ -1,0 +1,319 @@
+// A checkpoint saver for LangGraph whose threads live in one agent.
+//
+// A thread has a session for each checkpoint namespace, and one session more for pending
+// writes. In a namespace's session each checkpoint is an event. It follows its parent, and
+// the values that it changed stand before it. The namespace's leaf is its newest checkpoint,
+// so a writer that did not read the newest one is refused. Pending writes have a session of
+// their own, because an append moves the leaf.
+
+import type { RunnableConfig } from "@langchain/core/runnables";
+import {
+  BaseCheckpointSaver,
+  type Checkpoint,
+  type CheckpointListOptions,
+  type CheckpointMetadata,
+  type CheckpointTuple,
+  compareWritesSortKeys,
+  maxChannelVersion,
+  type PendingWrite,
+  type SerializerProtocol,
+  TASKS,
+  WRITES_IDX_MAP,
+} from "@langchain/langgraph-checkpoint";
+import type { AgentClient } from "./agent.js";
+import { base64Of, bytesOf } from "./bytes.js";
+import { AlreadyExistsError, MessageNotFoundError, SessionNotFoundError } from "./errors.js";
+import type { AppendEventsInput, AppendOutcome, UiMessage } from "./operations.js";
+
+export interface SaverOptions {
+  serde?: SerializerProtocol;
+  /**
+   * What becomes of a checkpoint whose parent is not the newest of its thread. `refuse`:
+   * `put` throws `LeafMovedError`. `fork`: the thread gets a second branch unseen. A fork
+   * that the program asks for, by `updateState` or by replaying a checkpoint, is always
+   * possible. Default: `refuse`.
+   */
+  staleWriters?: "refuse" | "fork";
+}
+
+/** A checkpoint as its event holds it. */
+interface Stored {
+  id: string;
+  parent?: string;
+  checkpoint: string;
+  metadata: string;
+  channels: string[];
+}
+
+interface Namespace {
+  thread: string;
+  namespace: string;
+}
+
+/** What was read of the values of several checkpoints, by the values' ids. */
+type Values = Map<string, Promise<UiMessage | null>>;
+
+/** Ids longer than this are hashed. The API takes 200 characters. */
+const LONGEST_ID = 200;
+const PAGE = 50;
+const VERSION_DIGITS = 16;
+
+// A message that is a user's or the system's stays one event. Neighbouring answers of an
+// assistant would read as one message.
+const CHECKPOINT = "user_message";
+const WRITE = "user_message";
+const VALUE = "system_instruction";
+const NAMESPACE = "system_instruction";
+
+/** Keeps LangGraph's threads in an agent. All threads of a saver are in one agent. */
+export class SessionAgentSaver extends BaseCheckpointSaver<any> {
+  #agent: AgentClient;
+  #mayFork: boolean;
+
+  /** `staleWriters`: "refuse" (the default) or "fork", which is what most savers do. */
+  constructor(agent: AgentClient, { serde, staleWriters = "refuse" }: SaverOptions = {}) {
+    super(serde);
+    this.#agent = agent;
+    this.#mayFork = staleWriters === "fork";
+  }
+
+  /** Two branches of a thread never give two values the same version. */
+  override getNextVersion(current: any): any {
+    const next = current === undefined ? 1 : Number.parseInt(String(current), 10) + 1;
+    return `${String(next).padStart(VERSION_DIGITS, "0")}.${crypto.randomUUID().slice(0, 8)}`;
+  }
+
+  async getTuple(config: RunnableConfig): Promise<CheckpointTuple | undefined> {
+    const { thread, namespace, checkpointId } = placeOf(config);
+    if (thread === undefined) return undefined;
+    const session = this.#agent.session(await checkpointsOf(thread, namespace));
+    const text = await orNothing(async () => {
+      if (checkpointId !== undefined) return textOf(await session.getMessage({ messageId: await idOf(checkpointId) }));
+      const [newest] = await session.loadEvents({ tail: true, limit: 1, actions: [CHECKPOINT] });
+      return newest?.content;
+    });
+    return text ? await this.#tupleOf(thread, namespace, JSON.parse(text), new Map()) : undefined;
+  }
+
+  async *list(config: RunnableConfig, { limit, before, filter }: CheckpointListOptions = {}): AsyncGenerator<CheckpointTuple> {
+    const { thread, namespace, checkpointId } = placeOf(config ?? {});
+    const earlierThan = before?.configurable?.checkpoint_id;
+    const wanted = Object.entries(filter ?? {}).filter(([, value]) => value !== undefined);
+    let left = limit ?? Infinity;
+    for await (const place of this.#places(thread)) {
+      if (namespace !== undefined && hasNamespace(config) && place.namespace !== namespace) continue;
+      // A value that several checkpoints share is read once.
+      const values: Values = new Map();
+      for await (const stored of this.#checkpointsDown(place)) {
+        if (left <= 0) return;
+        if (checkpointId !== undefined && stored.id !== checkpointId) continue;
+        if (earlierThan !== undefined && stored.id >= earlierThan) continue;
+        const metadata = await this.#decode(stored.metadata);
+        if (!wanted.every(([key, value]) => metadata?.[key] === value)) continue;
+        yield await this.#tupleOf(place.thread, place.namespace, stored, values);
+        left -= 1;
+      }
+    }
+  }
+
+  async put(config: RunnableConfig, checkpoint: Checkpoint, metadata: CheckpointMetadata, newVersions: Record<string, string | number>): Promise<RunnableConfig> {
+    const thread = needed(config, "thread_id");
+    const { namespace, checkpointId: parent } = placeOf(config);
+    const { channel_values: values = {}, ...rest } = checkpoint;
+    const stored: Stored = {
+      id: checkpoint.id,
+      ...(parent !== undefined && { parent }),
+      checkpoint: await this.#encode(rest),
+      metadata: await this.#encode(metadata),
+      channels: Object.keys(values),
+    };
+    const changed = Object.keys(newVersions).filter((channel) => values[channel] !== undefined);
+    const events: AppendEventsInput["events"] = await Promise.all(
+      changed.map(async (channel) => ({ id: await valueId(channel, newVersions[channel]), action: VALUE, content: await this.#encode(values[channel]) })),
+    );
+    events.push({ id: await idOf(checkpoint.id), action: CHECKPOINT, content: JSON.stringify(stored) });
+    const parentId = parent === undefined ? null : await idOf(parent);
+    const isFork = parent === undefined || this.#mayFork || metadata?.source === "fork" || metadata?.source === "update";
+    await this.#append(thread, namespace, { events, parentId, ...(!isFork && { expectedLeafId: parentId }) });
+    return configOf(thread, namespace, checkpoint.id);
+  }
+
+  async putWrites(config: RunnableConfig, writes: PendingWrite[], taskId: string, taskPath: string = ""): Promise<void> {
+    const [thread, checkpointId] = [needed(config, "thread_id"), needed(config, "checkpoint_id")];
+    const { namespace } = placeOf(config);
+    const marker = await markerOf(namespace, checkpointId);
+    const events = await Promise.all(
+      writes.map(async ([channel, value], n) => {
+        const index = WRITES_IDX_MAP[channel] ?? n;
+        const content = JSON.stringify({ task: taskId, path: taskPath, index, channel, value: await this.#encode(value) });
+        return { id: await idOf(namespace, checkpointId, taskId, index), parentId: marker, action: WRITE, content } as const;
+      }),
+    );
+    const session = this.#agent.session(await writesOf(thread));
+    const append = () => session.appendEvents({ events: [{ id: marker, parentId: null, action: VALUE, content: "" }, ...events] });
+    const outcome = await append().catch(async (error) => {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+      await this.#create(await writesOf(thread), { langgraph: "writes", thread });
+      return await append();
+    });
+    // What a task wrote stays. An error or an interrupt of a second try takes the first one's place.
+    const known = outcome.events.slice(1).flatMap(({ inserted }, n) => (inserted || WRITES_IDX_MAP[writes[n]![0]] === undefined ? [] : [events[n]!]));
+    for (const { id, content } of known) await session.updateMessage({ message: { id, role: "user", parts: [{ type: "text", text: content }] } });
+  }
+
+  async deleteThread(threadId: string): Promise<void> {
+    const thread = String(threadId);
+    for await (const { namespace } of this.#places(thread)) await this.#agent.deleteSession({ sessionId: await checkpointsOf(thread, namespace) });
+    // It names the others, so it goes last.
+    await this.#agent.deleteSession({ sessionId: await writesOf(thread) });
+  }
+
+  async #tupleOf(thread: string, namespace: string, stored: Stored, values: Values): Promise<CheckpointTuple> {
+    const checkpoint = await this.#decode(stored.checkpoint);
+    const session = this.#agent.session(await checkpointsOf(thread, namespace));
+    const read = async (channel: string): Promise<[string, string | undefined]> => {
+      const id = await valueId(channel, checkpoint.channel_versions[channel]);
+      if (!values.has(id)) values.set(id, session.getMessage({ messageId: id }));
+      return [channel, textOf((await values.get(id)) ?? null)];
+    };
+    const [writes, sends, ...channels] = await Promise.all([
+      this.#writesAt(thread, namespace, stored.id),
+      checkpoint.v < 4 && stored.parent !== undefined ? this.#writesAt(thread, namespace, stored.parent) : [],
+      ...stored.channels.map(read),
+    ]);
+    const found = channels.filter((channel): channel is [string, string] => channel[1] !== undefined);
+    checkpoint.channel_values = Object.fromEntries(await Promise.all(found.map(async ([channel, text]) => [channel, await this.#decode(text)])));
+    if (checkpoint.v < 4 && stored.parent !== undefined) this.#moveSends(checkpoint, sends);
+    return {
+      config: configOf(thread, namespace, stored.id),
+      checkpoint,
+      metadata: await this.#decode(stored.metadata),
+      ...(stored.parent !== undefined && { parentConfig: configOf(thread, namespace, stored.parent) }),
+      pendingWrites: writes,
+    };
+  }
+
+  /** Before version 4, a checkpoint's tasks stood among its parent's writes. */
+  #moveSends(checkpoint: Checkpoint, writes: Array<[string, string, unknown]>): void {
+    const versions = (checkpoint.channel_versions ??= {});
+    checkpoint.channel_values[TASKS] = writes.filter(([, channel]) => channel === TASKS).map(([, , value]) => value);
+    versions[TASKS] = Object.keys(versions).length > 0 ? maxChannelVersion(...(Object.values(versions) as string[])) : this.getNextVersion(undefined);
+  }
+
+  /** The pending writes of a checkpoint, in the order in which a superstep applies them. */
+  async #writesAt(thread: string, namespace: string, checkpointId: string): Promise<Array<[string, string, unknown]>> {
+    const session = this.#agent.session(await writesOf(thread));
+    const messageId = await markerOf(namespace, checkpointId);
+    const messages = (await orNothing(async () => (await session.getBranches({ messageId })).messages)) ?? [];
+    const writes: any[] = messages.map((message) => JSON.parse(textOf(message) ?? ""));
+    writes.sort((one, other) => compareWritesSortKeys([one.path, one.task, one.index], [other.path, other.task, other.index]));
+    return await Promise.all(writes.map(async ({ task, channel, value }): Promise<[string, string, unknown]> => [task, channel, await this.#decode(value)]));
+  }
+
+  /** The namespaces of a thread, or of all threads. */
+  async *#places(thread: string | undefined): AsyncGenerator<Namespace, void, undefined> {
+    if (thread === undefined) {
+      for await (const { metadata } of this.#agent.sessions()) {
+        if (metadata?.langgraph === "writes") yield* this.#places(metadata.thread);
+      }
+      return;
+    }
+    const session = this.#agent.session(await writesOf(thread));
+    try {
+      for await (const { content } of session.events({ actions: [NAMESPACE] })) {
+        if (content !== "") yield { thread, namespace: JSON.parse(content) };
+      }
+    } catch (error) {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+    }
+  }
+
+  /** The stored checkpoints of a namespace, from the newest to the oldest. */
+  async *#checkpointsDown({ thread, namespace }: Namespace): AsyncGenerator<Stored, void, undefined> {
+    const session = this.#agent.session(await checkpointsOf(thread, namespace));
+    for (let beforeSeq: number | undefined; ; ) {
+      const page = (await orNothing(() => session.loadEvents({ tail: true, limit: PAGE, actions: [CHECKPOINT], beforeSeq }))) ?? [];
+      for (const { content } of page.slice().reverse()) yield JSON.parse(content);
+      if (page.length === 0) return;
+      beforeSeq = page[0]!.seq;
+    }
+  }
+
+  /** Appends to a namespace, whose session is made when the first checkpoint comes. */
+  async #append(thread: string, namespace: string, input: Omit<AppendEventsInput, "sessionId">): Promise<AppendOutcome> {
+    const session = this.#agent.session(await checkpointsOf(thread, namespace));
+    try {
+      return await session.appendEvents(input);
+    } catch (error) {
+      if (!(error instanceof SessionNotFoundError)) throw error;
+    }
+    await this.#create(await writesOf(thread), { langgraph: "writes", thread });
+    // The thread knows its namespaces before there is anything in them.
+    const named: AppendEventsInput["events"][number] = { id: await idOf("namespace", namespace), parentId: null, action: NAMESPACE, content: JSON.stringify(namespace) };
+    await this.#agent.session(await writesOf(thread)).appendEvents({ events: [named] });
+    await this.#create(await checkpointsOf(thread, namespace), { langgraph: "checkpoints", thread, namespace });
+    return await session.appendEvents(input);
+  }
+
+  /** Creates a session, unless it is there. */
+  async #create(id: string, metadata: object): Promise<void> {
+    await this.#agent.createSession({ id, metadata }).catch((error) => {
+      if (!(error instanceof AlreadyExistsError)) throw error;
+    });
+  }
+
+  /** `serde`'s text or bytes as one text: its type, a colon, then the text or base64. */
+  async #encode(value: unknown): Promise<string> {
+    const [type, data] = await this.serde.dumpsTyped(value);
+    const bytes = typeof data === "string" ? new TextEncoder().encode(data) : data;
+    return `${type}:${type === "json" ? new TextDecoder().decode(bytes) : base64Of(bytes)}`;
+  }
+
+  async #decode(text: string): Promise<any> {
+    const at = text.indexOf(":");
+    const [type, data] = [text.slice(0, at), text.slice(at + 1)] as const;
+    return await this.serde.loadsTyped(type, type === "json" ? data : bytesOf(data));
+  }
+}
+
+const hasNamespace = (config: RunnableConfig | undefined): boolean => config?.configurable?.checkpoint_ns !== undefined;
+
+/** What a config names. */
+function placeOf({ configurable }: RunnableConfig = {}): { thread: string | undefined; namespace: string; checkpointId: string | undefined } {
+  const { thread_id: thread, checkpoint_ns: namespace = "", checkpoint_id: checkpointId } = configurable ?? {};
+  return { thread: thread === undefined ? undefined : String(thread), namespace, checkpointId: checkpointId || undefined };
+}
+
+/** A field of a config that a write needs. */
+function needed(config: RunnableConfig, field: "thread_id" | "checkpoint_id"): string {
+  const value = config?.configurable?.[field];
+  if (value === undefined) throw new TypeError(`The config has no \`configurable.${field}\`. Name the thread, as in { configurable: { thread_id: "1" } }.`);
+  return String(value);
+}
+
+const configOf = (thread: string, namespace: string, id: string): RunnableConfig => ({ configurable: { thread_id: thread, checkpoint_ns: namespace, checkpoint_id: id } });
+
+const checkpointsOf = (thread: string, namespace: string) => idOf("checkpoints", thread, namespace);
+const writesOf = (thread: string) => idOf("writes", thread);
+const markerOf = (namespace: string, checkpointId: string) => idOf("at", namespace, checkpointId);
+const valueId = (channel: string, version: string | number | undefined) => idOf("value", channel, version);
+
+/** One id of several names, which no other names give. */
+async function idOf(...names: Array<string | number | undefined>): Promise<string> {
+  const id = JSON.stringify(names);
+  if (id.length <= LONGEST_ID) return id;
+  const digest = await crypto.subtle.digest("SHA-256", new TextEncoder().encode(id));
+  return [...new Uint8Array(digest)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+/** What is asked of a thread that is not there is nothing. */
+async function orNothing<Answer>(read: () => Promise<Answer>): Promise<NonNullable<Answer> | undefined> {
+  try {
+    return (await read()) ?? undefined;
+  } catch (error) {
+    if (error instanceof SessionNotFoundError || error instanceof MessageNotFoundError) return undefined;
+    throw error;
+  }
+}
+
+const textOf = (message: UiMessage | null): string | undefined => message?.parts[0]?.text;

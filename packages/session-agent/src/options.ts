@@ -1,0 +1,30 @@
+// What an agent is opened with, and what a call is given beside its input.
+
+export interface AgentOptions {
+  /** The Worker's secret or a minted token, or a function that gives one for each request. */
+  token?: string | undefined | (() => string | undefined | Promise<string | undefined>);
+  /** How often, and after which pauses, a failed call is sent again. `false`: never. */
+  retry?: RetryOptions | false;
+  /**
+   * How operations go over a binding. `auto` and `call` use Workers RPC where the other end
+   * has the method `request`, and `fetch` elsewhere. What streams always uses `fetch`.
+   * Default: `auto`.
+   */
+  transport?: "auto" | "call" | "fetch";
+  /** Used for a URL in place of the global `fetch`. */
+  fetch?: (input: string, init?: RequestInit) => Promise<Response>;
+}
+
+export interface RetryOptions {
+  /** The first attempt included. Default: 4. */
+  attempts?: number;
+  /** The pause after the first failure; each later pause is twice as long. Default: 200. */
+  pauseMs?: number;
+  /** A longer pause than this is not made; the error is thrown instead. Default: 20,000. */
+  longestPauseMs?: number;
+}
+
+export interface CallOptions {
+  signal?: AbortSignal | undefined;
+  retry?: RetryOptions | false | undefined;
+}

@@ -1,0 +1,58 @@
+// Tries again what may be tried again: after a pause, a few times, and no longer than
+// the caller's signal allows.
+
+import { NetworkError } from "./errors.js";
+import type { RetryOptions } from "./options.js";
+
+const USUAL: Required<RetryOptions> = { attempts: 4, pauseMs: 200, longestPauseMs: 20_000 };
+
+/** Codes that say: not now. */
+const PASSING = new Set(["network_failed", "rate_limited", "model_overloaded", "storage_failed"]);
+
+/** `retry` as a caller gives it, completed: `false` means one attempt. */
+export function policyOf(retry: RetryOptions | false | undefined): Required<RetryOptions> {
+  return retry === false ? { ...USUAL, attempts: 1 } : { ...USUAL, ...retry };
+}
+
+/** Runs `work` until it succeeds. `isRepeatable`: whether running it twice is as good as once. */
+export async function retrying<Answer>(
+  work: () => Promise<Answer>,
+  { isRepeatable, policy, signal }: { isRepeatable: boolean; policy: Required<RetryOptions>; signal?: AbortSignal | undefined },
+): Promise<Answer> {
+  for (let attempt = 1; ; attempt += 1) {
+    signal?.throwIfAborted();
+    try {
+      return await work();
+    } catch (error) {
+      const pause = pauseAfter(error, attempt, policy);
+      if (!isRepeatable || pause === null) throw error;
+      await wait(pause, signal);
+    }
+  }
+}
+
+/** The milliseconds to wait after a failure, or `null`: the failure is final. */
+function pauseAfter(error: any, attempt: number, { attempts, pauseMs, longestPauseMs }: Required<RetryOptions>): number | null {
+  if (attempt >= attempts || !PASSING.has(error?.code)) return null;
+  // An answer that came in full and is none of ours won't change by asking again.
+  if (error instanceof NetworkError && (error.status ?? 500) < 500) return null;
+  const asked = Number(error.retryAfter ?? 0) * 1000;
+  if (asked > longestPauseMs) return null;
+  const usual = pauseMs * 2 ** (attempt - 1);
+  // Callers that failed together don't come back together.
+  return Math.min(longestPauseMs, Math.max(asked, usual * (0.5 + Math.random() / 2)));
+}
+
+export function wait(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(finish, ms);
+    signal?.addEventListener("abort", finish, { once: true });
+    function finish() {
+      clearTimeout(timer);
+      signal?.removeEventListener("abort", finish);
+      if (signal?.aborted) reject(signal.reason);
+      else resolve();
+    }
+    if (signal?.aborted) finish();
+  });
+}

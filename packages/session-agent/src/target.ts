@@ -1,0 +1,80 @@
+// Where an agent is: behind a service binding, in a namespace of objects, or at a URL.
+// Each kind gives the same ways in: `fetch`, and `request` where there is Workers RPC.
+
+import type { ObjectRpcOptions, RpcAnswer, RpcOptions, Target } from "./bindings.js";
+import type { AgentOptions } from "./options.js";
+
+/** Bindings that were found to have no method `request`. */
+const WITHOUT_REQUEST = new WeakSet<object>();
+
+type Ask = (operation: string, json: string, options: RpcOptions) => Promise<RpcAnswer>;
+
+/** The ways to one agent. */
+export interface Ways {
+  root: string;
+  base: string;
+  /** An operation over Workers RPC, or `null`. */
+  readonly request: Ask | null;
+  fetch(url: string, init: RequestInit): Promise<Response>;
+  /** The other end is older than this client. From now on `fetch` alone. */
+  giveUpRequests(): void;
+}
+
+const HOST = "https://session-agent";
+
+/** The ways to the agent `name`. `transport`: "auto", "call" or "fetch". */
+export function targetOf(target: Target, name: string, { transport = "auto", fetch: ownFetch }: AgentOptions = {}): Ways {
+  const base = `/agents/session-agent/${segmentOf(name, "An agent's name")}`;
+  if (typeof target === "string" || target instanceof URL) {
+    const root = String(target).replace(/\/+$/, "");
+    // Called without a receiver: a browser's `fetch` refuses any other than the window.
+    return { root, base, request: null, fetch: (url, init) => (ownFetch ?? globalThis.fetch)(url, init), giveUpRequests() {} };
+  }
+  const binding = bindingOf(target, name);
+  return {
+    root: HOST,
+    base,
+    fetch: (url, init) => binding.stub().fetch(url, init),
+    get request() {
+      if (transport === "fetch" || WITHOUT_REQUEST.has(target)) return null;
+      // A Worker with a `compatibility_date` before Workers RPC sees no methods at all.
+      return typeof binding.stub().request === "function" ? binding.request : null;
+    },
+    giveUpRequests: () => void WITHOUT_REQUEST.add(target),
+  };
+}
+
+/**
+ * A text as one segment of an address. `.` and `..` are steps in a path, also where they
+ * are encoded, so an address can't say them.
+ */
+export function segmentOf(text: string, what: string): string {
+  if (typeof text !== "string" || text === "" || text === "." || text === "..") {
+    throw new TypeError(`${what} is a text that is not empty, and neither \`.\` nor \`..\`.`);
+  }
+  if (!text.isWellFormed()) throw new TypeError(`${what} holds half of a surrogate pair, which is no text.`);
+  return encodeURIComponent(text);
+}
+
+function bindingOf(target: any, name: string): { stub: () => any; request: Ask } {
+  // A binding to a Worker's own entrypoint (`ctx.exports`) is a function.
+  if (target === null || !["object", "function"].includes(typeof target)) {
+    throw new TypeError("The first argument of sessionAgent is a service binding, a namespace of objects, or a URL.");
+  }
+  // A service binding has a `fetch`, and so has an object's stub. A namespace has none.
+  // No other property tells them apart: a stub has every name that is asked for.
+  if (typeof target.fetch !== "function") {
+    const stub = () => (typeof target.getByName === "function" ? target.getByName(name) : target.get(target.idFromName(name)));
+    return { stub, request: (operation, json, options: ObjectRpcOptions) => stub().request(operation, json, { ...options, agent: name }) };
+  }
+  // An object's stub has its id as a plain property.
+  if (typeof target.id === "object" && target.id !== null) {
+    return { stub: () => target, request: (operation, json, options) => target.request(operation, json, { ...options, agent: name }) };
+  }
+  return { stub: () => target, request: (operation, json, options) => target.request(name, operation, json, options) };
+}
+
+/** Whether an error says that the other end has no such method. Nothing has run then. */
+export function saysNoSuchMethod(error: any): boolean {
+  return /does not implement the method|does not support RPC|not allow its methods to be called over RPC/.test(error?.message);
+}
