@@ -6,7 +6,9 @@ use std::rc::Rc;
 
 use super::answer_log::AnswerLog;
 use super::answers::CallAnswer;
-use super::known_messages::{KnownMessage, find_last_id, find_leaf_id, load_known, load_newest};
+use super::known_messages::{
+    KnownMessage, find_answers_end, find_last_id, find_leaf_id, load_known, load_newest,
+};
 use super::plan::{Accepted, Answered, NamedMessage, TurnPosition, find_asking, plan};
 use super::request::{ChatRequest, ClientMessage};
 use super::store::{has_turn, insert_turn};
@@ -224,7 +226,10 @@ impl Accepting<'_> {
         let continued =
             continued.filter(|known| known.rows.last().is_some_and(|row| row.is_run_member));
         if let Some(known) = continued {
-            parent = find_last_id(self.db, self.session_id, &known.stored.id)?;
+            parent = match &accepted.place {
+                TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id)?,
+                _ => find_answers_end(self.db, self.session_id, &known.stored.id)?,
+            };
         }
         if parent.is_none() && accepted.is_continuation() {
             return Err(Error::invalid(
@@ -334,9 +339,8 @@ impl Accepting<'_> {
         let find = |id: &str| known.iter().find(|known| known.stored.id == *id);
         match place {
             TurnPosition::AtLeaf => find_leaf_id(self.db, self.session_id),
-            TurnPosition::After(id) | TurnPosition::Within(id) => {
-                find_last_id(self.db, self.session_id, id)
-            }
+            TurnPosition::After(id) => find_last_id(self.db, self.session_id, id),
+            TurnPosition::Within(id) => find_answers_end(self.db, self.session_id, id),
             TurnPosition::Beside(id) => self.above(find(id)),
             TurnPosition::BesideNewest => match known.last() {
                 Some(known) if !known.stored.is_users => self.above(Some(known)),

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 
 use super::answers::{ApprovalAnswer, ClientOutcome, DECLINED};
-use super::known_messages::{KnownMessage, find_last_id};
+use super::known_messages::{KnownMessage, find_answers_end};
 use super::open_calls::{AnsweredCalls, call_of, find_client_call, own_rows};
 use super::plan::Accepted;
 use super::turn::{CallState, TurnCall, TurnStep, result_event};
@@ -90,7 +90,7 @@ impl AnswerLog<'_> {
     }
 
     fn append_within(&self, known: &KnownMessage, event: NewEvent) -> Result<()> {
-        let last = find_last_id(self.db, self.session_id, &known.stored.id)?
+        let last = find_answers_end(self.db, self.session_id, &known.stored.id)?
             .map_or(Parent::Leaf, Parent::After);
         append(self.db, self.host, self.session_id, &[event], &last, None).map(drop)
     }
@@ -140,7 +140,7 @@ impl AnswerLog<'_> {
     /// The approved calls of a message whose results are still to come.
     fn load_approved(&self, known: &KnownMessage) -> Result<Vec<TurnCall>> {
         let mut calls = Vec::new();
-        let answered = AnsweredCalls::of(&known.rows, known.copied_seq);
+        let answered = AnsweredCalls::of(&known.rows, &known.parted, known.copied_seq);
         for row in own_rows(&known.rows, known.copied_seq).filter(|row| row.has_note()) {
             let note = get_note(self.db, self.session_id, row.seq)?;
             for (call_id, approval) in note.decided {

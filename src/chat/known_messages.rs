@@ -14,7 +14,9 @@ use crate::base::ids::Id;
 use crate::base::order::sort;
 use crate::log::find::find_seqs;
 use crate::log::tip::get_tip;
-use crate::messages::run::{RunEvent, load_run_around};
+use crate::messages::run::{
+    RunEvent, find_newest_end, get_run_event, load_parted, load_run_around,
+};
 
 /// Messages of a request that are looked up at once, newest first. A client sends all
 /// messages that it shows. Messages before a stored message are history.
@@ -28,6 +30,9 @@ pub struct KnownMessage {
     pub stored: NamedMessage,
     /// The message's events, without their contents.
     pub rows: Vec<RunEvent>,
+    /// The events with which the message's run goes on in other messages, if the run is
+    /// parted. Results of the message's calls may be among them.
+    pub parted: Vec<RunEvent>,
     /// Events up to this one came with a file or a fork.
     pub copied_seq: i64,
 }
@@ -97,16 +102,21 @@ fn load_message(
     copied_seq: i64,
 ) -> Result<Option<KnownMessage>> {
     let rows = load_run_around(db, session_id, seq)?.events;
-    let Some(first) = rows.first() else {
+    let (Some(first), Some(last)) = (rows.first(), rows.last()) else {
         return Ok(None);
+    };
+    let parted = match last.is_run_member {
+        true => load_parted(db, session_id, last.seq)?,
+        false => Vec::new(),
     };
     Ok(Some(KnownMessage {
         stored: NamedMessage {
             id: first.id.clone(),
             is_users: first.action == Action::UserMessage,
-            open: open_calls(&rows, copied_seq)?,
+            open: open_calls(&rows, &parted, copied_seq)?,
         },
         rows,
+        parted,
         copied_seq,
     }))
 }
@@ -141,12 +151,34 @@ pub fn find_leaf_id(db: &dyn Database, session_id: &Id) -> Result<Option<Id>> {
 /// The id of the newest event that a message has now; for an unknown message, the id of
 /// the leaf.
 pub fn find_last_id(db: &dyn Database, session_id: &Id, message_id: &str) -> Result<Option<Id>> {
+    match find_last_seq(db, session_id, message_id)? {
+        Some(seq) => event_id(db, session_id, seq).map(Some),
+        None => find_leaf_id(db, session_id),
+    }
+}
+
+/// The id of the event that an answer to a message's calls follows: the message's newest
+/// event, or the newest one with which its run goes on.
+pub fn find_answers_end(
+    db: &dyn Database,
+    session_id: &Id,
+    message_id: &str,
+) -> Result<Option<Id>> {
+    match find_last_seq(db, session_id, message_id)? {
+        Some(seq) => event_id(db, session_id, find_newest_end(db, session_id, seq)?).map(Some),
+        None => find_leaf_id(db, session_id),
+    }
+}
+
+fn find_last_seq(db: &dyn Database, session_id: &Id, message_id: &str) -> Result<Option<i64>> {
     let id = Id::parse(message_id.to_owned()).map_err(Error::storage)?;
     let found = find_seqs(db, session_id, std::iter::once(&id))?;
-    let Some(seq) = found.get(message_id) else {
-        return find_leaf_id(db, session_id);
-    };
-    let rows = load_run_around(db, session_id, *seq)?.events;
-    let last = rows.last().map(|row| Id::parse(row.id.clone()));
-    last.transpose().map_err(Error::storage)
+    found
+        .get(message_id)
+        .map(|seq| Ok(load_run_around(db, session_id, *seq)?.last_seq()))
+        .transpose()
+}
+
+fn event_id(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Id> {
+    Id::parse(get_run_event(db, session_id, seq)?.id).map_err(Error::storage)
 }

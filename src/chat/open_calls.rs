@@ -24,9 +24,14 @@ pub fn own_rows(rows: &[RunEvent], copied_seq: i64) -> impl DoubleEndedIterator<
         .filter(move |row| row.seq > copied_seq && row.is_run_member)
 }
 
-/// The calls of a message that wait for the client or the user.
-pub fn open_calls(rows: &[RunEvent], copied_seq: i64) -> Result<Vec<OpenCall>> {
-    let answered = AnsweredCalls::of(rows, copied_seq);
+/// The calls of a message that wait for the client or the user. `parted`: the events with
+/// which the message's run goes on in other messages.
+pub fn open_calls(
+    rows: &[RunEvent],
+    parted: &[RunEvent],
+    copied_seq: i64,
+) -> Result<Vec<OpenCall>> {
+    let answered = AnsweredCalls::of(rows, parted, copied_seq);
     let mut open = Vec::new();
     for row in own_rows(rows, copied_seq).filter(|row| row.has_note()) {
         let note = row.note()?;
@@ -60,12 +65,16 @@ pub struct AnsweredCalls<'r> {
 }
 
 impl<'r> AnsweredCalls<'r> {
-    pub fn of(rows: &'r [RunEvent], copied_seq: i64) -> Self {
-        let results = own_rows(rows, copied_seq);
-        let results = results.filter_map(|row| Some((row.answered.as_deref()?, row.seq)));
-        Self {
-            newest: results.collect(),
+    /// `parted`: the events with which the run of `rows` goes on in other messages.
+    pub fn of(rows: &'r [RunEvent], parted: &'r [RunEvent], copied_seq: i64) -> Self {
+        let mut newest = HashMap::new();
+        for row in own_rows(rows, copied_seq).chain(own_rows(parted, copied_seq)) {
+            if let Some(call_id) = &row.answered {
+                let result = newest.entry(call_id.as_str()).or_insert(row.seq);
+                *result = row.seq.max(*result);
+            }
         }
+        Self { newest }
     }
 
     /// Whether this call of the event has a result.

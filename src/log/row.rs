@@ -33,6 +33,8 @@ pub struct EventRow {
     pub note: Option<String>,
     pub content: String,
     pub message: Option<String>,
+    /// Whether this event begins a message although a run goes on here: see [`IS_PARTED`].
+    pub is_parted: bool,
 }
 
 /// Bytes of all that an event `e` holds, without its media's payloads.
@@ -41,8 +43,47 @@ pub const ROW_BYTES: &str =
     + coalesce(octet_length(e.tool), 0) + coalesce(octet_length(e.metadata), 0)
     + coalesce(octet_length(e.note), 0) + coalesce(octet_length(e.media), 0) + e.sliced_bytes";
 
-/// SQL: whether event `e` starts a message: it is no run member, or its parent is no
-/// run member. [`EventRow::is_run_member`] is the same rule for a loaded row.
+/// SQL: whether a run is parted above its event `e`, so that `e` begins a message. A run is
+/// parted
+///
+/// - above the children of an event that has several: its message is the same on each branch;
+/// - where a summary begins or ends: a reader of a path sees the summary in between.
+macro_rules! is_parted {
+    () => {
+        "(EXISTS (SELECT 1
+                    FROM cf_agents_events AS other INDEXED BY cf_agents_events_by_parent
+                   WHERE other.session_id = e.session_id
+                     AND other.parent_seq = e.parent_seq
+                     AND other.is_branch = 1
+                     AND other.seq <> e.seq)
+          OR (e.is_branch = 1
+              AND EXISTS (SELECT 1
+                            FROM cf_agents_events AS other
+                           WHERE other.session_id = e.session_id
+                             AND other.seq = (SELECT min(seq)
+                                                FROM cf_agents_events
+                                               WHERE session_id = e.session_id
+                                                 AND seq > e.parent_seq)
+                             AND other.parent_seq = e.parent_seq
+                             AND other.is_branch = 0))
+          OR EXISTS (SELECT 1
+                       FROM cf_agents_compactions AS ended
+                      WHERE ended.session_id = e.session_id
+                        AND ended.to_seq = e.parent_seq)
+          OR EXISTS (SELECT 1
+                       FROM cf_agents_compactions AS begun
+                      WHERE begun.session_id = e.session_id
+                        AND begun.to_seq >= e.seq
+                        AND begun.from_seq = e.seq))"
+    };
+}
+
+/// SQL: 1 if event `e` is in a run that is parted above it, else 0.
+pub const IS_PARTED: &str = concat!("(", is_run_member!("e"), " AND ", is_parted!(), ")");
+
+/// SQL: whether event `e` starts a message: it is not in a run, its parent is not in one,
+/// or the run is parted between them. [`EventRow::is_run_member`] and
+/// [`EventRow::is_parted`] say the same of a loaded row.
 pub const STARTS_MESSAGE: &str = concat!(
     "NOT (",
     is_run_member!("e"),
@@ -53,22 +94,29 @@ pub const STARTS_MESSAGE: &str = concat!(
                         AND parent.seq = e.parent_seq
                         AND ",
     is_run_member!("parent"),
-    "))"
+    ")
+         AND NOT ",
+    is_parted!(),
+    ")"
 );
 
 /// An event's place in its tree, without its bodies.
 pub struct EventLink {
     pub seq: i64,
     pub parent_seq: i64,
+    /// Whether the parent is another row than the one right before this event's.
+    pub is_branch: bool,
     /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
+    /// Whether a run is parted above this event: see [`IS_PARTED`].
+    pub is_parted: bool,
     pub id: String,
 }
 
 impl EventLink {
     /// The columns of an event `e`.
     pub fn columns() -> String {
-        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, e.id")
+        format!("e.seq, e.parent_seq, e.is_branch, {IS_RUN_MEMBER}, {IS_PARTED}, e.id")
     }
 }
 
@@ -77,16 +125,22 @@ impl FromRow<'_> for EventLink {
         Ok(Self {
             seq: row.integer(0)?,
             parent_seq: row.integer(1)?,
+            is_branch: row.integer(2)? == 1,
             is_run_member: row.integer(3)? == 1,
-            id: row.text(4)?.to_owned(),
+            is_parted: row.integer(4)? == 1,
+            id: row.text(5)?.to_owned(),
         })
     }
 }
 
 impl EventRow {
     /// The columns of an event `e`.
-    pub const COLUMNS: &str = "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
-         e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message";
+    pub fn columns() -> String {
+        format!(
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, e.tool, e.metadata, e.message_dated, \
+             e.created_at, e.sliced_bytes, e.media, e.note, e.content, e.message, {IS_PARTED}"
+        )
+    }
 }
 
 impl FromRow<'_> for EventRow {
@@ -106,6 +160,7 @@ impl FromRow<'_> for EventRow {
             note: text(11),
             content: text(12).unwrap_or_default(),
             message: text(13),
+            is_parted: row.integer(14)? == 1,
         })
     }
 }
@@ -182,7 +237,7 @@ impl ShortRow {
     pub fn columns_within(max_bytes: &str) -> String {
         let short = |column: &str| format!("iif({ROW_BYTES} <= {max_bytes}, {column}, NULL)");
         format!(
-            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {ROW_BYTES} <= {max_bytes}",
+            "e.seq, e.parent_seq, e.is_branch, e.id, e.action, {}, {}, e.message_dated, e.created_at, e.sliced_bytes, {}, {}, {}, {}, {IS_PARTED}, {ROW_BYTES} <= {max_bytes}",
             short("e.tool"),
             short("e.metadata"),
             short("e.media"),
@@ -205,7 +260,7 @@ impl FromRow<'_> for ShortRow {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             event: row.read()?,
-            is_short: row.integer(14)? == 1,
+            is_short: row.integer(15)? == 1,
         })
     }
 }
@@ -223,7 +278,7 @@ pub fn find_event_text(db: &dyn Database, session_id: &Id, seq: i64) -> Result<O
            FROM cf_agents_events AS e
           WHERE e.session_id = ?1
             AND e.seq = ?2",
-        EventRow::COLUMNS
+        EventRow::columns()
     );
     find(db, &sql, &[session_id.as_str().into(), seq.into()])?
         .map(|row| with_slices(db, session_id, row))

@@ -101,6 +101,7 @@ pub fn update_message(
             media: cut.places,
             content: String::new(),
             message: Some(message.text.fields.clone()),
+            is_parted: false,
         };
         let [_, message] = MessageGatherer::default().take(row)?;
         message

@@ -8,19 +8,17 @@ use std::collections::{HashMap, HashSet};
 
 use super::run::find_run;
 use super::runs::{RunCache, RunPosition};
-use crate::base::columns::load_values;
-use crate::base::database::{Database, SqlValue, atomically};
+use crate::base::database::{Database, atomically};
 use crate::base::error::Result;
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::base::json;
 use crate::base::order::sort;
 use crate::base::sorted::SortedMap;
-use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::tip::{LogTip, get_tip};
-use crate::messages::tree::children::load_children;
-use crate::messages::tree::delete::{DeletionOutcome, delete_seqs};
+use crate::messages::tree::children::load_child_links;
+use crate::messages::tree::delete::{DeletionOutcome, ReparentedEvent, delete_seqs};
+use crate::messages::tree::overlays::EventRange;
 use crate::messages::tree::path::surviving;
 use crate::store::changes::{self, ChangeType};
 
@@ -114,23 +112,41 @@ pub fn tell_begun_below(
     seq: i64,
     taken: &DeletionOutcome,
 ) -> Result<()> {
-    let mut children = load_children(db, session_id, seq)?;
-    children.retain(|child| !taken.moved.iter().any(|moved| moved.link.seq == *child));
-    if children.is_empty() {
-        return Ok(());
-    }
-    let sql = format!(
-        "SELECT e.id
-           FROM json_each(?2) AS child
-          CROSS JOIN cf_agents_events AS e
-             ON e.session_id = ?1
-            AND e.seq = child.value
-          WHERE {IS_RUN_MEMBER}"
-    );
-    let list = SqlValue::Text(json::encode(&children)?);
-    let ids: Vec<String> = load_values(db, &sql, &[session_id.as_str().into(), list])?;
-    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let children = load_child_links(db, session_id, seq)?;
+    let begun = children.iter().filter(|child| {
+        child.is_run_member && !taken.moved.iter().any(|moved| moved.link.seq == child.seq)
+    });
+    let ids: Vec<&str> = begun.map(|child| child.id.as_str()).collect();
     tell_updated(db, host, session_id, tip.last_seq(), &ids)
+}
+
+/// After overlays are gone: records that runs are joined again where these overlays began
+/// and ended. `ranges`: what the overlays covered.
+pub fn tell_joined(
+    db: &dyn Database,
+    host: &dyn Host,
+    session_id: &Id,
+    last_seq: i64,
+    ranges: &[EventRange],
+) -> Result<()> {
+    let mut runs = RunCache::of(db, session_id);
+    let mut changed = Vec::new();
+    for range in ranges {
+        for above in [range.above_seq, range.to_seq] {
+            let RunPosition::Run(start) = runs.find(above)? else {
+                continue;
+            };
+            for child in load_child_links(db, session_id, above)? {
+                if child.is_run_member && !child.is_parted {
+                    changed.push((start.seq, start.id.clone()));
+                    changed.push((child.seq, child.id));
+                }
+            }
+        }
+    }
+    let changed: SortedMap<i64, String> = changed.into_iter().collect();
+    let changed: Vec<&str> = changed.values().map(String::as_str).collect();
+    tell_updated(db, host, session_id, last_seq, &changed)
 }
 
 /// The messages that read differently now, by the `seq` of the event that gives them
@@ -148,20 +164,47 @@ fn find_changed(
         .iter()
         .map(|gone| (gone.link.seq, gone.link.is_run_member))
         .collect();
-    for moved in taken.moved.iter().filter(|moved| moved.link.is_run_member) {
-        let began = !was_in_run
-            .get(&moved.link.parent_seq)
-            .copied()
-            .unwrap_or(false);
-        let above = runs.find(moved.parent_seq)?;
-        if began != (above == RunPosition::Alone) {
-            changed.push((moved.link.seq, moved.link.id.clone()));
-        }
-        if let RunPosition::Run(start) = above {
-            changed.push((start.seq, start.id));
+    let moved: HashMap<i64, &ReparentedEvent> = taken
+        .moved
+        .iter()
+        .map(|moved| (moved.link.seq, moved))
+        .collect();
+    let parents = taken.parents();
+    let mut survivors: Vec<i64> = parents
+        .keys()
+        .map(|seq| surviving(&parents, *seq))
+        .collect();
+    sort(&mut survivors);
+    survivors.dedup();
+    for above_seq in survivors {
+        let above = runs.find(above_seq)?;
+        let lost = taken
+            .gone
+            .iter()
+            .filter(|gone| gone.link.parent_seq == above_seq);
+        let children = load_child_links(db, session_id, above_seq)?;
+        let kept = children
+            .iter()
+            .filter(|child| !moved.contains_key(&child.seq));
+        let had_branches = kept.count() + lost.count() > 1;
+        for child in children.into_iter().filter(|child| child.is_run_member) {
+            let begins = above == RunPosition::Alone || child.is_parted;
+            let is_told = match moved.get(&child.seq) {
+                // A run that was parted above may not be told of yet.
+                Some(ReparentedEvent { link, .. }) => {
+                    let was_inside = was_in_run.get(&link.parent_seq).copied().unwrap_or(false);
+                    link.is_parted || begins == was_inside
+                }
+                None => begins != (above == RunPosition::Alone || had_branches),
+            };
+            if is_told {
+                changed.push((child.seq, child.id));
+            }
+            if let (true, RunPosition::Run(start)) = (is_told, &above) {
+                changed.push((start.seq, start.id.clone()));
+            }
         }
     }
-    let parents = taken.parents();
     for gone in taken.gone.iter().filter(|gone| gone.link.is_run_member) {
         if let RunPosition::Run(start) = runs.find(surviving(&parents, gone.link.seq))? {
             changed.push((start.seq, start.id));

@@ -3,7 +3,8 @@
 //!
 //! An append that joins a run changes the run's message. Such an update has no row.
 //! The feed adds an update with the message's id before the last of the neighbouring
-//! appends that join the run.
+//! appends that join the run. An append that begins a branch inside a run parts the run
+//! into two messages. The feed adds an update of both before it.
 
 use std::borrow::Cow;
 
@@ -16,6 +17,7 @@ use crate::base::json;
 use crate::base::numbers::CURSORS_A_SEQ;
 use crate::base::order::sort_by;
 use crate::log::row::EventLink;
+use crate::messages::tree::children::load_child_links;
 use crate::store::changes::{ChangeType, FeedChange, find_life, find_position, load_recorded};
 
 /// About how many rows a page reads to find where runs begin. After that many rows,
@@ -70,16 +72,21 @@ fn load_appended(
     for (index, append) in appends.iter().enumerate().take(shown) {
         let cursor = append.seq * CURSORS_A_SEQ;
         let id = &append.id;
-        let place = runs.place(append.seq, id, append.parent_seq, append.is_run_member)?;
-        let goes_on = appends
-            .get(index + 1)
-            .is_some_and(|next| next.is_run_member && next.parent_seq == append.seq);
+        let place = runs.place(append)?;
+        let goes_on = appends.get(index + 1).is_some_and(|next| {
+            next.is_run_member && !next.is_parted && next.parent_seq == append.seq
+        });
         if let RunPosition::Run(start) = place
             && start.seq != append.seq
             && !goes_on
             && cursor - 1 > position
         {
             changes.push(told("update", start.id, cursor - 1));
+        }
+        if let Some(parted) = find_parted(db, session_id, append, &mut runs)? {
+            let updates = parted.into_iter().zip([cursor - 2, cursor - 1]);
+            let later = updates.filter(|(_, cursor)| *cursor > position);
+            changes.extend(later.map(|(id, cursor)| told("update", id, cursor)));
         }
         changes.push(told("append", id.clone(), cursor));
         if runs.read > MAX_READ {
@@ -91,6 +98,30 @@ fn load_appended(
         false => i64::MAX,
     };
     Ok((changes, up_to))
+}
+
+/// The two messages that one message became when this event was appended.
+fn find_parted(
+    db: &dyn Database,
+    session_id: &Id,
+    append: &EventLink,
+    runs: &mut RunCache<'_>,
+) -> Result<Option<[String; 2]>> {
+    if !append.is_branch {
+        return Ok(None);
+    }
+    let mut children = load_child_links(db, session_id, append.parent_seq)?;
+    children.retain(|child| child.seq < append.seq);
+    let [other] = &children[..] else {
+        return Ok(None);
+    };
+    if !other.is_run_member {
+        return Ok(None);
+    }
+    Ok(match runs.find(append.parent_seq)? {
+        RunPosition::Run(start) => Some([start.id, other.id.clone()]),
+        RunPosition::Alone | RunPosition::BeyondItsMessage => None,
+    })
 }
 
 fn told(kind: &'static str, id: String, cursor: i64) -> FeedChange {

@@ -11,7 +11,7 @@ use crate::base::database::{Database, SqlText, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
-use crate::log::row::{EventRow, ShortRow};
+use crate::log::row::{EventRow, IS_PARTED, ShortRow};
 use crate::log::tip::{LogTip, get_tip};
 use crate::messages::tree::overlays::{Overlay, Overlays, find_covering};
 use crate::messages::tree::path::{PathSegment, WalkStep, walk_path};
@@ -406,11 +406,11 @@ const COUNTED_AT_ONCE: i64 = 1 << 20;
 
 /// How many messages a path has. `segments` are the path's segments. Reads a row per event:
 /// each is the message that it is by itself, or continues the run of the event before it,
-/// which is the row before it.
+/// which is the row before it. `m`: an event of a run; `p`: one at which a run is parted.
 pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegment]) -> Result<i64> {
     let sql = format!(
-        "SELECT group_concat(is_member, '')
-           FROM (SELECT {IS_RUN_MEMBER} AS is_member
+        "SELECT group_concat(place, '')
+           FROM (SELECT iif({IS_PARTED}, 'p', iif({IS_RUN_MEMBER} = 1, 'm', '-')) AS place
                    FROM cf_agents_events AS e
                   WHERE e.session_id = +?1
                     AND e.seq >= +?2
@@ -425,11 +425,10 @@ pub fn count_messages(db: &dyn Database, session_id: &Id, segments: &[PathSegmen
             let to_seq = segment.to_seq.min(from_seq + COUNTED_AT_ONCE - 1);
             let params: [SqlValue; 3] =
                 [session_id.as_str().into(), from_seq.into(), to_seq.into()];
-            let members: Option<Option<String>> = find_value(db, &sql, &params)?;
-            for member in members.flatten().unwrap_or_default().bytes() {
-                let is_member = member == b'1';
-                length += i64::from(!(is_member && is_within_run));
-                is_within_run = is_member;
+            let places: Option<Option<String>> = find_value(db, &sql, &params)?;
+            for place in places.flatten().unwrap_or_default().bytes() {
+                length += i64::from(!(place == b'm' && is_within_run));
+                is_within_run = place != b'-';
             }
             from_seq = to_seq + 1;
         }

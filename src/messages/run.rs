@@ -14,10 +14,10 @@ use crate::base::ids::Id;
 use crate::log::event::IS_RUN_MEMBER;
 use crate::log::find::find_seqs;
 use crate::log::note::Note;
-use crate::log::row::ROW_BYTES;
 use crate::log::row::get_event_text;
+use crate::log::row::{IS_PARTED, ROW_BYTES};
 use crate::log::tool::CALL_ID_PATH;
-use crate::messages::tree::children::load_children;
+use crate::messages::tree::children::{load_child_links, load_children};
 
 /// Rows that one statement reads at most.
 const BATCH: i64 = 64;
@@ -35,6 +35,8 @@ pub struct RunEvent {
     pub action: StoredAction,
     /// Whether this event is read together with its neighbours of the same kind.
     pub is_run_member: bool,
+    /// Whether a run is parted above this event, so that it begins a message.
+    is_parted: bool,
     /// Bytes of everything that the event holds.
     pub bytes: usize,
     /// The call that this event answers, if the event is a result.
@@ -66,7 +68,8 @@ impl RunRow {
            WHEN e.action <> '{result}' THEN 0
            WHEN e.tool IS NULL THEN e.sliced_bytes > 0
            ELSE NOT json_valid(e.tool)
-         END"
+         END,
+         {IS_PARTED}"
         )
     }
 
@@ -92,6 +95,7 @@ impl FromRow<'_> for RunRow {
                 bytes: usize::try_from(row.integer(6)?).unwrap_or(usize::MAX),
                 note: text(7).filter(|note| note != "{}"),
                 answered: text(8),
+                is_parted: row.integer(10)? == 1,
             },
             is_branch: row.integer(2)? == 1,
             hides_call: row.integer(9)? != 0,
@@ -179,13 +183,23 @@ pub fn find_run(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<Ru
         return Ok(None);
     };
     let first = get_run_event(db, session_id, *seq)?;
-    if first.is_run_member
-        && first.parent_seq != 0
-        && get_run_event(db, session_id, first.parent_seq)?.is_run_member
-    {
+    match find_above(db, session_id, &first)? {
+        Some(_) => Ok(None),
+        None => load_run_from(db, session_id, first).map(Some),
+    }
+}
+
+/// The event above this one in its run. `None`: the event begins a message.
+pub fn find_above(
+    db: &dyn Database,
+    session_id: &Id,
+    event: &RunEvent,
+) -> Result<Option<RunEvent>> {
+    if !event.is_run_member || event.is_parted || event.parent_seq == 0 {
         return Ok(None);
     }
-    load_run_from(db, session_id, first).map(Some)
+    let above = get_run_event(db, session_id, event.parent_seq)?;
+    Ok(Some(above).filter(|above| above.is_run_member))
 }
 
 /// The event, and the events below it that continue its run.
@@ -197,8 +211,8 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
         let last_seq = run.events.last().map_or(0, |last| last.seq);
         let more = load_after(db, session_id, last_seq)?;
         if more.is_empty() {
-            // The next row is no continuation. A branch may still continue the run.
-            match find_branch(db, session_id, last_seq)? {
+            // The next row does not continue the run. A later row may.
+            match find_only_child(db, session_id, last_seq)? {
                 Some(event) => run.add(event)?,
                 None => break,
             }
@@ -211,18 +225,16 @@ pub fn load_run_from(db: &dyn Database, session_id: &Id, first: RunEvent) -> Res
     Ok(Run { events: run.events })
 }
 
-/// The run of the event at `seq`: the run members above it on its own path, and the
-/// events below it that continue the run.
+/// The run of the event at `seq`: the events above it and below it.
 pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Run> {
     let event = get_run_event(db, session_id, seq)?;
     let mut above = RunBuilder::default();
-    let mut parent_seq = event.parent_seq;
-    while event.is_run_member && parent_seq != 0 && above.events.len() < MAX_RUN_EVENTS {
-        let parent = get_run_event(db, session_id, parent_seq)?;
-        if !parent.is_run_member {
+    let mut next = find_above(db, session_id, &event)?;
+    while let Some(parent) = next.take() {
+        if above.events.len() >= MAX_RUN_EVENTS {
             break;
         }
-        parent_seq = parent.parent_seq;
+        next = find_above(db, session_id, &parent)?;
         above.add(parent)?;
     }
     above.events.reverse();
@@ -231,6 +243,43 @@ pub fn load_run_around(db: &dyn Database, session_id: &Id, seq: i64) -> Result<R
     Ok(Run {
         events: above.events,
     })
+}
+
+/// The events of the runs that go on below a message whose run is parted there, at most
+/// [`MAX_RUN_EVENTS`]. Results of the message's calls may be among them.
+pub fn load_parted(db: &dyn Database, session_id: &Id, last_seq: i64) -> Result<Vec<RunEvent>> {
+    let mut below = RunBuilder::default();
+    let mut open = vec![last_seq];
+    while let Some(seq) = open.pop() {
+        for child in load_children(db, session_id, seq)? {
+            if below.events.len() >= MAX_RUN_EVENTS {
+                return Ok(below.events);
+            }
+            let event = get_run_event(db, session_id, child)?;
+            if event.is_run_member {
+                open.push(child);
+                below.add(event)?;
+            }
+        }
+    }
+    Ok(below.events)
+}
+
+/// The newest event with which the run of the event at `seq` goes on, also if the run is
+/// parted below it. Of several branches, the newest counts.
+pub fn find_newest_end(db: &dyn Database, session_id: &Id, seq: i64) -> Result<i64> {
+    if !get_run_event(db, session_id, seq)?.is_run_member {
+        return Ok(seq);
+    }
+    let mut end = seq;
+    for _ in 0..MAX_RUN_EVENTS {
+        let children = load_child_links(db, session_id, end)?;
+        match children.iter().rev().find(|child| child.is_run_member) {
+            Some(child) => end = child.seq,
+            None => break,
+        }
+    }
+    Ok(end)
 }
 
 /// Collects a run's events and keeps their notes within [`MAX_NOTES_BYTES`].
@@ -271,7 +320,9 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     let mut run = Vec::new();
     let mut last_seq = seq;
     for row in load::<RunRow>(db, &sql, &params)? {
-        if row.is_branch || row.event.parent_seq != last_seq || !row.event.is_run_member {
+        let event = &row.event;
+        let goes_on = event.parent_seq == last_seq && event.is_run_member && !event.is_parted;
+        if row.is_branch || !goes_on {
             break;
         }
         let event = row.complete(db, session_id)?;
@@ -281,14 +332,11 @@ fn load_after(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Vec<RunEve
     Ok(run)
 }
 
-/// The newest child that continues the run of the event at `seq`, if that child is not
-/// the next row.
-fn find_branch(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
-    for child in load_children(db, session_id, seq)?.into_iter().rev() {
-        let event = get_run_event(db, session_id, child)?;
-        if event.is_run_member {
-            return Ok(Some(event));
-        }
-    }
-    Ok(None)
+/// The only child of the event at `seq`, if it continues the run.
+fn find_only_child(db: &dyn Database, session_id: &Id, seq: i64) -> Result<Option<RunEvent>> {
+    let [child] = load_children(db, session_id, seq)?[..] else {
+        return Ok(None);
+    };
+    let event = get_run_event(db, session_id, child)?;
+    Ok(Some(event).filter(|event| event.is_run_member && !event.is_parted))
 }

@@ -48,19 +48,14 @@ impl<'a> RunCache<'a> {
         }
     }
 
-    /// The position of an event that is already read. `parent_seq` 0: the event is a root.
-    pub fn place(
-        &mut self,
-        seq: i64,
-        id: &str,
-        parent_seq: i64,
-        is_run_member: bool,
-    ) -> Result<RunPosition> {
-        let place = match is_run_member {
-            false => RunPosition::Alone,
-            true => self.find(parent_seq)?.below(seq, id),
+    /// The position of an event that is already read.
+    pub fn place(&mut self, event: &EventLink) -> Result<RunPosition> {
+        let place = match (event.is_run_member, event.is_parted) {
+            (false, _) => RunPosition::Alone,
+            (true, true) => RunPosition::Alone.below(event.seq, &event.id),
+            (true, false) => self.find(event.parent_seq)?.below(event.seq, &event.id),
         };
-        self.known.insert(seq, place.clone());
+        self.known.insert(event.seq, place.clone());
         Ok(place)
     }
 
@@ -91,7 +86,10 @@ impl<'a> RunCache<'a> {
                 return Ok(WalkStep::Stop);
             }
             walked.push((event.seq, event.id));
-            Ok(WalkStep::On)
+            Ok(match event.is_parted {
+                true => WalkStep::Stop,
+                false => WalkStep::On,
+            })
         })?;
         self.read += walked.len() + 1;
         if walked.is_empty() {

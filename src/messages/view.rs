@@ -69,7 +69,8 @@ impl MessageGatherer {
         if row.is_run_member() {
             self.run_bytes += row.body_bytes();
             let is_full = self.run.len() >= MAX_RUN_EVENTS || self.run_bytes > MAX_ANSWER_BYTES;
-            let completed = if is_full && !self.run.is_empty() {
+            let is_complete = is_full || !self.is_within_run();
+            let completed = if is_complete && !self.run.is_empty() {
                 self.run_bytes = row.body_bytes();
                 self.finish()?
             } else {
@@ -94,8 +95,9 @@ impl MessageGatherer {
         }
     }
 
+    /// Whether the next row up the path may belong to the message of the last one.
     pub fn is_within_run(&self) -> bool {
-        !self.run.is_empty()
+        self.run.last().is_some_and(|oldest| !oldest.is_parted)
     }
 }
 
@@ -299,6 +301,7 @@ mod tests {
             media: None,
             content: content.to_owned(),
             message: None,
+            is_parted: false,
         }
     }
 
@@ -419,6 +422,19 @@ mod tests {
             messages[1],
             json!({"id": "e2", "role": "assistant", "parts": [{"type": "text", "text": "x"}], "createdAt": 20})
         );
+    }
+
+    #[test]
+    fn a_run_that_is_parted_is_two_messages() {
+        let mut parted = row(2, "agent_message", "b", None);
+        parted.is_parted = true;
+        let messages = gather(vec![
+            row(1, "agent_message", "a", None),
+            parted,
+            row(3, "agent_message", "c", None),
+        ]);
+        let ids: Vec<_> = messages.iter().map(|message| &message["id"]).collect();
+        assert_eq!(ids, ["e1", "e2"]);
     }
 
     #[test]

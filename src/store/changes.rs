@@ -357,8 +357,9 @@ pub fn find_position(life: &FeedLife, since: i64) -> Option<i64> {
 /// are random here.
 fn is_given(position: i64, recorded: i64) -> bool {
     let offset = position % CURSORS_A_SEQ;
-    // An append's own cursor is a multiple; the cursor before it tells a joined message.
-    offset <= recorded || offset == CURSORS_A_SEQ - 1
+    // An append's own cursor is a multiple; the two cursors before it tell of messages that
+    // it joined or parted.
+    offset <= recorded || offset >= CURSORS_A_SEQ - 2
 }
 
 /// A change, and its position in the feed.

@@ -90,7 +90,7 @@ function compareSessions(session, found, adopted) {
       if (known.message === undefined && known[field] !== undefined && !isDeepStrictEqual(event[field], known[field])) return `event ${event.id} has the ${field} ${show(event[field])}, not ${show(known[field])}`;
     }
   }
-  const leaf = session.leaf === 0 ? null : ids.get(session.runStart(session.leaf));
+  const leaf = session.leaf === 0 ? null : ids.get(session.messageStart(session.leaf));
   if (found.leafId !== leaf) return `its leaf's message is ${found.leafId}, not ${leaf}`;
   const left = [...found.compactions];
   for (const overlay of session.overlays) {

@@ -30,10 +30,8 @@ export class Game {
   #named = 0;
   #badInput = null;
 
-  /** `except`: names of failures that are known, which no move provokes. */
-  constructor(driver, { except = new Set() } = {}) {
+  constructor(driver) {
     this.driver = driver;
-    this.except = except;
     driver.reply = (asked) => (driver.can.kill ? this.#replyMeanwhile(asked) : this.#reply(asked));
   }
 
@@ -213,8 +211,7 @@ export class Game {
       return { json: { id: "c", object: "chat.completion", created: 1, model: "test", choices: [{ index: 0, message, finish_reason: "stop" }], usage } };
     }
     const isStep = done < Number(steps);
-    const id = (index) => (this.except.has("repeated call ids") ? `call_${word}_${done}_${index}` : `call_${index}`);
-    const tools = Array.from({ length: Number(calls) }, (_, index) => ({ index, id: id(index), type: "function", function: { name: "look_up", arguments: `{"n":${done}}` } }));
+    const tools = Array.from({ length: Number(calls) }, (_, index) => ({ index, id: `call_${index}`, type: "function", function: { name: "look_up", arguments: `{"n":${done}}` } }));
     const delta = isStep ? { tool_calls: tools } : { content: `Done ${word}.` };
     const chunk = (rest) => `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "test", ...rest })}\n\n`;
     return {
@@ -247,9 +244,9 @@ function stepOf(asked) {
 }
 
 /** Plays moves by their seeds; `moves` chooses and makes one. Throws at the first that fails. */
-export async function play(driver, seeds, { moves, except, until = () => false, onMove = () => {} }) {
+export async function play(driver, seeds, { moves, until = () => false, onMove = () => {} }) {
   await driver.reset();
-  const game = new Game(driver, { except });
+  const game = new Game(driver);
   let played = 0;
   try {
     for (const seed of seeds) {

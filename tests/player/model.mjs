@@ -110,24 +110,29 @@ export class SessionModel {
     return event !== undefined && event.message === undefined && RUN_ACTIONS.has(event.action);
   }
 
-  /** The first event of the run that an event is in. */
-  runStart(seq) {
-    while (this.isRun(seq) && this.isRun(this.events.get(seq).parent)) seq = this.events.get(seq).parent;
+  /**
+   * Whether an event continues the message of the one above it: both are of a run, the event
+   * has no sibling, and no summary begins or ends between them.
+   */
+  continues(seq) {
+    const { parent } = this.events.get(seq);
+    if (!this.isRun(seq) || !this.isRun(parent)) return false;
+    return this.children(parent).length === 1 && !this.overlays.some(({ from, to }) => from === seq || to === parent);
+  }
+
+  /** The first event of the message that an event is in. */
+  messageStart(seq) {
+    while (this.continues(seq)) seq = this.events.get(seq).parent;
     return seq;
   }
 
-  /**
-   * The events of the message that begins at `seq`. `null`: the run has branches, and which
-   * of them the message is depends on who reads.
-   */
+  /** The events of the message that begins at `seq`. */
   messageAt(seq) {
-    const run = [seq];
-    if (!this.isRun(seq)) return run;
+    const events = [seq];
     for (;;) {
-      const next = this.children(run.at(-1));
-      if (!next.some((child) => this.isRun(child))) return run;
-      if (next.length > 1) return null;
-      run.push(next[0]);
+      const next = this.children(events.at(-1)).find((child) => this.continues(child));
+      if (next === undefined) return events;
+      events.push(next);
     }
   }
 
@@ -211,7 +216,7 @@ export class SessionModel {
     for (const { overlay, seq } of units) {
       const last = messages.at(-1);
       if (overlay) messages.push({ overlay, id: `compaction_${overlay.id}`, text: overlay.summary });
-      else if (this.isRun(seq) && last?.seqs && this.isRun(last.seqs.at(-1))) last.seqs.push(seq);
+      else if (last?.seqs && this.continues(seq)) last.seqs.push(seq);
       else messages.push({ seqs: [seq], id: this.idOf(seq) });
     }
     return messages.map((message) => (message.overlay ? message : { ...message, ...this.view(message.seqs) }));
@@ -222,12 +227,14 @@ export class SessionModel {
     const events = seqs.map((seq) => this.events.get(seq));
     const [first] = events;
     if (first.message !== undefined) return { role: first.message.role, text: textOf(first.message), calls: callsOf(first.message) };
+    // Of calls with one id, a result is the newest event's; of one event's calls, the first's.
     const calls = [];
     for (const event of events) {
-      if (event.action === "tool_call_request") calls.push(...event.toolCalls.map(({ id, name, arguments: input }) => ({ id, name, input })));
+      if (event.action === "tool_call_request") calls.push(...event.toolCalls.map(({ id, name, arguments: input }) => ({ id, name, input, event })));
       if (event.action === "tool_result") {
-        const open = calls.find(({ id, output }) => id === event.toolCallId && output === undefined);
-        if (open) open.output = event.content;
+        const open = calls.filter(({ id, output }) => id === event.toolCallId && output === undefined);
+        const answered = open.find((call) => call.event === open.at(-1).event);
+        if (answered) answered.output = event.content;
         else calls.push({ id: event.toolCallId, name: event.toolName, output: event.content });
       }
     }

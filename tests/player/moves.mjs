@@ -47,20 +47,14 @@ const textFor = (game, dice) => `${game.word()}${dice.pick(FILLERS)}`;
 
 const message = (id, role, text, more = []) => ({ id, role, parts: [{ type: "text", text }, ...more] });
 
-/** An event that another may follow; 0 is no event. What is known to fail is left out. */
+/** An event that another may follow; 0 is none. */
 function place(game, dice, session) {
-  const fits = [...session.events.keys()].filter((seq) => !game.except.has("branches inside runs") || !isInsideRun(session, seq));
-  return fits.length === 0 ? 0 : dice.pick(fits);
+  return session.events.size === 0 ? 0 : dice.pick([...session.events.keys()]);
 }
 
-/** Whether something that follows this event would leave a run in its middle. */
-function isInsideRun(session, seq) {
-  return session.isRun(seq) && session.children(seq).length > 0;
-}
-
-/** Some ids of messages whose events can't be mistaken. */
-function someMessages(session) {
-  return [...session.events.keys()].filter((seq) => session.runStart(seq) === seq && session.messageAt(seq) !== null);
+/** The first events of all messages. */
+function messageStarts(session) {
+  return [...session.events.keys()].filter((seq) => session.messageStart(seq) === seq);
 }
 
 // Sessions
@@ -162,7 +156,7 @@ function newEvents(game, dice) {
 /** A call or two, their results, and perhaps an answer. */
 function toolEvents(game, dice) {
   const calls = Array.from({ length: 1 + dice.roll(2) }, (_, index) => ({
-    id: game.except.has("repeated call ids") ? `c${game.word()}` : `call_${index}`,
+    id: `call_${index}`,
     name: "look_up",
     arguments: { n: index, word: game.word() },
   }));
@@ -290,21 +284,12 @@ move(3, "what an append refuses", withSession(async (game, dice, { agent, sessio
 }));
 
 move(3, "deleteEvents", withSession(async (game, dice, { agent, session, of }) => {
-  const seqs = [...session.events.keys()].filter((seq) => !game.except.has("branches inside runs") || leavesRunsWhole(session, seq));
+  const seqs = [...session.events.keys()];
   const gone = new Set(Array.from({ length: Math.min(seqs.length, 1 + dice.roll(2)) }, () => dice.pick(seqs)));
-  if (game.except.has("branches inside runs") && gone.size > 1) gone.delete([...gone][0]);
   const eventIds = [...[...gone].map((seq) => session.idOf(seq)), ...(dice.one(3) ? ["nobody"] : [])];
   const answer = await game.write(agent, "deleteEvents", { sessionId: session.id, eventIds }, (model) => of(model).delete([...gone]), { dice });
   if (answer) game.hold(answer.deleted === gone.size, () => `deleteEvents ${eventIds} answers ${show(answer)}`);
 }));
-
-/** Whether no run gets a branch in its middle, nor two runs become one, if this event goes. */
-function leavesRunsWhole(session, seq) {
-  const { parent } = session.events.get(seq);
-  const children = session.children(seq);
-  if (!session.isRun(parent)) return true;
-  return children.length <= 1 && session.children(parent).length <= 1;
-}
 
 // Messages
 
@@ -331,7 +316,7 @@ move(5, "appendMessage", withSession(async (game, dice, at) => {
 }));
 
 function toolPart(game, dice) {
-  const toolCallId = game.except.has("repeated call ids") ? `c${game.word()}` : `call_${dice.roll(2)}`;
+  const toolCallId = `call_${dice.roll(2)}`;
   const done = dice.one(4) ? { state: "input-available" } : { state: "output-available", output: { said: textFor(game, dice) } };
   return { type: "tool-weather", toolCallId, input: { city: game.word() }, ...done };
 }
@@ -351,7 +336,7 @@ function sameMessage(stored, said) {
 }
 
 move(3, "updateMessage", withSession(async (game, dice, { agent, session, of }) => {
-  const seqs = someMessages(session).filter((seq) => session.events.get(seq).action !== "compaction");
+  const seqs = messageStarts(session).filter((seq) => session.events.get(seq).action !== "compaction");
   if (seqs.length === 0 || dice.one(8)) {
     const answer = await game.write(agent, "updateMessage", { sessionId: session.id, message: message("nobody", "user", "x") }, () => {}, { dice, rows: { written: 0 } });
     game.hold(answer === null, () => `updateMessage of nobody answers ${show(answer)}`);
@@ -370,7 +355,7 @@ move(3, "updateMessage", withSession(async (game, dice, { agent, session, of }) 
 }));
 
 move(2, "deleteMessages", withSession(async (game, dice, { agent, session, of }) => {
-  const seqs = someMessages(session).filter((seq) => !game.except.has("branches inside runs") || session.messageAt(seq).every((one) => leavesRunsWhole(session, one)));
+  const seqs = messageStarts(session);
   if (seqs.length === 0) return;
   const seq = dice.pick(seqs);
   const answer = await game.write(agent, "deleteMessages", { sessionId: session.id, messageIds: [session.idOf(seq), "nobody"] }, (model) => of(model).delete(of(model).messageAt(seq)), { dice });
@@ -390,16 +375,14 @@ move(1, "clearMessages", withSession(async (game, dice, at) => {
 move(3, "addCompaction", withSession(async (game, dice, { agent, session, of }) => {
   const to = place(game, dice, session);
   if (to === 0 || session.overlays.length > 20) return;
-  if (game.except.has("branches inside runs") && isInsideRun(session, to)) return;
   const from = dice.pick(session.path(to));
   const summary = `Summary ${game.word()}`;
   const body = { sessionId: session.id, summary, fromId: session.idOf(from), toId: session.idOf(to) };
   const apply = (model, answer) => {
     const at = of(model);
-    // At its edges an overlay takes runs whole.
-    const first = at.runStart(from);
-    let last = to;
-    if (at.isRun(to)) for (let next; (next = at.children(last).find((child) => at.isRun(child))); ) last = next;
+    // At its edges an overlay takes messages whole.
+    const first = at.messageStart(from);
+    const last = at.messageAt(at.messageStart(to)).at(-1);
     at.overlays.push({ id: answer?.id ?? null, summary, from: first, to: last, above: at.events.get(first).parent, number: Math.max(0, ...at.overlays.map(({ number }) => number)) + 1 });
   };
   await game.write(agent, "addCompaction", body, apply, { dice });
@@ -429,7 +412,6 @@ move(1, "configureCompaction", withSession(async (game, dice, { agent, session, 
 move(1, "compact", withSession(async (game, dice, at) => {
   const { agent, session, of } = at;
   if (dice.one(2)) return await game.read(agent, "compact", { sessionId: session.id, dryRun: true });
-  if (game.except.has("branches inside runs") && [...session.events.keys()].some((seq) => isInsideRun(session, seq) && session.children(seq).length > 1)) return;
   await game.look(agent, "compact", { sessionId: session.id });
   await adoptOverlays(game, agent, session);
 }));
@@ -597,7 +579,7 @@ move(1, "callTool", withMemory(async (game, dice, { agent, scope, memory, of }) 
 
 move(2, "persistWorkingContext", withSession(async (game, dice, { agent, session, of }) => {
   if (session.events.size >= MAX_EVENTS) return;
-  const id = game.except.has("repeated call ids") ? `c${game.word()}` : "call_0";
+  const id = "call_0";
   const said = [
     { role: "user", content: textFor(game, dice) },
     { role: "assistant", content: "", toolCalls: [{ id, name: "look_up", arguments: { word: game.word() } }] },
@@ -668,7 +650,9 @@ move(6, "read a session", withSession(async (game, dice, { agent, session }) => 
   const shown = dice.roll(expected.length);
   if (expected[shown].seqs === undefined) return;
   const { seqs, id } = expected[shown];
-  const isWhole = isDeepStrictEqual(session.messageAt(seqs[0]), seqs) && (session.runStart(seqs[0]) === seqs[0] || !game.except.has("overlays that end inside runs"));
+  const isWhole = isDeepStrictEqual(session.messageAt(seqs[0]), seqs);
+  // Only a leaf inside a message shows a part of it.
+  game.hold(isWhole || seqs.at(-1) === seq, () => `the history of ${leafId} shows ${seqs} as ${id}, whose events are ${session.messageAt(seqs[0])}`);
   if (isWhole) {
     const single = await game.read(agent, "getMessage", { sessionId, messageId: id });
     game.hold(isDeepStrictEqual(single, messages[shown]), () => `getMessage ${id} answers ${show(single)}, and the history has ${show(messages[shown])}`);
@@ -856,7 +840,7 @@ move(
     const meanwhile = async () => {
       if (ends) return await game.write(agent, "deleteSession", { sessionId: session.id }, (model) => model.delete(session.id));
       for (let times = 1 + dice.roll(2); times > 0; times -= 1) {
-        const olds = [...session.events.keys()].filter((seq) => leavesRunsWhole(session, seq));
+        const olds = [...session.events.keys()];
         const alone = olds.filter((seq) => !session.isRun(seq) && session.events.get(seq).action !== "compaction");
         if (olds.length > 0 && dice.one(4)) {
           const seq = dice.pick(olds);

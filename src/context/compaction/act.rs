@@ -23,6 +23,7 @@ use crate::log::tip::get_tip;
 use crate::memory::BlockScope;
 use crate::memory::block::Block;
 use crate::memory::frozen::freeze_again;
+use crate::messages::delete::tell_joined;
 use crate::messages::history::{PathItem, WalkStart, walk_items};
 use crate::messages::tree::overlay_writes::{self, NewOverlay};
 use crate::messages::tree::overlays::{self, EventRange};
@@ -417,7 +418,7 @@ impl Compactor<'_> {
             }
             let changed: Vec<Option<&str>> = pruned
                 .iter()
-                .map(String::as_str)
+                .map(|pruned| pruned.id.as_str())
                 .chain([id.as_str()])
                 .map(Some)
                 .collect();
@@ -429,6 +430,8 @@ impl Compactor<'_> {
                 ChangeType::Compaction,
                 &changed,
             )?;
+            let pruned: Vec<EventRange> = pruned.iter().map(|pruned| pruned.range).collect();
+            tell_joined(self.db, self.host, session_id, tip.last_seq(), &pruned)?;
             change_journal(self.db, session_id, |journal| {
                 // The summary makes room, so the window may begin with the branch again.
                 if let Some(window) = &mut journal.window {

@@ -4,14 +4,13 @@ use crate::base::database::{Database, SqlText, atomically};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
 use crate::base::ids::Id;
-use crate::log::row::EventLink;
 use crate::log::tip::get_tip;
-use crate::messages::run::{get_run_event, load_run_from};
+use crate::messages::delete::tell_joined;
+use crate::messages::run::{get_run_event, load_run_around};
 use crate::messages::tree::leaf::get_seq;
 use crate::messages::tree::overlay_writes::{self, NewOverlay};
 use crate::messages::tree::overlays::{self, EventRange, MAX_SUMMARY_BYTES};
-use crate::messages::tree::path::{WalkStep, lies_on_path, walk_path};
-use crate::messages::view::MAX_RUN_EVENTS;
+use crate::messages::tree::path::lies_on_path;
 use crate::store::changes::{self, ChangeType};
 
 /// Hides the events from `from_id` to `to_id` behind a summary. If an edge lies inside a
@@ -67,10 +66,11 @@ pub fn delete_compaction(
 ) -> Result<bool> {
     atomically(db, || {
         let tip = get_tip(db, session_id)?;
-        if !overlay_writes::delete(db, session_id, id)? {
+        let Some(range) = overlay_writes::delete(db, session_id, id)? else {
             return Ok(false);
-        }
+        };
         record(db, host, session_id, tip.last_seq(), id)?;
+        tell_joined(db, host, session_id, tip.last_seq(), &[range])?;
         Ok(true)
     })
 }
@@ -93,37 +93,14 @@ fn record(
     )
 }
 
+/// The range from the beginning of the first edge's message to the end of the last one's.
 fn align(db: &dyn Database, session_id: &Id, from_seq: i64, to_seq: i64) -> Result<EventRange> {
-    let last = get_run_event(db, session_id, to_seq)?;
-    let to_seq = load_run_from(db, session_id, last)?.last_seq();
-    let mut range = EventRange {
-        from_seq,
-        to_seq,
-        above_seq: 0,
-    };
-    let mut passed = 0;
-    let columns = EventLink::columns();
-    walk_path(db, session_id, from_seq, &columns, 2, &mut |_, row| {
-        let EventLink {
-            seq,
-            parent_seq,
-            is_run_member,
-            ..
-        } = row.read()?;
-        // The first row is the edge itself. A row above it is covered only if both are
-        // in one run.
-        if passed > 0 && !is_run_member {
-            return Ok(WalkStep::Stop);
-        }
-        passed += 1;
-        range.from_seq = seq;
-        range.above_seq = parent_seq;
-        let goes_on = is_run_member && passed < MAX_RUN_EVENTS;
-        Ok(if goes_on {
-            WalkStep::On
-        } else {
-            WalkStep::Stop
-        })
-    })?;
-    Ok(range)
+    let first = load_run_around(db, session_id, from_seq)?;
+    let first = first.events.first();
+    let first = first.ok_or_else(|| Error::storage("a message without events"))?;
+    Ok(EventRange {
+        from_seq: first.seq,
+        to_seq: load_run_around(db, session_id, to_seq)?.last_seq(),
+        above_seq: first.parent_seq,
+    })
 }

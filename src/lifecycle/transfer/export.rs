@@ -345,9 +345,9 @@ impl<'r> FromRow<'r> for ExportedRow<'r> {
     fn from_row(row: &'r Row) -> Result<Self> {
         Ok(Self {
             event: row.read()?,
-            parent_id: row.find_text(15),
-            written_at: row.integer(16)?,
-            has_content: row.integer(17)? == 1,
+            parent_id: row.find_text(16),
+            written_at: row.integer(17)?,
+            has_content: row.integer(18)? == 1,
         })
     }
 }

@@ -1,10 +1,12 @@
 //! The children of an event: the next row, if it is a child, and the children in the
 //! branch index.
 
-use crate::base::columns::load_values;
-use crate::base::database::Database;
+use crate::base::columns::{load, load_values};
+use crate::base::database::{Database, SqlValue};
 use crate::base::error::Result;
 use crate::base::ids::Id;
+use crate::base::json;
+use crate::log::row::EventLink;
 
 /// The children's `seq`, oldest first. `parent_seq` 0: the roots.
 pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Result<Vec<i64>> {
@@ -28,4 +30,27 @@ pub fn load_children(db: &dyn Database, session_id: &Id, parent_seq: i64) -> Res
           ORDER BY seq",
         &[session_id.as_str().into(), parent_seq.into()],
     )
+}
+
+/// The children's places, oldest first.
+pub fn load_child_links(
+    db: &dyn Database,
+    session_id: &Id,
+    parent_seq: i64,
+) -> Result<Vec<EventLink>> {
+    let children = load_children(db, session_id, parent_seq)?;
+    if children.is_empty() {
+        return Ok(Vec::new());
+    }
+    let sql = format!(
+        "SELECT {}
+           FROM json_each(?2) AS child
+          CROSS JOIN cf_agents_events AS e
+             ON e.session_id = ?1
+            AND e.seq = child.value
+          ORDER BY e.seq",
+        EventLink::columns()
+    );
+    let list = SqlValue::Text(json::encode(&children)?);
+    load(db, &sql, &[session_id.as_str().into(), list])
 }

@@ -48,7 +48,7 @@ impl FromRow<'_> for DeletedEvent {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
             link: row.read()?,
-            media: row.find_text(5).map(str::to_owned),
+            media: row.find_text(6).map(str::to_owned),
         })
     }
 }

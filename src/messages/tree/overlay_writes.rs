@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use super::overlays::{EventRange, MAX_OVERLAYS, MAX_SUMMARY_BYTES, Overlay};
 use super::path::{PathRow, PathSegment, WalkStep, is_on_path, lies_on_path, surviving, walk_path};
-use crate::base::columns::{FromRow, find_value, load, load_values};
+use crate::base::columns::{FromRow, find, find_value, load};
 use crate::base::database::{Database, Row, SqlValue, find_row};
 use crate::base::error::{Error, Result};
 use crate::base::host::Host;
@@ -222,28 +222,43 @@ pub fn copy(
     Ok(copied)
 }
 
-/// Deletes an overlay. `false`: no overlay has this id.
-pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<bool> {
-    let rows = db.rows(
+/// Deletes an overlay and returns what it covered. `None`: no overlay has this id.
+pub fn delete(db: &dyn Database, session_id: &Id, id: &Id) -> Result<Option<EventRange>> {
+    find(
+        db,
         "DELETE FROM cf_agents_compactions
           WHERE session_id = ?1
             AND id = ?2
-      RETURNING id",
+      RETURNING from_seq, to_seq, above_seq",
         &[session_id.as_str().into(), id.as_str().into()],
-    )?;
-    Ok(!rows.is_empty())
+    )
+}
+
+/// An overlay that a wider one made needless.
+pub struct PrunedOverlay {
+    pub id: String,
+    pub range: EventRange,
+}
+
+impl FromRow<'_> for PrunedOverlay {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            range: row.read()?,
+            id: row.text(3)?.to_owned(),
+        })
+    }
 }
 
 /// Deletes overlays within `range`, which a wider overlay hides now. The newest `kept`
 /// stay, and so does each overlay that the reader of a branch still meets. Returns the
-/// ids of the deleted overlays.
+/// deleted overlays.
 pub fn prune_nested(
     db: &dyn Database,
     session_id: &Id,
     range: EventRange,
     kept: i64,
-) -> Result<Vec<String>> {
-    load_values(
+) -> Result<Vec<PrunedOverlay>> {
+    load(
         db,
         "DELETE FROM cf_agents_compactions
           WHERE session_id = ?1
@@ -260,7 +275,7 @@ pub fn prune_nested(
                                              AND branch.parent_seq < ?3)
                         ORDER BY to_seq DESC
                         LIMIT -1 OFFSET ?4)
-      RETURNING id",
+      RETURNING from_seq, to_seq, above_seq, id",
         &[
             session_id.as_str().into(),
             range.from_seq.into(),

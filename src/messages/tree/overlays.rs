@@ -46,6 +46,16 @@ impl Overlay {
     pub const COLUMNS: &str = "id, from_seq, to_seq, above_seq, from_id, to_id, summary, tokens_before, tokens_after, created_at";
 }
 
+impl FromRow<'_> for EventRange {
+    fn from_row(row: &Row) -> Result<Self> {
+        Ok(Self {
+            from_seq: row.integer(0)?,
+            to_seq: row.integer(1)?,
+            above_seq: row.integer(2)?,
+        })
+    }
+}
+
 impl FromRow<'_> for Overlay {
     fn from_row(row: &Row) -> Result<Self> {
         Ok(Self {
