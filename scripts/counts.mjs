@@ -24,6 +24,12 @@ export function skippedInTap(output) {
   return [...new Set(reasons)];
 }
 
+/** The tests of a file as TAP has them, without those within tests: `{ name, ms }` of each. */
+export function testsInTap(output) {
+  const lines = output.matchAll(/^(?:not )?ok \d+ - (.*?)(?: # .*)?\n  ---\n  duration_ms: ([\d.]+)$/gm);
+  return [...lines].map(([, name, ms]) => ({ name, ms: Number(ms) }));
+}
+
 /** From a single check that either holds or doesn't. */
 export function fromCheck(code) {
   return code === 0 ? { passed: 1, failed: 0 } : { passed: 0, failed: 1 };

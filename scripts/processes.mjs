@@ -22,6 +22,14 @@ export async function runKeeping(program, args, options = {}) {
   return { code: await endOf(child), output };
 }
 
+/** Runs a program whose output is shown later, if at all: its exit code and all that it wrote. */
+export async function runAside(program, args, options = {}) {
+  const child = spawn(program, args, { ...options, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+  return { code: await endOf(child), output };
+}
+
 /**
  * Starts a server, which runs until it ends by itself or we are told to stop:
  * no failure, so our exit code is 0 then. It and all that it starts are a

@@ -5,47 +5,50 @@
 // a note of having run: a set-up that was interrupted goes on where it
 // stopped. With everything in place no network is touched.
 
-import { join } from "node:path";
-import { CACHE } from "./places.mjs";
-import { withLock } from "./lock.mjs";
 import { checkRequirements } from "./setup/requirements.mjs";
 import { bindgen, checkBindgenVersion } from "./setup/bindgen.mjs";
 import { client } from "./setup/client.mjs";
 import { packages } from "./setup/packages.mjs";
 import { wasmTarget } from "./setup/wasm_target.mjs";
+import { withLock } from "./lock.mjs";
 
 const STILL_AT_IT_MS = 30_000;
 
 /** What building and serving need, and `more` steps. */
 export async function setUp(...more) {
-  checkRequirements();
   checkBindgenVersion();
-  const missing = () => [packages, client, wasmTarget, bindgen, ...more].filter((step) => !step.isDone());
-  if (missing().length === 0) return;
-  await withLock(join(CACHE, "setup.lock"), tellOfAnother, async () => {
-    const steps = missing();
-    for (const [index, step] of steps.entries()) {
-      await announced(`[${index + 1}/${steps.length}] ${step.title()}`, () => step.run());
-    }
-  });
+  await setUpOnly(packages, client, wasmTarget, bindgen, ...more);
+}
+
+/** Packages come from a network while crates are compiled. Within each of the two the order counts. */
+export async function setUpOnly(...steps) {
+  checkRequirements();
+  const missing = steps.filter((step) => !step.isDone());
+  const tracks = [true, false].map((compiles) => missing.filter((step) => (step.compiles ?? false) === compiles));
+  const ends = await Promise.allSettled(tracks.map((track) => inOrder(track)));
+  for (const { reason } of ends) if (reason !== undefined) throw reason;
+}
+
+async function inOrder(steps) {
+  for (const step of steps) {
+    await withLock(step.lock(), () => console.error(`${step.title()}: another process is at it, waiting.`), async () => {
+      if (!step.isDone()) await announced(step.title(), () => step.run());
+    });
+  }
 }
 
 /** Says what happens, that it still does where no progress bar shows it, and how long it took. */
 async function announced(title, run) {
-  console.error(title);
+  console.error(`${title} …`);
   const started = Date.now();
   const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`;
   const stillAtIt = setInterval(() => {
-    if (!process.stderr.isTTY) console.error(`    … still at it, ${elapsed()} so far`);
+    if (!process.stderr.isTTY) console.error(`    ${title}: still at it, ${elapsed()} so far`);
   }, STILL_AT_IT_MS);
   try {
     await run();
   } finally {
     clearInterval(stillAtIt);
   }
-  console.error(`    done in ${elapsed()}`);
-}
-
-function tellOfAnother() {
-  console.error("Another set-up is running on this machine: waiting for it.");
+  console.error(`    ${title}: done in ${elapsed()}`);
 }

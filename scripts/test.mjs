@@ -1,5 +1,5 @@
 // `npm test`: the native tests, then those of the set-up, in workerd and in a browser,
-// then one line that sums all up.
+// then which took longest, then one line that sums all up.
 //
 //   npm test                                    everything
 //   npm test -- native [name …]                 Rust's tests, as `cargo test` takes them
@@ -9,51 +9,62 @@
 //   npm test -- console [tests/console/x.test.mjs …]
 //   npm test -- player                          some seconds of random play
 //   npm test -- player --hours 2 [--workerd] [--seed 7]   as long as one likes
+//   npm test -- cargo                           what compiles Rust besides the Worker
+//   npm test -- alone                           what measures memory or time
+//   npm test -- workerd client                  several parts
+//
+// Files of Node's tests run some at once (scripts/test/pool.mjs).
 
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { build } from "./build.mjs";
-import { close, fromCargo, fromCheck, fromTap, skippedInTap } from "./counts.mjs";
+import { close, fromCargo, fromCheck, sum } from "./counts.mjs";
 import { ROOT, withPackages } from "./places.mjs";
 import { run, runKeeping } from "./processes.mjs";
 import { setUp } from "./setup.mjs";
 import { clientTestPackages, conformancePackages, testPackages } from "./setup/packages.mjs";
 import { Stop } from "./stop.mjs";
+import { PARTS_IN_NODE, testsOf } from "./test/files.mjs";
+import { runFiles } from "./test/pool.mjs";
+import { tellTimes } from "./test/times.mjs";
 import { NODE } from "./wrangler.mjs";
 
-// A test that hangs is a failure, not a run without an end. A file counts as a test,
-// and memory.test.mjs starts a runtime for each operation: some minutes' worth.
-const TEST_TIMEOUT_MS = 900_000;
-
 /** What the parts need besides what building does. */
-const PACKAGES = { workerd: [testPackages, conformancePackages], player: [testPackages], client: [testPackages, clientTestPackages], console: [testPackages] };
-
-const PARTS = {
-  native,
-  scripts: (files) => inNode(files, "tests/scripts"),
-  workerd: (files) => inWorkerd(files, "tests/workerd"),
-  client: (files) => inWorkerd(files, "tests/client"),
-  console: (files) => inWorkerd(files, "tests/console"),
-  player: (files) => (files.length > 0 ? playing(files) : inWorkerd(files, "tests/player")),
+const PACKAGES = {
+  workerd: [testPackages, conformancePackages],
+  alone: [testPackages],
+  player: [testPackages],
+  client: [testPackages, clientTestPackages],
+  console: [testPackages],
 };
 
-export async function main([part, ...rest]) {
-  if (part !== undefined && !(part in PARTS)) {
-    throw new Stop(`There is no part \`${part}\`: ${Object.keys(PARTS).join(", ")}.`);
-  }
-  const parts = part === undefined ? Object.keys(PARTS) : [part];
+const PARTS = ["native", ...PARTS_IN_NODE];
+
+/** The parts that need the Worker. */
+const isOfWorker = (part) => part !== "scripts" && part !== "cargo";
+
+export async function main(args) {
+  const { parts, rest } = partsOf(args);
   await setUp(...new Set(parts.flatMap((name) => PACKAGES[name] ?? [])));
   const counts = [];
-  for (const name of parts) {
-    counts.push(await counted(name, () => PARTS[name](rest)));
-  }
+  if (parts.includes("native")) counts.push(await orFailed(() => native(rest)));
+  const inNode = parts.filter((name) => name !== "native");
+  if (parts.join() === "player" && rest.length > 0) counts.push(await orFailed(() => playing(rest)));
+  else if (inNode.length > 0) counts.push(await orFailed(() => files(inNode, rest)));
   return close(counts);
 }
 
-/** A part that can't even run is one failure, and the others still have their turn. */
-async function counted(name, run) {
-  console.log(`\n── ${name}\n`);
+/** The parts that are named first, and what follows them. Without a name: all. */
+export function partsOf(args) {
+  if (args.length === 0) return { parts: PARTS, rest: [] };
+  const other = args.findIndex((name) => !PARTS.includes(name));
+  const [parts, rest] = other < 0 ? [args, []] : [args.slice(0, other), args.slice(other)];
+  if (parts.length === 0) throw new Stop(`There is no part \`${args[0]}\`: ${PARTS.join(", ")}.`);
+  if (parts.length > 1 && rest.length > 0) throw new Stop(`There is no part \`${rest[0]}\`: ${PARTS.join(", ")}.`);
+  return { parts, rest };
+}
+
+/** What can't even run is one failure, and the others still have their turn. */
+async function orFailed(run) {
   try {
     return await run();
   } catch (error) {
@@ -63,47 +74,20 @@ async function counted(name, run) {
 }
 
 async function native(filters) {
+  console.log("\n── native\n");
   const { code, output } = await runKeeping("cargo", ["test", "--locked", ...filters], { cwd: ROOT });
   return fromCargo(output, code);
 }
 
-async function inWorkerd(files, folder) {
-  await build();
-  return await inNode(files, folder);
+async function files(parts, named) {
+  if (parts.some(isOfWorker)) await build();
+  const done = await runFiles(named.length > 0 ? named : testsOf(parts));
+  tellTimes(done);
+  return sum(done);
 }
 
 /** Random play for as long as the options say. */
 async function playing(options) {
   await build();
   return fromCheck(await run(NODE, [join("tests", "player", "play.mjs"), ...options], { cwd: ROOT, env: withPackages() }));
-}
-
-async function inNode(files, folder) {
-  const tests = files.length > 0 ? files : testsIn(folder);
-  const report = mkdtempSync(join(tmpdir(), "session-agent-report-"));
-  const tap = join(report, "tap");
-  const reporters = [
-    ["--test-reporter=spec", "--test-reporter-destination=stdout"],
-    ["--test-reporter=tap", `--test-reporter-destination=${tap}`],
-  ];
-  try {
-    const code = await run(NODE, ["--test", `--test-timeout=${TEST_TIMEOUT_MS}`, ...reporters.flat(), ...tests], {
-      cwd: ROOT,
-      env: withPackages(),
-    });
-    const said = readFileSync(tap, "utf8");
-    // Told again where it can't be overlooked: skipped is neither passed nor failed.
-    for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
-    return fromTap(said, code);
-  } finally {
-    rmSync(report, { recursive: true, force: true });
-  }
-}
-
-/** Named one by one: what `node --test` makes of a folder differs by version. */
-function testsIn(folder) {
-  return readdirSync(join(ROOT, folder))
-    .filter((name) => name.endsWith(".test.mjs"))
-    .sort()
-    .map((name) => join(folder, name));
 }

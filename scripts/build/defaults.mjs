@@ -49,9 +49,12 @@ function check(source, text) {
   if (fault !== undefined) throw new Stop(`${source}: ${fault}`);
 }
 
+/** The API's document. It takes longer to read than all that is held against it. */
+let document;
+
 /** What is wrong with these defaults; `undefined`: nothing that their schemas know of. */
 export function findDefaultsFault(defaults) {
-  const { paths, components } = JSON.parse(readFileSync(OPENAPI, "utf8"));
+  const { paths, components } = (document ??= JSON.parse(readFileSync(OPENAPI, "utf8")));
   const input = (operation) => paths[`/agents/session-agent/{agent}/rpc/${operation}`].post.requestBody.content["application/json"].schema;
   const list = (operation, maxItems) => ({ type: ["array", "null"], maxItems, items: without(input(operation), "sessionId") });
   const agent = input("configureAgent");

@@ -19,6 +19,8 @@ export const BINDGEN_SOURCES = ["Cargo.toml", "Cargo.lock", "src/main.rs"].map((
 
 export const bindgen = {
   title: () => "Compiling tools/bindgen, which writes the Worker's JavaScript (once on this machine)",
+  lock: () => join(CACHE, "bindgen.lock"),
+  compiles: true,
 
   path() {
     return join(folder(), "bin", "bindgen");

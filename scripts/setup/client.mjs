@@ -9,7 +9,7 @@ import { createHash } from "node:crypto";
 import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { render } from "../client.mjs";
-import { CLIENT, OPENAPI, ROOT, TSC } from "../places.mjs";
+import { CLIENT, LOCAL, OPENAPI, ROOT, TSC } from "../places.mjs";
 import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
@@ -22,6 +22,7 @@ const MADE = "operations.ts";
 
 export const client = {
   title: () => "Building the client (packages/session-agent/dist)",
+  lock: () => join(LOCAL, "client.lock"),
 
   isDone() {
     return existsSync(STAMP) && readFileSync(STAMP, "utf8") === digest();

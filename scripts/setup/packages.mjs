@@ -2,8 +2,8 @@
 // names them.
 
 import { existsSync, readFileSync } from "node:fs";
-import { join, relative } from "node:path";
-import { ROOT } from "../places.mjs";
+import { join, relative, sep } from "node:path";
+import { LOCAL, ROOT } from "../places.mjs";
 import { run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
 
@@ -30,6 +30,7 @@ function packagesIn(folder, title) {
   const modules = join(folder, "node_modules");
   return {
     title: () => title,
+    lock: () => join(LOCAL, `packages-${relative(ROOT, folder).replaceAll(sep, "-")}.lock`),
 
     isDone() {
       const installed = readLock(join(modules, ".package-lock.json"));

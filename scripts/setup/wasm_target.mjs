@@ -1,14 +1,20 @@
 // The standard library for wasm32-unknown-unknown, which Rust does not bring.
 
 import { existsSync } from "node:fs";
-import { findOnPath } from "../places.mjs";
+import { join } from "node:path";
+import { CACHE, findOnPath } from "../places.mjs";
 import { outputOf, run } from "../processes.mjs";
 import { Stop } from "../stop.mjs";
+
+/** rustup must not change a toolchain twice at once. */
+export const RUSTUP_LOCK = join(CACHE, "rustup.lock");
 
 const TARGET = "wasm32-unknown-unknown";
 
 export const wasmTarget = {
   title: () => `Adding Rust's ${TARGET} target`,
+  lock: () => RUSTUP_LOCK,
+  compiles: true,
 
   // Asked of rustc, not of rustup: a distribution's Rust has no rustup.
   isDone() {

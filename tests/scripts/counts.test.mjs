@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { fromCargo, fromCheck, fromTap, skippedInTap, sum } from "../../scripts/counts.mjs";
+import { fromCargo, fromCheck, fromTap, skippedInTap, sum, testsInTap } from "../../scripts/counts.mjs";
 
 const cargo = (passed, failed) =>
   `\ntest result: ${failed ? "FAILED" : "ok"}. ${passed} passed; ${failed} failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n`;
@@ -38,4 +38,28 @@ test("a_reason_for_skipping_is_told_once", () => {
   const line = "ok 1 - it_talks # SKIP a model, because there is none; to run it: install it.";
   const output = `${line}\n    ok 2 - it_sings # time=1\n  ${line}\nok 3 - a # SKIP\n`;
   assert.deepEqual(skippedInTap(output), ["a model, because there is none; to run it: install it.", ""]);
+});
+
+test("tests_are_told_with_their_times_and_what_is_within_them_is_not", () => {
+  const output = `TAP version 13
+# Subtest: it_talks
+    # Subtest: a word
+    ok 1 - a word
+      ---
+      duration_ms: 3
+      ...
+ok 1 - it_talks
+  ---
+  duration_ms: 1234.5
+  type: 'test'
+  ...
+not ok 2 - it_sings # SKIP no voice
+  ---
+  duration_ms: 7
+  ...
+`;
+  assert.deepEqual(testsInTap(output), [
+    { name: "it_talks", ms: 1234.5 },
+    { name: "it_sings", ms: 7 },
+  ]);
 });

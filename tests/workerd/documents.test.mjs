@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { execFile } from "node:child_process";
-import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { existsSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -172,32 +172,6 @@ async function hooksIn(text) {
   const { use } = await import(`data:text/javascript,${encodeURIComponent(code)}`);
   return use(...Object.values(scope));
 }
-
-test("the_rust_of_the_documents_and_of_the_examples_compiles", async () => {
-  const blocks = blocksIn("rust");
-  const examples = (await readdir(join(ROOT, "examples"))).filter((name) => existsSync(join(ROOT, "examples", name, "Cargo.toml")));
-  assert.ok(blocks.length > 0 && examples.length >= 2);
-  const folder = await mkdtemp(join(tmpdir(), "session-agent-rust-"));
-  try {
-    // The Worker's own dependencies at the Worker's own versions, so nothing is fetched.
-    // Without its profiles: macros that are optimised take five times as long to compile.
-    const renamed = async (file) => (await read(file)).replace('name = "session-agent"', 'name = "documents"');
-    // The Worker's own crates stand beside the Worker.
-    const manifest = (await renamed("Cargo.toml")).replaceAll(/path = "(macros|fast)"/g, (_, crate) => `path = ${JSON.stringify(join(ROOT, crate))}`).replace(/^build = .*\n/m, "").replaceAll(/^\[profile[^]*?(?=^\[(?!profile)|$(?![^]))/gm, "");
-    await mkdir(join(folder, "src"));
-    // An example is a crate of its own among the same dependencies.
-    const crates = examples.map((name) => `[[example]]\nname = "${name}"\ncrate-type = ["cdylib"]\npath = ${JSON.stringify(join(ROOT, "examples", name, "src/lib.rs"))}\n`);
-    await writeFile(join(folder, "Cargo.toml"), [manifest, ...crates].join("\n"));
-    await writeFile(join(folder, "Cargo.lock"), await renamed("Cargo.lock"));
-    const functions = blocks.map(({ text }, n) => `pub async fn block_${n}(env: Env) -> Result<Response> {\n${text}\nOk(response)\n}\n`);
-    await writeFile(join(folder, "src/lib.rs"), `use worker::*;\n${functions.join("\n")}`);
-    const env = { ...process.env, CARGO_TARGET_DIR: process.env.CARGO_TARGET_DIR ?? join(ROOT, "target") };
-    const check = ["check", "--locked", "--lib", "--examples", "--target", "wasm32-unknown-unknown"];
-    await runFile("cargo", check, { cwd: folder, env }).catch(({ stderr, message }) => assert.fail(stderr || message));
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-});
 
 test("the_defaults_for_every_agent_hold_as_they_are_printed", async () => {
   const blocks = blocksIn("json defaults");

@@ -1,0 +1,40 @@
+// Which test files there are, which of them run alone, and which are begun first.
+
+import { readdirSync } from "node:fs";
+import { join } from "node:path";
+import { ROOT } from "../places.mjs";
+
+/** The folders of tests that Node's runner runs. Each is a part of `npm test`. */
+const FOLDERS = ["scripts", "workerd", "client", "console", "cargo", "player"];
+
+/** These measure memory or time, so nothing else runs beside them. They are a part of their own. */
+export const ALONE = ["tests/workerd/memory.test.mjs"];
+
+/** The longest ones. A run that begins with them does not wait for one of them at its end. */
+export const FIRST = [
+  "tests/workerd/real_embeddings.test.mjs",
+  "tests/client/examples.test.mjs",
+  "tests/workerd/slow_bodies.test.mjs",
+  "tests/client/langgraph.test.mjs",
+  "tests/workerd/upgrades.test.mjs",
+  "tests/workerd/turn_kill.test.mjs",
+  "tests/workerd/documents.test.mjs",
+  "tests/console/chat.test.mjs",
+  "tests/console/access.test.mjs",
+];
+
+export const PARTS_IN_NODE = [...FOLDERS, "alone"];
+
+/** The files of these parts, in the order in which they begin. */
+export function testsOf(parts) {
+  const files = parts.flatMap((part) => (part === "alone" ? ALONE : testsIn(`tests/${part}`).filter((file) => !ALONE.includes(file))));
+  return [...FIRST.filter((file) => files.includes(file)), ...files.filter((file) => !FIRST.includes(file))];
+}
+
+/** Named one by one: what `node --test` makes of a folder differs by version. */
+function testsIn(folder) {
+  return readdirSync(join(ROOT, folder))
+    .filter((name) => name.endsWith(".test.mjs"))
+    .sort()
+    .map((name) => `${folder}/${name}`);
+}

@@ -1,0 +1,57 @@
+// Runs test files, some at once: most of them wait for the runtime or for a browser, and
+// each starts its own. A file's output is shown when the file has ended.
+
+import { spawn } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fromTap, skippedInTap, testsInTap } from "../counts.mjs";
+import { ROOT, withPackages } from "../places.mjs";
+import { runAside } from "../processes.mjs";
+import { NODE } from "../wrangler.mjs";
+import { ALONE } from "./files.mjs";
+
+/** Two cores: one file computes while others wait. */
+const AT_ONCE = 3;
+
+// A test that hangs is a failure, not a run without an end. memory.test.mjs starts a
+// runtime for each operation: some minutes' worth.
+const TEST_TIMEOUT_MS = 900_000;
+
+/**
+ * Runs the files and gives `{ passed, failed, ms, tests }` of each, in the order in which they
+ * ended. `tests` are the file's longest ones.
+ */
+export async function runFiles(files) {
+  const done = [];
+  const shared = files.filter((file) => !ALONE.includes(file));
+  const one = async () => {
+    for (let file = shared.shift(); file !== undefined; file = shared.shift()) done.push(await runFile(file));
+  };
+  await Promise.all(Array.from({ length: AT_ONCE }, one));
+  for (const file of files.filter((file) => ALONE.includes(file))) done.push(await runFile(file));
+  return done;
+}
+
+async function runFile(file) {
+  const report = mkdtempSync(join(tmpdir(), "session-agent-report-"));
+  const tap = join(report, "tap");
+  const reporters = [
+    ["--test-reporter=spec", "--test-reporter-destination=stdout"],
+    ["--test-reporter=tap", `--test-reporter-destination=${tap}`],
+  ];
+  const started = performance.now();
+  try {
+    const args = ["--test", `--test-timeout=${TEST_TIMEOUT_MS}`, ...reporters.flat(), file];
+    const { code, output } = await runAside(NODE, args, { cwd: ROOT, env: withPackages() });
+    const ms = performance.now() - started;
+    const said = readFileSync(tap, "utf8");
+    const count = fromTap(said, code);
+    console.log(`\n── ${file}: ${count.passed} passed, ${count.failed} failed in ${(ms / 1000).toFixed(1)} s\n\n${output.trimEnd()}`);
+    // Told again where it can't be overlooked: skipped is neither passed nor failed.
+    for (const reason of skippedInTap(said)) console.log(`SKIPPED: ${reason}`);
+    return { file, ms, ...count, tests: testsInTap(said) };
+  } finally {
+    rmSync(report, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,38 @@
+// Which tests `npm test` runs: each file once, whichever parts are named.
+
+import assert from "node:assert/strict";
+import { existsSync, readdirSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { ROOT } from "../../scripts/places.mjs";
+import { partsOf } from "../../scripts/test.mjs";
+import { ALONE, FIRST, PARTS_IN_NODE, testsOf } from "../../scripts/test/files.mjs";
+import { timesOf } from "../../scripts/test/times.mjs";
+
+test("every_test_file_is_in_one_part", () => {
+  const folders = readdirSync(join(ROOT, "tests"), { withFileTypes: true }).filter((entry) => entry.isDirectory());
+  const files = folders.flatMap(({ name }) => readdirSync(join(ROOT, "tests", name)).map((file) => `tests/${name}/${file}`));
+  const tests = files.filter((file) => file.endsWith(".test.mjs"));
+  assert.ok(tests.length > 50);
+  assert.deepEqual(PARTS_IN_NODE.flatMap((part) => testsOf([part])).sort(), tests.sort());
+  assert.deepEqual(testsOf(PARTS_IN_NODE).sort(), tests);
+});
+
+test("files_that_are_named_are_there_and_the_longest_come_first", () => {
+  assert.deepEqual([...ALONE, ...FIRST].filter((file) => !existsSync(join(ROOT, file))), []);
+  assert.deepEqual(testsOf(["workerd", "client", "console"]).slice(0, FIRST.length), FIRST);
+});
+
+test("parts_are_named_first_and_what_follows_is_theirs", () => {
+  assert.deepEqual(partsOf(["native", "chat::"]), { parts: ["native"], rest: ["chat::"] });
+  assert.deepEqual(partsOf(["workerd", "client"]), { parts: ["workerd", "client"], rest: [] });
+  assert.deepEqual(partsOf(["player", "--hours", "2"]), { parts: ["player"], rest: ["--hours", "2"] });
+  assert.equal(partsOf([]).parts[0], "native");
+  for (const wrong of [["nowhere"], ["workerd", "client", "a.test.mjs"]]) assert.throws(() => partsOf(wrong), { name: "Stop", message: /^There is no part `/ });
+});
+
+test("the_longest_are_told_first", () => {
+  const file = (name, ms, tests) => ({ file: name, ms, tests });
+  const told = timesOf([file("a", 2_000, [{ name: "quick", ms: 10 }]), file("b", 65_000, [{ name: "slow", ms: 61_000 }])]);
+  assert.match(told, /61\.0 s {2}b: slow\n.*0\.0 s {2}a: quick\n[^]*65\.0 s {2}b\n.*2\.0 s {2}a\n/);
+});
