@@ -7,7 +7,12 @@ import { load } from "./modules.mjs";
 const { shownInput, shownName, shownText, cut, bytes, ago } = await load("text.ts");
 const { diff } = await load("memory/diff.ts");
 const { Rows } = await load("ui/rows.ts");
-const { Answer } = await load("conversation/answer.ts");
+const { heard, NOTHING_SAID } = await load("conversation/answer.ts");
+
+/** An answer put together. `known`: the messages that it may go on with. */
+const answerOf = (chunks, known = []) =>
+  chunks.reduce((answer, chunk) => heard(answer, chunk, (id) => known.find((message) => message.id === id) ?? { id, role: "assistant", parts: [] }), NOTHING_SAID);
+
 const { EventTree, stretchesOf } = await load("conversation/tree.ts");
 const { barsByDay, firstDay, tokensOf, totalOf } = await load("understand/usage.ts");
 const { allows, rightsOf } = await load("token.ts");
@@ -87,8 +92,7 @@ test("rows_know_where_they_stand_by_measure_and_by_estimate", () => {
 });
 
 test("an_answer_is_put_together_from_its_chunks", () => {
-  const answer = new Answer(() => undefined);
-  for (const chunk of [
+  const answer = answerOf([
     { type: "start", messageId: "m" },
     { type: "start-step" },
     { type: "text-start", id: "t" },
@@ -101,7 +105,7 @@ test("an_answer_is_put_together_from_its_chunks", () => {
     { type: "tool-approval-request", toolCallId: "c", approvalId: "p" },
     { type: "finish-step" },
     { type: "finish" },
-  ]) answer.take(chunk);
+  ]);
   assert.equal(answer.message.id, "m");
   assert.deepEqual(answer.message.parts, [
     { type: "step-start" },
@@ -112,10 +116,12 @@ test("an_answer_is_put_together_from_its_chunks", () => {
 
 test("an_answer_that_goes_on_keeps_what_the_message_has", () => {
   const asked = { id: "m", role: "assistant", parts: [{ type: "tool-pay", toolCallId: "c", state: "approval-responded", input: {} }] };
-  const answer = new Answer((id) => (id === "m" ? asked : undefined));
-  answer.take({ type: "start", messageId: "m" });
-  answer.take({ type: "tool-output-available", toolCallId: "c", output: 5 });
-  answer.take({ type: "error", errorText: "It broke." });
+  const chunks = [
+    { type: "start", messageId: "m" },
+    { type: "tool-output-available", toolCallId: "c", output: 5 },
+    { type: "error", errorText: "It broke." },
+  ];
+  const answer = answerOf(chunks, [asked]);
   assert.deepEqual(answer.message.parts, [{ type: "tool-pay", toolCallId: "c", state: "output-available", input: {}, output: 5 }]);
   assert.equal(answer.error, "It broke.");
   assert.equal(asked.parts[0].state, "approval-responded");

@@ -2,91 +2,68 @@
 
 import type { ChatChunk, UiMessage } from "session-agent";
 
-export class Answer {
-  message: UiMessage | null = null;
+export interface Answer {
+  readonly message: UiMessage | null;
   /** What the turn failed with, in the agent's own sentence. */
-  error: string | null = null;
+  readonly error: string | null;
   /** Where the open pieces of text stand among the parts, by their ids. */
-  #open = new Map<string, number>();
-  #inputs = new Map<string, string>();
-  #known: (id: string) => UiMessage | undefined;
+  readonly open: ReadonlyMap<string, number>;
+  /** The inputs of calls so far, as text, by the calls' ids. */
+  readonly inputs: ReadonlyMap<string, string>;
+}
 
-  /** `known` finds a message that the answer goes on. */
-  constructor(known: (id: string) => UiMessage | undefined) {
-    this.#known = known;
-  }
+export const NOTHING_SAID: Answer = { message: null, error: null, open: new Map(), inputs: new Map() };
 
-  take(chunk: ChatChunk): void {
-    switch (chunk.type) {
-      case "start":
-        this.message = this.#begin(chunk.messageId);
-        break;
-      case "text-start":
-      case "reasoning-start":
-        this.#open.set(chunk.id, this.#push({ type: chunk.type.slice(0, -"-start".length), text: "" }));
-        break;
-      case "text-delta":
-      case "reasoning-delta":
-        this.#change(this.#open.get(chunk.id), (part) => ({ ...part, text: part.text + chunk.delta }));
-        break;
-      case "start-step":
-        this.#push({ type: "step-start" });
-        break;
-      case "tool-input-start":
-        this.#call(chunk, { state: "input-streaming", input: undefined });
-        break;
-      case "tool-input-delta":
-        this.#inputs.set(chunk.toolCallId, (this.#inputs.get(chunk.toolCallId) ?? "") + chunk.inputTextDelta);
-        this.#call(chunk, { input: this.#inputs.get(chunk.toolCallId) });
-        break;
-      case "tool-input-available":
-        this.#call(chunk, { state: "input-available", input: chunk.input });
-        break;
-      case "tool-input-error":
-        this.#call(chunk, { state: "output-error", input: chunk.input, errorText: chunk.errorText });
-        break;
-      case "tool-approval-request":
-        this.#call(chunk, { state: "approval-requested", approval: { id: chunk.approvalId } });
-        break;
-      case "tool-output-available":
-        this.#call(chunk, { state: "output-available", output: chunk.output });
-        break;
-      case "tool-output-error":
-        this.#call(chunk, { state: "output-error", errorText: chunk.errorText });
-        break;
-      case "tool-output-denied":
-        this.#call(chunk, { state: "output-denied" });
-        break;
-      case "file":
-        this.#push({ type: "file", url: chunk.url, mediaType: chunk.mediaType });
-        break;
-      case "error":
-        this.error = String(chunk.errorText);
-        break;
-    }
-  }
-
-  #begin(id: unknown): UiMessage {
-    const name = typeof id === "string" ? id : crypto.randomUUID();
-    const known = this.#known(name);
-    return known ? { ...known, parts: [...known.parts] } : { id: name, role: "assistant", parts: [], createdAt: Date.now() };
-  }
-
-  #push(part: object): number {
-    this.message ??= this.#begin(undefined);
-    this.message = { ...this.message, parts: [...this.message.parts, part] };
-    return this.message.parts.length - 1;
-  }
-
-  #change(index: number | undefined, change: (part: any) => object): void {
-    if (index === undefined || this.message === null) return;
-    this.message = { ...this.message, parts: this.message.parts.with(index, change(this.message.parts[index])) };
-  }
-
+/** The answer with one chunk more. `begin` gives the message of an id, which may be one that the answer goes on. */
+export function heard(answer: Answer, chunk: ChatChunk, begin: (id: string | undefined) => UiMessage): Answer {
+  const parts = () => (answer.message ?? begin(undefined)).parts;
+  const withParts = (parts: any[]): Answer => ({ ...answer, message: { ...(answer.message ?? begin(undefined)), parts } });
+  const changed = (index: number | undefined, change: (part: any) => object): Answer =>
+    index === undefined || answer.message === null ? answer : withParts(answer.message.parts.with(index, change(answer.message.parts[index])));
+  const pushed = (part: object): Answer => withParts([...parts(), part]);
   /** Changes the part of a call, or adds it. */
-  #call({ toolCallId, toolName }: ChatChunk, change: object): void {
-    const index = this.message?.parts.findIndex((part) => part.toolCallId === toolCallId) ?? -1;
-    if (index >= 0) this.#change(index, (part) => ({ ...part, ...change }));
-    else this.#push({ type: `tool-${toolName ?? "?"}`, toolCallId, ...change });
+  const called = (change: object): Answer => {
+    const index = answer.message?.parts.findIndex((part) => part.toolCallId === chunk.toolCallId) ?? -1;
+    if (index >= 0) return changed(index, (part) => ({ ...part, ...change }));
+    return pushed({ type: `tool-${chunk.toolName ?? "?"}`, toolCallId: chunk.toolCallId, ...change });
+  };
+
+  switch (chunk.type) {
+    case "start":
+      return { ...answer, message: begin(typeof chunk.messageId === "string" ? chunk.messageId : undefined) };
+    case "text-start":
+    case "reasoning-start": {
+      const open = new Map(answer.open).set(chunk.id, parts().length);
+      return { ...pushed({ type: chunk.type.slice(0, -"-start".length), text: "" }), open };
+    }
+    case "text-delta":
+    case "reasoning-delta":
+      return changed(answer.open.get(chunk.id), (part) => ({ ...part, text: part.text + chunk.delta }));
+    case "start-step":
+      return pushed({ type: "step-start" });
+    case "tool-input-start":
+      return called({ state: "input-streaming", input: undefined });
+    case "tool-input-delta": {
+      const input = (answer.inputs.get(chunk.toolCallId) ?? "") + chunk.inputTextDelta;
+      return { ...called({ input }), inputs: new Map(answer.inputs).set(chunk.toolCallId, input) };
+    }
+    case "tool-input-available":
+      return called({ state: "input-available", input: chunk.input });
+    case "tool-input-error":
+      return called({ state: "output-error", input: chunk.input, errorText: chunk.errorText });
+    case "tool-approval-request":
+      return called({ state: "approval-requested", approval: { id: chunk.approvalId } });
+    case "tool-output-available":
+      return called({ state: "output-available", output: chunk.output });
+    case "tool-output-error":
+      return called({ state: "output-error", errorText: chunk.errorText });
+    case "tool-output-denied":
+      return called({ state: "output-denied" });
+    case "file":
+      return pushed({ type: "file", url: chunk.url, mediaType: chunk.mediaType });
+    case "error":
+      return { ...answer, error: String(chunk.errorText) };
+    default:
+      return answer;
   }
 }

@@ -79,7 +79,7 @@ function Answering({ conversation }: { conversation: Conversation }) {
       {problem !== null && (
         <div class="answering-problem">
           <Problem error={problem} />
-          <Button kind="quiet" icon="close" label="Close this message" onClick={() => (conversation.problem.value = null)} />
+          <Button kind="quiet" icon="close" label="Close this message" onClick={() => conversation.dismissProblem()} />
         </div>
       )}
     </div>

@@ -1,0 +1,38 @@
+// One step of a conversation while it is worked out: a copy of the state, and what is to be done.
+
+import type { Effect, State } from "./state.ts";
+
+type Changing = { -readonly [Field in keyof State]: State[Field] };
+
+export class Draft {
+  readonly state: Changing;
+  readonly effects: Effect[] = [];
+
+  constructor(state: State) {
+    this.state = { ...state };
+  }
+
+  do(effect: Effect): void {
+    this.effects.push(effect);
+  }
+
+  /** The number of a request that is about to be made. */
+  request(): number {
+    this.state.next += 1;
+    return this.state.next - 1;
+  }
+
+  tell(tickets: readonly (number | null)[], value: boolean): void {
+    for (const ticket of tickets) if (ticket !== null) this.do({ do: "tell", ticket, value });
+  }
+
+  giveUp(request: number | null | undefined): void {
+    if (typeof request === "number") this.do({ do: "give up", request });
+  }
+
+  awaitConnection(): number {
+    const request = this.request();
+    this.do({ do: "await connection", request });
+    return request;
+  }
+}

@@ -1,0 +1,94 @@
+// How the agent's messages are read: the newest, all, and those above.
+
+import type { Draft } from "./draft.ts";
+import { renewed } from "./messages.ts";
+import { type Of, phaseOf, type State } from "./state.ts";
+
+const PAGE = 100;
+/** Who goes up and up is read ever longer pages. */
+const LONGEST_PAGE = 800;
+const NEWEST = 30;
+
+/** Reads the newest messages, or all if any may have moved. A reading under way is given up: this one knows more. */
+export function read(draft: Draft, ...tickets: number[]): void {
+  const { state } = draft;
+  draft.giveUp(state.reading?.request);
+  const request = draft.request();
+  const find = doubtful(state);
+  state.reading = { request, find, tickets: [...(state.reading?.tickets ?? []), ...tickets] };
+  draft.do({ do: "read", request, limit: state.isMoved ? PAGE : NEWEST, find });
+}
+
+/** Messages of which nobody knows whether the agent has them. */
+function doubtful({ turn, line }: State): readonly string[] {
+  const ids = line.filter(({ stage }) => stage === "doubtful").map(({ id }) => id);
+  return turn?.stage === "settling" && !turn.hasBegun && turn.messageId !== null ? [turn.messageId, ...ids] : ids;
+}
+
+/** Takes in what was read. `null`: nobody waits for it. Otherwise the reading. */
+export function takeReading(draft: Draft, { request, updatedAt, messages, cursor }: Of<"read">): State["reading"] {
+  const { state } = draft;
+  const { reading } = state;
+  if (reading?.request !== request) return null;
+  const wasMoved = state.isMoved;
+  const all = wasMoved ? null : renewed(state.loaded, messages, cursor === null);
+  state.loaded = all ?? messages;
+  if (all === null || cursor === null) state.above = cursor;
+  if (wasMoved) state.problem = null;
+  state.isUnknown = updatedAt === null;
+  state.updatedAt = updatedAt ?? 0;
+  state.reading = null;
+  state.isMoved = false;
+  state.isOwed = false;
+  state.deeds = state.deeds.filter(({ knownFrom }) => knownFrom === null || knownFrom > request);
+  draft.do({ do: "read tree", isAnew: wasMoved, leaf: null });
+  return reading;
+}
+
+export function readAbove(draft: Draft, limit: number | null, tickets: readonly number[]): void {
+  const { state } = draft;
+  if (state.readingAbove !== null) {
+    state.readingAbove = { ...state.readingAbove, tickets: [...state.readingAbove.tickets, ...tickets] };
+  } else if (state.above === null) {
+    draft.tell(tickets, false);
+  } else {
+    const reading = { request: draft.request(), before: state.above, limit: limit ?? state.pageAbove };
+    state.readingAbove = { ...reading, tickets };
+    draft.do({ do: "readAbove", ...reading });
+  }
+}
+
+export function takeReadingAbove(draft: Draft, { request, messages, cursor }: Of<"readAbove">): void {
+  const { state } = draft;
+  const reading = state.readingAbove;
+  if (reading?.request !== request) return;
+  state.readingAbove = null;
+  // The messages moved meanwhile.
+  if (request < state.since || state.above !== reading.before) return readAbove(draft, reading.limit, reading.tickets);
+  const known = new Set(state.loaded.map(({ id }) => id));
+  state.loaded = [...messages.filter(({ id }) => !known.has(id)), ...state.loaded];
+  state.above = cursor;
+  state.pageAbove = Math.min(LONGEST_PAGE, state.pageAbove * 2);
+  draft.tell(reading.tickets, true);
+}
+
+/** Looks whether others have written. */
+export function look(draft: Draft): void {
+  const { state } = draft;
+  if (phaseOf(state) !== "idle" || state.reading !== null) return;
+  // A look that was not answered until now may never be.
+  draft.giveUp(state.looking);
+  state.looking = draft.request();
+  draft.do({ do: "look", request: state.looking });
+}
+
+export function takeLook(draft: Draft, { request, updatedAt }: Of<"looked">): void {
+  const { state } = draft;
+  if (state.looking !== request) return;
+  state.looking = null;
+  const isSame = (updatedAt ?? 0) === state.updatedAt && !state.isOwed;
+  if (isSame || phaseOf(state) !== "idle" || state.reading !== null) return;
+  if (updatedAt === null || state.isUnknown) state.isMoved = true;
+  state.wantsToListen = true;
+  read(draft);
+}

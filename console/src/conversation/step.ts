@@ -1,0 +1,280 @@
+// The rules of a conversation: what happens, to what is known and what is asked for next.
+//
+// `step` is a function of values. It reads no clock, sends nothing and waits for nothing, so
+// tests play any order of answers, clicks and broken connections against it. conversation.ts
+// does what it asks for.
+//
+// Three rules keep what comes late from doing harm:
+//
+// - Every request has a number. What happens with a number that nothing waits for is ignored.
+// - What the reader did is shown on top of what the agent said, until a reading that was begun
+//   afterwards shows it. Nothing is put back: what failed is taken off again.
+// - A message leaves when the agent has taken the one before. If the connection breaks on the
+//   way, a reading tells whether the agent has it.
+
+import { Line } from "./line.ts";
+import { look, read, readAbove, takeLook, takeReading, takeReadingAbove } from "./reading.ts";
+import { askedTurn, type Effect, type Errand, type Failure, type Happening, type HeardChunk, type Of, type State } from "./state.ts";
+
+export function step(state: State, happening: Happening): [State, Effect[]] {
+  const step = new Step(state);
+  if (!state.isClosed) step.take(happening);
+  // Nobody waits for an answer of a conversation that is closed.
+  else if ("ticket" in happening) step.tell([happening.ticket], false);
+  return [step.state, step.effects];
+}
+
+class Step extends Line {
+  take(happening: Happening): void {
+    switch (happening.type) {
+      case "open":
+        this.state.wantsToListen = true;
+        return read(this);
+      case "reload":
+        this.state.isMoved = true;
+        return read(this, happening.ticket);
+      case "look":
+        return look(this);
+      case "loadAbove":
+        return readAbove(this, happening.limit, [happening.ticket]);
+      case "send":
+        return this.send(happening);
+      case "takeBack":
+        return this.takeBack(happening.id);
+      case "resend":
+        return this.resend(happening);
+      case "regenerate":
+        return this.regenerate(happening.id);
+      case "approve":
+        return this.approve(happening);
+      case "stop":
+        return this.stop();
+      case "switch":
+        return void this.run({ kind: "switch", leaf: happening.leaf });
+      case "remove":
+        return this.remove(happening.id);
+      case "dismiss":
+        this.state.problem = null;
+        return;
+      case "problem":
+        this.state.problem = happening.error;
+        return;
+      case "close":
+        return this.close();
+      case "read":
+        return this.onRead(happening);
+      case "readAbove":
+        return takeReadingAbove(this, happening);
+      case "looked":
+        return takeLook(this, happening);
+      case "taken":
+        return this.onTaken(happening.request);
+      case "chunk":
+        return this.onChunk(happening.request, happening);
+      case "over":
+        return this.onEnd(happening.request, "over");
+      case "back":
+        return this.onBack(happening.request);
+      case "done":
+        return this.onDone(happening.request);
+      case "failed":
+        return this.onFailed(happening.request, happening);
+    }
+  }
+
+  // Reading.
+
+  onRead(happening: Of<"read">): void {
+    const reading = takeReading(this, happening);
+    if (reading === null) return;
+    const { turn } = this.state;
+    if (turn?.stage === "settling" && happening.request >= turn.settledFrom) this.settled(turn, happening.found);
+    this.decideDoubts(reading.find, happening.found);
+    this.afterReading(reading.tickets, true);
+  }
+
+  onReadFailed(tickets: readonly number[], { error, isLost }: Failure): void {
+    const { state } = this;
+    state.reading = null;
+    state.problem = error;
+    state.isOwed = true;
+    if (state.turn?.stage === "settling") {
+      // Whether the agent has the message is still to be told.
+      if (isLost && !state.turn.hasBegun) this.lose(state.turn, error);
+      else this.unsettled(state.turn);
+    }
+    for (const waiting of state.line) if (waiting.stage === "doubtful") this.loseWaiting(waiting);
+    this.afterReading(tickets, false);
+  }
+
+  afterReading(tickets: readonly number[], value: boolean): void {
+    this.state.isOpen = true;
+    this.tell(tickets, value);
+    this.moveOn();
+    this.listen();
+  }
+
+  // What is heard.
+
+  onTaken(request: number): void {
+    const { turn } = this.state;
+    if (turn?.request === request) this.state.turn = { ...turn, isTaken: true };
+    const waiting = this.waitingBy(request);
+    if (waiting !== undefined) this.change(waiting, { isTaken: true });
+    this.moveOn();
+  }
+
+  onChunk(request: number, heardChunk: HeardChunk): void {
+    const { state } = this;
+    if (state.listening === request) {
+      state.listening = null;
+      state.turn = askedTurn(request, { isOurs: false, isTaken: true });
+    }
+    if (this.isHeard(state.turn, request)) {
+      const { turn } = state;
+      if (!turn.hasBegun) this.tell([turn.ticket], true);
+      const answer = this.heard(turn.answer, heardChunk, request);
+      state.turn = { ...turn, stage: "begun", isTaken: true, hasBegun: true, ticket: null, answer };
+      return this.moveOn();
+    }
+    const waiting = this.waitingBy(request);
+    if (waiting === undefined) return;
+    // It was taken back, or its turn was stopped before anything was said.
+    if (waiting.chunks.length === 0 && heardChunk.chunk.type === "abort") return this.doubt(waiting);
+    this.change(waiting, { isTaken: true, chunks: [...waiting.chunks, heardChunk] });
+    this.moveOn();
+  }
+
+  onEnd(request: number, end: "over" | Failure): void {
+    if (this.state.listening === request) this.state.listening = null;
+    if (this.isHeard(this.state.turn, request)) return this.turnEnds(this.state.turn, end);
+    const waiting = this.waitingBy(request);
+    if (waiting === undefined) return;
+    if (waiting.chunks.length > 0) this.change(waiting, { end });
+    else if (end !== "over" && end.isLost) this.loseWaiting(waiting);
+    else if (end === "over") this.doubt(waiting);
+    else this.refuse(waiting, end.error);
+  }
+
+  // Connections that broke.
+
+  onBack(request: number): void {
+    const { turn, line } = this.state;
+    if (turn?.stage === "lost" && turn.request === request) {
+      // The turn goes on in the agent. What was heard stays until the agent's own words are there.
+      this.state.wantsToListen = true;
+      this.settle(turn);
+    }
+    const unwanted = line.find(({ cancel }) => cancel === request);
+    if (unwanted !== undefined) this.change(unwanted, { cancel: this.run({ kind: "take back", id: unwanted.id }) });
+    const waiting = line.find((waiting) => waiting.stage === "lost" && waiting.request === request);
+    if (waiting === undefined) return;
+    this.change(waiting, { stage: "doubtful" });
+    // The request to take it back may have come before the message.
+    if (waiting.cancel !== null) this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
+    else read(this);
+  }
+
+  // Errands.
+
+  run(errand: Errand): number {
+    const request = this.request();
+    this.state.errands = new Map(this.state.errands).set(request, errand);
+    if (errand.kind === "stop") this.do({ do: "cancel", request, messageId: errand.messageId });
+    else if (errand.kind === "take back") this.do({ do: "cancel", request, messageId: errand.id });
+    else if (errand.kind === "switch") this.do({ do: "switch", request, leaf: errand.leaf });
+    else if (errand.kind === "remove") this.do({ do: "remove", request, id: errand.id });
+    return request;
+  }
+
+  remove(id: string): void {
+    const isLoaded = this.isLoaded(id);
+    const waiting = this.state.line.find((waiting) => waiting.id === id);
+    if (isLoaded && waiting !== undefined) this.change(waiting, { wasRead: true });
+    this.run({ kind: "remove", id, isLoaded });
+  }
+
+  takeErrand(request: number): Errand | undefined {
+    const errands = new Map(this.state.errands);
+    const errand = errands.get(request);
+    errands.delete(request);
+    this.state.errands = errands;
+    return errand;
+  }
+
+  onDone(request: number): void {
+    const { state } = this;
+    const errand = this.takeErrand(request);
+    if (errand?.kind === "switch") {
+      state.since = state.next;
+      state.isMoved = true;
+      this.do({ do: "read tree", isAnew: false, leaf: errand.leaf });
+      read(this);
+    } else if (errand?.kind === "remove") {
+      // What was only on its way may have come after it.
+      if (errand.isLoaded) state.gone = new Set(state.gone).add(errand.id);
+      else state.isMoved = true;
+      this.do({ do: "read tree", isAnew: true, leaf: null });
+      state.isOwed = true;
+      if (state.reading !== null) read(this);
+    } else if (errand?.kind === "append" && this.isHeard(state.turn, request)) {
+      const chat = this.request();
+      // The agent has the message, whatever becomes of its turn.
+      this.tell([state.turn.ticket], true);
+      this.goOn(state.turn, chat, { ticket: null });
+      this.do({ do: "chat", request: chat, input: state.turn.input! });
+    } else if (errand?.kind === "take back") {
+      const waiting = state.line.find(({ cancel }) => cancel === request);
+      if (waiting?.stage === "doubtful") {
+        this.change(waiting, { isCancelled: true });
+        read(this);
+      } else if (waiting?.stage === "unsent") {
+        this.refuse(waiting, null);
+      }
+    }
+  }
+
+  onFailed(request: number, failure: Failure): void {
+    const { state } = this;
+    if (state.reading?.request === request) return this.onReadFailed(state.reading.tickets, failure);
+    // The next look tells.
+    if (state.looking === request) return void (state.looking = null);
+    if (state.readingAbove?.request === request) {
+      this.tell(state.readingAbove.tickets, false);
+      state.readingAbove = null;
+      state.problem = failure.error;
+      return;
+    }
+    const errand = this.takeErrand(request);
+    if (errand === undefined || errand.kind === "append") return this.onEnd(request, failure);
+    if (errand.kind === "take back" && failure.isLost) {
+      const waiting = state.line.find(({ cancel }) => cancel === request);
+      if (waiting !== undefined) this.change(waiting, { cancel: this.awaitConnection() });
+      return;
+    }
+    state.problem = failure.error;
+    if (errand.kind === "stop") {
+      // It can be tried again.
+      if (state.turn !== null) state.turn = { ...state.turn, isStopping: false };
+    } else if (errand.kind === "take back") {
+      const waiting = state.line.find(({ cancel }) => cancel === request);
+      if (waiting === undefined) return;
+      this.change(waiting, { cancel: null });
+      if (waiting.stage === "doubtful") this.loseWaiting(waiting);
+      this.moveOn();
+    } else if (failure.isLost) {
+      // Perhaps it was done.
+      state.isMoved = true;
+      state.isOwed = true;
+      state.since = state.next;
+      if (state.reading !== null) read(this);
+    }
+  }
+
+  close(): void {
+    const { turn, line, reading, readingAbove } = this.state;
+    this.tell([turn?.ticket ?? null, ...line.map(({ ticket }) => ticket), ...(reading?.tickets ?? []), ...(readingAbove?.tickets ?? [])], false);
+    this.state.isClosed = true;
+    this.do({ do: "give all up" });
+  }
+}

@@ -1,0 +1,155 @@
+// The turns of a conversation: how one begins, what is heard of it, and how it ends.
+
+import type { ChatInput, UiMessage } from "session-agent";
+import { type Answer, heard } from "./answer.ts";
+import { Draft } from "./draft.ts";
+import { userMessage } from "./messages.ts";
+import { read } from "./reading.ts";
+import { askedTurn, type Deed, type Errand, type Failure, type HeardChunk, messagesOf, type Of, phaseOf, type Turn } from "./state.ts";
+
+export abstract class Turns extends Draft {
+  /** Shows the next turn, and asks for the next message's, as far as those before let them. */
+  protected abstract moveOn(): void;
+
+  /** Asks the agent for something besides; gives the request's number. */
+  protected abstract run(errand: Errand): number;
+
+  isFree(): boolean {
+    return phaseOf(this.state) === "idle" && this.state.line.length === 0;
+  }
+
+  /** Begins a turn. `deed` is what it changes, as the reader sees it. */
+  begin(input: ChatInput, more: Partial<Turn>, deed: Partial<Deed>): void {
+    const request = this.request();
+    this.enter(askedTurn(request, { input, ...more }), deed);
+    this.do({ do: "chat", request, input });
+  }
+
+  enter(turn: Turn, deed: Partial<Deed>): void {
+    // Who listens would hear this turn, too.
+    this.giveUp(this.state.listening);
+    this.state.listening = null;
+    this.state.problem = null;
+    this.state.turn = turn;
+    this.state.deeds = [...this.state.deeds, { request: turn.request, cutAt: null, message: null, isNewer: false, knownFrom: null, ...deed }];
+  }
+
+  /** The turn goes on under another request's number. */
+  goOn(turn: Turn, request: number, change: Partial<Turn>): void {
+    this.state.deeds = this.state.deeds.map((deed) => (deed.request === turn.request ? { ...deed, request, knownFrom: null } : deed));
+    this.state.turn = { ...turn, ...change, request };
+  }
+
+  resend({ id, newId, text, at, ticket }: Of<"resend">): void {
+    const shown = messagesOf(this.state);
+    const index = shown.findIndex((message) => message.id === id);
+    // The message before it says where the new text belongs.
+    if (!this.isFree() || index < 0 || (index === 0 && this.state.above !== null)) return this.tell([ticket], false);
+    const message = userMessage(newId, text);
+    const deed = { cutAt: id, message: { ...message, createdAt: at } };
+    const turn = { messageId: newId, ticket };
+    const previous = shown[index - 1];
+    if (previous !== undefined) {
+      const { role, parts } = previous;
+      return this.begin({ messages: [{ id: previous.id, role, parts }, message] }, turn, deed);
+    }
+    // Nothing stands before it: the message is appended, and the turn follows.
+    const request = this.request();
+    this.enter(askedTurn(request, { ...turn, input: { messages: [message] } }), deed);
+    this.state.errands = new Map(this.state.errands).set(request, { kind: "append" });
+    this.do({ do: "append", request, message: deed.message });
+  }
+
+  regenerate(id: string): void {
+    if (this.isFree()) this.begin({ trigger: "regenerate-message", messageId: id, messages: [] }, {}, { cutAt: id });
+  }
+
+  /** Answers one request for approval. When nothing is open any more, the turn goes on. */
+  approve({ messageId, approvalId, approved }: Of<"approve">): void {
+    const message = messagesOf(this.state).find(({ id }) => id === messageId);
+    if (message === undefined || !this.isFree()) return;
+    const parts = message.parts.map((part) =>
+      part.approval?.id === approvalId ? { ...part, state: "approval-responded", approval: { ...part.approval, approved } } : part,
+    );
+    const { createdAt: _, ...sent } = { ...message, parts };
+    this.begin({ message: sent }, {}, { message: { ...message, parts }, isNewer: true });
+  }
+
+  stop(): void {
+    const { turn } = this.state;
+    if (turn === null || turn.isStopping) return;
+    this.state.turn = { ...turn, isStopping: true };
+    // Named by its message, it alone is stopped, and none that follows it.
+    this.run({ kind: "stop", messageId: turn.messageId });
+  }
+
+  isHeard(turn: Turn | null, request: number): turn is Turn {
+    return turn?.request === request && (turn.stage === "asked" || turn.stage === "begun");
+  }
+
+  heard(answer: Answer, { chunk, at }: HeardChunk, request: number): Answer {
+    return heard(answer, chunk, (id = `answer-${request}`) => {
+      // An answer may go on with a message that is there.
+      const known = messagesOf({ ...this.state, turn: null }).findLast((message) => message.id === id);
+      return known ? { ...known, parts: [...known.parts] } : ({ id, role: "assistant", parts: [], createdAt: at } satisfies UiMessage);
+    });
+  }
+
+  turnEnds(turn: Turn, end: "over" | Failure): void {
+    if (end !== "over" && end.isLost && (end.wasSent || turn.hasBegun)) return this.lose(turn, end.error);
+    if (end !== "over" && !turn.hasBegun) return this.undo(turn, end.error);
+    const { error } = turn.answer;
+    if (error !== null) this.do({ do: "mark failed", operation: turn.isOurs ? "chat" : "resumeChat", error });
+    if (error !== null) this.state.problem = new Error(error);
+    else if (end !== "over" && turn.isOurs) this.state.problem = end.error;
+    this.settle(turn);
+  }
+
+  lose(turn: Turn, error: unknown): void {
+    this.goOn(turn, this.awaitConnection(), { stage: "lost", error });
+  }
+
+  /** The agent has refused: what the reader did did not happen. */
+  undo(turn: Turn, problem: unknown): void {
+    this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
+    this.state.turn = null;
+    this.state.problem = problem;
+    this.tell([turn.ticket], false);
+    // What others did may be the reason.
+    read(this);
+    this.moveOn();
+  }
+
+  /** Reads what the agent has of a turn that is over. */
+  settle(turn: Turn): void {
+    const from = this.state.next;
+    this.state.turn = { ...turn, stage: "settling", settledFrom: from };
+    this.state.deeds = this.state.deeds.map((deed) => (deed.request === turn.request ? { ...deed, knownFrom: from } : deed));
+    read(this);
+  }
+
+  /** The agent's own messages are there. */
+  settled(turn: Turn, found: readonly string[]): void {
+    const isThere = turn.hasBegun || (turn.messageId !== null && found.includes(turn.messageId));
+    this.state.turn = null;
+    this.tell([turn.ticket], isThere);
+    if (!isThere && turn.error !== null) this.state.problem = turn.error;
+  }
+
+  /** They can't be read: what was heard stays until they are. */
+  unsettled(turn: Turn): void {
+    this.state.turn = null;
+    this.tell([turn.ticket], turn.hasBegun);
+    if (!turn.hasBegun) this.state.deeds = this.state.deeds.filter(({ request }) => request !== turn.request);
+    this.keepAnswer(turn);
+  }
+
+  keepAnswer({ request, answer: { message }, settledFrom }: Turn): void {
+    if (message === null) return;
+    this.state.deeds = [...this.state.deeds, { request, cutAt: null, message, isNewer: true, knownFrom: settledFrom }];
+  }
+
+  isLoaded(id: string): boolean {
+    return this.state.loaded.some((message) => message.id === id);
+  }
+}

@@ -1,0 +1,22 @@
+// The rules of a conversation (console/src/conversation/step.ts), played at random: whatever
+// comes late, twice or never, the reader ends with what the agent has, and each text is with
+// the agent or given back. `SEED=7` plays the games of a seed, `GAMES=100000` plays more.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { failureOf, gameOf, shortest } from "./world.mjs";
+
+const GAMES = Number(process.env.GAMES ?? 2_000);
+const LENGTH = 80;
+
+test("whatever_comes_late_twice_or_never_the_reader_and_the_agent_agree", (t) => {
+  const first = Number(process.env.SEED ?? Date.now() % 1_000_000);
+  t.diagnostic(`seed ${first}, ${GAMES} games`);
+  for (let seed = first; seed < first + GAMES; seed += 1) {
+    const game = gameOf(seed, LENGTH);
+    if (failureOf(game) === null) continue;
+    const short = shortest(game);
+    const moves = short.moves.map(([name, dice]) => `  ${name} ${dice}`).join("\n");
+    assert.fail(`SEED=${seed} with ${short.history} messages:\n${moves}\n${failureOf(short).stack}`);
+  }
+});

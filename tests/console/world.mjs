@@ -1,0 +1,443 @@
+// A conversation's rules between a reader, an agent and a network, for tests that play them
+// in any order: requests and answers that come late, twice or never, connections that break
+// before or after the agent has heard, other clients, and a reader who clicks at any time.
+//
+// A game is a list of moves, each a name and a number that picks among what is possible. A
+// move that nothing fits does nothing, so any part of a game is a game.
+
+import assert from "node:assert/strict";
+import { load } from "./modules.mjs";
+
+const { EMPTY, messagesOf, phaseOf, step } = await load("conversation/state.ts", "conversation/step.ts");
+
+const lost = (wasSent) => ({ error: new Error("The connection failed."), isLost: true, wasSent });
+const refused = (code) => ({ error: new Error(code), isLost: false, wasSent: true });
+
+/** The agent: a tree of messages, one turn at a time, and messages that wait. */
+class Agent {
+  nodes = new Map();
+  leaf = null;
+  isThere = false;
+  updatedAt = 0;
+  running = null;
+  queue = [];
+  /** The messages that it has taken, in this order. */
+  taken = [];
+  seq = 0;
+
+  add(id, role, parts, parent) {
+    this.seq += 1;
+    this.nodes.set(id, { message: { id, role, parts, createdAt: this.seq }, parent, seq: this.seq });
+    this.leaf = id;
+    this.touch();
+  }
+
+  touch() {
+    this.isThere = true;
+    this.updatedAt += 1;
+  }
+
+  path() {
+    const path = [];
+    for (let id = this.leaf; id !== null; id = this.nodes.get(id).parent) path.unshift(this.nodes.get(id));
+    return path;
+  }
+
+  page(limit, before = Infinity) {
+    const above = this.path().filter(({ seq }) => seq < before);
+    const page = above.slice(-limit);
+    return { messages: page.map(({ message }) => message), cursor: page.length < above.length ? page[0].seq : null };
+  }
+
+  read(limit) {
+    return this.isThere ? { updatedAt: this.updatedAt, ...this.page(limit) } : { updatedAt: null, messages: [], cursor: null };
+  }
+
+  /** `say(happening)` answers the request. */
+  chat(input, say) {
+    const message = input.message ?? input.messages.at(-1);
+    const isOf = (turn) => turn !== null && turn.message?.id === message?.id && message?.role === "user";
+    if (isOf(this.running)) return this.follow(say);
+    const waits = this.queue.find(isOf);
+    if (waits !== undefined) {
+      say({ type: "taken" });
+      waits.listeners.push(say);
+      return;
+    }
+    const isNew = message?.role === "user" && !this.nodes.has(message.id);
+    if (this.running !== null && !(isNew && input.whenBusy === "queue")) return say({ type: "failed", ...refused("turn_in_progress") });
+    const turn = { message, after: input.messages?.at(-2)?.id, trigger: input.trigger, messageId: input.messageId, listeners: [say], chunks: [], left: 3 };
+    const named = turn.after ?? (turn.trigger ? turn.messageId : message.role === "assistant" ? message.id : undefined);
+    if (named !== undefined && !this.nodes.has(named)) return say({ type: "failed", ...refused("not_found") });
+    if (isNew) this.taken.push(message.id);
+    say({ type: "taken" });
+    if (this.running !== null) return void this.queue.push(turn);
+    this.begin(turn);
+  }
+
+  begin(turn) {
+    const { message } = turn;
+    if (turn.trigger) this.leaf = this.nodes.get(turn.messageId).parent;
+    else if (message.role === "assistant") turn.within = message.id;
+    else if (this.nodes.has(message.id)) this.leaf = message.id;
+    else this.add(message.id, "user", message.parts, turn.after ?? this.leaf);
+    turn.parent = this.leaf;
+    turn.answer = turn.within ?? `a${this.seq}-${this.updatedAt}`;
+    this.touch();
+    this.running = turn;
+  }
+
+  follow(say) {
+    say({ type: "taken" });
+    for (const chunk of this.running.chunks) say({ type: "chunk", chunk });
+    this.running.listeners.push(say);
+  }
+
+  emit(chunk) {
+    this.running.chunks.push(chunk);
+    for (const say of this.running.listeners) say({ type: "chunk", chunk });
+  }
+
+  /** The model says a little, or the turn is over. */
+  speak() {
+    const turn = this.running;
+    if (turn === null) return;
+    if (turn.chunks.length === 0) {
+      this.emit({ type: "start", messageId: turn.answer });
+      this.emit({ type: "text-start", id: "t" });
+    } else if (turn.left > 0) {
+      turn.left -= 1;
+      this.emit({ type: "text-delta", id: "t", delta: `${turn.left} ` });
+    } else {
+      this.end({ type: "finish" });
+    }
+  }
+
+  end(chunk) {
+    const { listeners, answer, parent, chunks, within } = this.running;
+    const said = chunks.filter(({ type }) => type === "text-delta").map(({ delta }) => delta).join("");
+    this.emit(chunk);
+    this.running = null;
+    const before = within && this.nodes.get(within);
+    if (before) before.message = { ...before.message, parts: [...before.message.parts, { type: "text", text: said }] };
+    else if (chunks.length > 1 && !within) this.add(answer, "assistant", [{ type: "text", text: said }], this.nodes.has(parent) ? parent : this.leaf);
+    this.touch();
+    for (const say of listeners) say({ type: "over" });
+    const next = this.queue.shift();
+    if (next !== undefined) this.begin(next);
+  }
+
+  cancel(messageId) {
+    if (this.running !== null && [null, this.running.message?.id].includes(messageId)) return this.end({ type: "abort" });
+    const turn = this.queue.find(({ message }) => message.id === messageId);
+    if (turn === undefined) return;
+    this.queue = this.queue.filter((other) => other !== turn);
+    this.taken = this.taken.filter((id) => id !== messageId);
+    for (const say of turn.listeners) {
+      say({ type: "chunk", chunk: { type: "abort" } });
+      say({ type: "over" });
+    }
+  }
+
+  remove(id) {
+    const node = this.nodes.get(id);
+    if (node === undefined) return;
+    for (const other of this.nodes.values()) if (other.parent === id) other.parent = node.parent;
+    if (this.leaf === id) this.leaf = node.parent;
+    if (this.running?.parent === id) this.running.parent = node.parent;
+    this.nodes.delete(id);
+    this.touch();
+  }
+}
+
+/** What the agent does with a request that arrives. */
+const ARRIVALS = {
+  read: (agent, { limit, find }, say) => say({ type: "read", found: find.filter((id) => agent.nodes.has(id)), ...agent.read(limit) }),
+  readAbove: (agent, { before, limit }, say) => say({ type: "readAbove", ...agent.page(limit, before) }),
+  look: (agent, _, say) => say({ type: "looked", updatedAt: agent.isThere ? agent.updatedAt : null }),
+  chat: (agent, { input }, say) => agent.chat(input, say),
+  listen: (agent, _, say) => (agent.running ? agent.follow(say) : say({ type: "over" })),
+  append(agent, { message }, say) {
+    if (agent.running !== null) return say({ type: "failed", ...refused("turn_in_progress") });
+    if (!agent.nodes.has(message.id)) {
+      agent.add(message.id, "user", message.parts, null);
+      agent.taken.push(message.id);
+    }
+    say({ type: "done" });
+  },
+  cancel(agent, { messageId }, say) {
+    agent.cancel(messageId);
+    say({ type: "done" });
+  },
+  switch(agent, { leaf }, say) {
+    if (agent.running !== null || !agent.nodes.has(leaf)) return say({ type: "failed", ...refused("not_found") });
+    agent.leaf = leaf;
+    agent.touch();
+    say({ type: "done" });
+  },
+  remove(agent, { id }, say) {
+    agent.remove(id);
+    say({ type: "done" });
+  },
+  "await connection": (_, __, say) => say({ type: "back" }),
+};
+
+export class World {
+  agent = new Agent();
+  state = EMPTY;
+  /** What was asked for: `{ effect, isThere, isBroken, answers }`. */
+  requests = [];
+  /** What holds a ticket, and what it was told. */
+  tickets = new Map();
+  sends = [];
+  /** What the reader has asked to remove, and what the page knows to be gone. */
+  unwanted = new Set();
+  removed = new Set();
+  #count = 0;
+
+  constructor(history) {
+    for (let n = 0; n < history; n += 1) this.agent.add(`h${n}`, n % 2 ? "assistant" : "user", [{ type: "text", text: `${n}` }], this.agent.leaf);
+    this.happen({ type: "open" });
+  }
+
+  happen(happening) {
+    const before = JSON.stringify(this.state);
+    const [state, effects] = step(this.state, happening);
+    assert.equal(JSON.stringify(this.state), before, "a step changes the state that it was given");
+    this.state = state;
+    for (const effect of effects) this.#do(effect);
+    this.#check();
+  }
+
+  #do(effect) {
+    if (effect.do === "tell") {
+      const ticket = this.tickets.get(effect.ticket);
+      assert.ok(ticket !== undefined && ticket.told === undefined, `ticket ${effect.ticket} is told ${effect.value} after ${ticket?.told}`);
+      ticket.told = effect.value;
+    } else if (effect.do === "give up") {
+      const request = this.requests.find((request) => request.effect.request === effect.request);
+      if (request !== undefined) request.isGivenUp = true;
+    } else if (effect.request !== undefined) {
+      this.requests.push({ effect, isThere: false, isBroken: false, answers: [] });
+    }
+  }
+
+  /** What holds after each step. */
+  #check() {
+    const shown = messagesOf(this.state).map(({ id }) => id);
+    assert.equal(new Set(shown).size, shown.length, `a message is shown twice: ${shown}`);
+    for (const { id, ticket } of this.sends) {
+      if (this.tickets.get(ticket).told !== undefined || this.unwanted.has(id)) continue;
+      assert.ok(shown.includes(id) || this.state.line.some((waiting) => waiting.id === id), `${id} is neither shown nor waiting, and nobody was told`);
+    }
+    for (const id of this.removed) assert.ok(!shown.includes(id), `${id} was removed and is shown again`);
+    if (this.state.turn === null) assert.equal(this.state.deeds.some(({ knownFrom }) => knownFrom === null), false, "a deed belongs to no turn");
+  }
+
+  ticket(of) {
+    this.tickets.set(this.tickets.size + 1, { of });
+    return this.tickets.size;
+  }
+
+  name(prefix) {
+    this.#count += 1;
+    return `${prefix}${this.#count}`;
+  }
+
+  arrive(request) {
+    request.isThere = true;
+    const { effect } = request;
+    ARRIVALS[effect.do](this.agent, effect, (happening) => {
+      if (!request.isBroken) request.answers.push({ at: 0, ...happening, request: effect.request });
+    });
+  }
+
+  deliver(request) {
+    const answer = request.answers.shift();
+    request.last = answer;
+    const { effect } = request;
+    if (effect.do === "remove" && answer.type === "done" && request.wasLoaded) this.removed.add(effect.id);
+    this.happen(answer);
+  }
+
+  /** The connection breaks. What the agent has heard, it has heard. */
+  drop(request, wasSent = true) {
+    if (request.effect.do === "await connection") return;
+    request.isThere = true;
+    request.isBroken = true;
+    request.answers = [{ type: "failed", request: request.effect.request, ...lost(wasSent) }];
+  }
+
+  /** Everything that is under way comes to its end. */
+  settle(pick) {
+    for (let turns = 0; turns < 2_000; turns += 1) {
+      const open = this.requests.filter(({ isThere, answers }) => !isThere || answers.length > 0);
+      if (open.length > 0) {
+        const request = open[pick(open.length)];
+        if (!request.isThere) this.arrive(request);
+        else this.deliver(request);
+      } else if (this.agent.running !== null) {
+        this.agent.speak();
+      } else {
+        return;
+      }
+    }
+    assert.fail("it does not come to an end");
+  }
+
+  /** What holds when all has come to its end and the page has looked. */
+  checkEnd() {
+    const { state, agent } = this;
+    assert.equal(phaseOf(state), "idle");
+    assert.deepEqual([state.turn, state.line, state.deeds, [...state.errands.keys()], state.reading, state.readingAbove], [null, [], [], [], null, null]);
+    for (const [ticket, { of, told }] of this.tickets) assert.ok(told !== undefined, `ticket ${ticket} (${of}) was told nothing`);
+    const path = agent.path().map(({ message }) => message);
+    const shown = messagesOf(state);
+    assert.deepEqual(shown.map(({ id }) => id), path.slice(-shown.length || path.length).map(({ id }) => id));
+    assert.deepEqual(shown, path.slice(-shown.length || path.length));
+    if (state.above === null) assert.equal(shown.length, path.length);
+    for (const { id, ticket } of this.sends) {
+      if (this.unwanted.has(id)) continue;
+      const { told } = this.tickets.get(ticket);
+      assert.equal(told, agent.taken.includes(id), `${id}: the reader was told ${told}, and the agent has taken ${agent.taken}`);
+    }
+    const sent = this.sends.map(({ id }) => id).filter((id) => agent.taken.includes(id) && !this.unwanted.has(id));
+    assert.deepEqual(agent.taken.filter((id) => sent.includes(id)), sent, "the agent has the messages in another order");
+  }
+}
+
+const shownBy = (world, role) => messagesOf(world.state).filter((message) => message.role === role);
+const pick = (list, dice) => list[dice % list.length];
+
+/** What can happen, and how often it does. */
+export const MOVES = {
+  send: [6, (world) => {
+    const id = world.name("m");
+    const ticket = world.ticket(`send ${id}`);
+    world.sends.push({ id, ticket });
+    world.happen({ type: "send", id, text: id, more: {}, at: 1, ticket });
+  }],
+  "take back": [3, (world, dice) => {
+    const waiting = pick(world.state.line, dice);
+    if (waiting) world.happen({ type: "takeBack", id: waiting.id });
+  }],
+  resend: [2, (world, dice) => {
+    const message = pick(shownBy(world, "user"), dice);
+    if (!message) return;
+    const newId = world.name("r");
+    const ticket = world.ticket(`resend ${newId}`);
+    world.sends.push({ id: newId, ticket });
+    world.happen({ type: "resend", id: message.id, newId, text: newId, at: 1, ticket });
+  }],
+  regenerate: [2, (world, dice) => {
+    const message = pick(shownBy(world, "assistant"), dice);
+    if (message) world.happen({ type: "regenerate", id: message.id });
+  }],
+  approve: [1, (world, dice) => {
+    // A call that waits is among the newest.
+    const message = pick(shownBy(world, "assistant").slice(-5), dice);
+    if (message) world.happen({ type: "approve", messageId: message.id, approvalId: "p", approved: true });
+  }],
+  stop: [2, (world) => world.happen({ type: "stop" })],
+  look: [3, (world) => world.happen({ type: "look" })],
+  "load above": [2, (world) => world.happen({ type: "loadAbove", limit: 20, ticket: world.ticket("load above") })],
+  reload: [1, (world) => world.happen({ type: "reload", ticket: world.ticket("reload") })],
+  switch: [1, (world, dice) => {
+    const leaf = pick([...world.agent.nodes.keys()], dice);
+    if (leaf && phaseOf(world.state) === "idle") world.happen({ type: "switch", leaf });
+  }],
+  remove: [1, (world, dice) => {
+    const message = pick(messagesOf(world.state), dice);
+    if (!message) return;
+    world.unwanted.add(message.id);
+    const wasLoaded = world.state.loaded.includes(message);
+    world.happen({ type: "remove", id: message.id });
+    world.requests.at(-1).wasLoaded = wasLoaded;
+  }],
+  arrive: [16, (world, dice) => {
+    const request = pick(world.requests.filter(({ isThere }) => !isThere), dice);
+    if (request) world.arrive(request);
+  }],
+  deliver: [24, (world, dice) => {
+    const request = pick(world.requests.filter(({ answers }) => answers.length > 0), dice);
+    if (!request) return;
+    world.deliver(request);
+  }],
+  "deliver again": [2, (world, dice) => {
+    const request = pick(world.requests.filter(({ last, effect }) => last && effect.do !== "chat" && effect.do !== "listen"), dice);
+    if (request) world.happen(request.last);
+  }],
+  drop: [4, (world, dice) => {
+    const request = pick(world.requests.filter(({ isThere, answers, isBroken }) => !isBroken && (!isThere || answers.length > 0)), dice);
+    if (request) world.drop(request);
+  }],
+  "drop without a connection": [2, (world, dice) => {
+    const request = pick(world.requests.filter(({ isThere }) => !isThere), dice);
+    if (request) world.drop(request, false);
+  }],
+  "drop a stream": [3, (world, dice) => {
+    const request = pick(world.requests.filter(({ effect, isThere, isBroken, last }) => effect.do === "chat" && isThere && !isBroken && last?.type !== "over" && last?.type !== "failed"), dice);
+    if (request) world.drop(request);
+  }],
+  speak: [14, (world) => world.agent.speak()],
+  "another client appends": [1, (world) => {
+    if (world.agent.running === null) world.agent.add(world.name("o"), "user", [{ type: "text", text: "other" }], world.agent.leaf);
+  }],
+  "another client chats": [1, (world) => world.agent.chat({ message: { id: world.name("o"), role: "user", parts: [] } }, () => {})],
+};
+
+const NAMES = Object.entries(MOVES).flatMap(([name, [often]]) => Array(often).fill(name));
+
+/** Numbers that are the same for the same seed. */
+export function diceOf(seed) {
+  let state = (seed * 2_654_435_761) >>> 0 || 1;
+  return (n) => {
+    state ^= state << 13;
+    state ^= state >>> 17;
+    state = (state ^ (state << 5)) >>> 0;
+    return state % n;
+  };
+}
+
+/** A game of a seed: how long the history is, and the moves. */
+export function gameOf(seed, length) {
+  const dice = diceOf(seed);
+  const history = [0, 0, 3, 140][dice(4)];
+  return { seed, history, moves: Array.from({ length: 1 + dice(length) }, () => [NAMES[dice(NAMES.length)], dice(1_000)]) };
+}
+
+/** What is wrong; `null`: nothing. */
+export function failureOf({ seed, history, moves }) {
+  const pick = diceOf(seed + 1);
+  try {
+    const world = new World(history);
+    for (const [name, dice] of moves) MOVES[name][1](world, dice);
+    // Twice: what a first look finds may have to be asked for again.
+    for (let round = 0; round < 3; round += 1) {
+      world.settle(pick);
+      world.happen({ type: "look" });
+    }
+    world.settle(pick);
+    world.checkEnd();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+/** The shortest part of a game that fails, as far as leaving moves out finds it. */
+export function shortest(game) {
+  let { moves } = game;
+  for (let size = moves.length >> 1; size > 0; ) {
+    let isShorter = false;
+    for (let from = 0; from < moves.length; from += size) {
+      const fewer = [...moves.slice(0, from), ...moves.slice(from + size)];
+      if (failureOf({ ...game, moves: fewer }) === null) continue;
+      moves = fewer;
+      isShorter = true;
+      from -= size;
+    }
+    if (!isShorter) size >>= 1;
+  }
+  return { ...game, moves };
+}
