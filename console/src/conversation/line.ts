@@ -60,7 +60,7 @@ export abstract class Line extends Turns {
     for (const waiting of state.line) {
       if (waiting.stage === "unsent" && waiting.cancel === null) {
         const request = this.request();
-        this.change(waiting, { stage: "asked", wasAsked: true, request });
+        this.change(waiting, { stage: "asked", wasAsked: true, isTaken: false, request });
         return this.do({ do: "chat", request, input: { ...waiting.input, whenBusy: "queue" } });
       }
       if (!waiting.isTaken) return;
@@ -98,8 +98,10 @@ export abstract class Line extends Turns {
   takeBack(id: string): void {
     const waiting = this.state.line.find((waiting) => waiting.id === id);
     if (waiting === undefined || waiting.cancel !== null) return;
-    if (waiting.wasAsked) this.change(waiting, { cancel: this.run({ kind: "take back", id }) });
-    else this.refuse(waiting, null);
+    if (!waiting.wasAsked) this.refuse(waiting, null);
+    // On its way, it would be overtaken.
+    else if (waiting.stage === "asked" && !waiting.isTaken) this.change(waiting, { cancel: "wanted" });
+    else this.change(waiting, { cancel: this.run({ kind: "take back", id }) });
   }
 
   /** It waits no more. Whether its turn began, a reading tells. */

@@ -86,8 +86,8 @@ export interface Waiting extends WaitingMessage {
   readonly wasAsked: boolean;
   /** The agent had it when the reader wanted it gone: it is not asked for again. */
   readonly wasRead: boolean;
-  /** The reader wants it back, by this request. */
-  readonly cancel: number | null;
+  /** The reader wants it back: by this request, or as soon as the agent has taken it. */
+  readonly cancel: number | "wanted" | null;
   /** The agent said that it does not wait there any more. */
   readonly isCancelled: boolean;
   /** What was heard of its answer. Its turn is shown when the one before it is over. */

@@ -120,7 +120,10 @@ class Step extends Line {
     const { turn } = this.state;
     if (turn?.request === request) this.state.turn = { ...turn, isTaken: true };
     const waiting = this.waitingBy(request);
-    if (waiting !== undefined) this.change(waiting, { isTaken: true });
+    if (waiting !== undefined) {
+      this.change(waiting, { isTaken: true });
+      if (waiting.cancel === "wanted") this.change(waiting, { cancel: this.run({ kind: "take back", id: waiting.id }) });
+    }
     this.moveOn();
   }
 
@@ -225,12 +228,8 @@ class Step extends Line {
       this.do({ do: "chat", request: chat, input: state.turn.input! });
     } else if (errand?.kind === "take back") {
       const waiting = state.line.find(({ cancel }) => cancel === request);
-      if (waiting?.stage === "doubtful") {
-        this.change(waiting, { isCancelled: true });
-        read(this);
-      } else if (waiting?.stage === "unsent") {
-        this.refuse(waiting, null);
-      }
+      // Its turn may have begun before.
+      if (waiting?.stage === "doubtful" || waiting?.stage === "unsent") this.doubt(waiting);
     }
   }
 
