@@ -5,7 +5,7 @@
 
 import { readFile } from "node:fs/promises";
 import { pathOf, startFrame } from "./frame/frame.mjs";
-import { bars, machine, ms, report, table, whole } from "./frame/report.mjs";
+import { bars, machine, ms, report, table } from "./frame/report.mjs";
 import { quantile } from "./frame/stats.mjs";
 
 const ROUNDS = 25;

@@ -26,7 +26,7 @@ export function skippedInTap(output) {
 
 /** The tests of a file as TAP has them, without those within tests: `{ name, ms }` of each. */
 export function testsInTap(output) {
-  const lines = output.matchAll(/^(?:not )?ok \d+ - (.*?)(?: # .*)?\n  ---\n  duration_ms: ([\d.]+)$/gm);
+  const lines = output.matchAll(/^(?:not )?ok \d+ - (.*?)(?: # .*)?\n {2}---\n {2}duration_ms: ([\d.]+)$/gm);
   return [...lines].map(([, name, ms]) => ({ name, ms: Number(ms) }));
 }
 

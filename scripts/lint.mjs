@@ -1,14 +1,26 @@
-// `npm run lint`: formatting, and clippy on both targets, on macros and on
-// tools/bindgen, each a counted check. Whether what is deployed compiles, the build says.
+// `npm run lint`: Biome over JavaScript, TypeScript, JSON and CSS; rustfmt; and clippy on both
+// targets, on macros and on tools/bindgen. Each is a counted check. Whether what is deployed
+// compiles, the build says.
+//
+//   npm run lint            everything
+//   npm run lint -- web     what Biome reads
+//   npm run lint -- write   writes what Biome and rustfmt can write by themselves
 
+import { basename, join } from "node:path";
 import { close, fromCheck } from "./counts.mjs";
 import { withLock } from "./lock.mjs";
 import { ROOT } from "./places.mjs";
 import { outputOf, run } from "./processes.mjs";
 import { setUpOnly } from "./setup.mjs";
+import { lintPackages } from "./setup/packages.mjs";
 import { RUSTUP_LOCK, wasmTarget } from "./setup/wasm_target.mjs";
 import { Stop } from "./stop.mjs";
 
+const BIOME = join(ROOT, "tools/lint/node_modules/.bin/biome");
+const WEB = [
+  ["format", "."],
+  ["lint", "--error-on-warnings", "."],
+];
 const BINDGEN = ["--manifest-path", "tools/bindgen/Cargo.toml"];
 const CHECKS = [
   ["fmt", "--check"],
@@ -21,15 +33,31 @@ const CHECKS = [
   ["clippy", "--locked", ...BINDGEN, "--", "--deny", "warnings"],
 ];
 
-export async function main() {
+export async function main([what]) {
+  if (![undefined, "web", "write"].includes(what)) throw new Stop("`npm run lint` takes `web` or `write`, or nothing.");
+  await setUpOnly(lintPackages);
+  if (what === "web") return close(await checked(BIOME, WEB));
   await setUpOnly(wasmTarget);
   await addMissingComponents();
+  if (what === "write") return await write();
+  return close([...(await checked(BIOME, WEB)), ...(await checked("cargo", CHECKS))]);
+}
+
+async function checked(program, checks) {
   const counts = [];
-  for (const check of CHECKS) {
-    console.log(`\n── cargo ${check.join(" ")}\n`);
-    counts.push(fromCheck(await run("cargo", check, { cwd: ROOT })));
+  for (const check of checks) {
+    console.log(`\n── ${basename(program)} ${check.join(" ")}\n`);
+    counts.push(fromCheck(await run(program, check, { cwd: ROOT })));
   }
-  return close(counts);
+  return counts;
+}
+
+async function write() {
+  const codes = [await run(BIOME, ["check", "--write", "."], { cwd: ROOT })];
+  for (const [command, ...args] of CHECKS.filter(([command]) => command === "fmt")) {
+    codes.push(await run("cargo", [command, ...args.filter((arg) => arg !== "--check")], { cwd: ROOT }));
+  }
+  return Math.max(...codes);
 }
 
 /** Only linting needs them, so only linting installs them. */

@@ -22,6 +22,9 @@ export const conformancePackages = packagesIn(join(ROOT, "tests/conformance"), "
 /** What the benchmarks need besides: the peers that the Worker is measured beside. */
 export const benchPackages = packagesIn(join(ROOT, "bench"), "Installing the benchmarks' npm packages (the Agents SDK and its chat)");
 
+/** What reads JavaScript and TypeScript for mistakes, and formats them. */
+export const lintPackages = packagesIn(join(ROOT, "tools/lint"), "Installing Biome, which lints JavaScript and TypeScript");
+
 /** What an example needs, which is its own. */
 export const packagesOfExample = (folder) => packagesIn(folder, "Installing the example's npm packages");
 

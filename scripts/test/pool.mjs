@@ -1,7 +1,6 @@
 // Runs test files, some at once: most of them wait for the runtime or for a browser, and
 // each starts its own. A file's output is shown when the file has ended.
 
-import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";

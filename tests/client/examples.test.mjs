@@ -52,7 +52,7 @@ test("the_chat_serves_its_page_and_gives_each_visitor_an_agent", async () => {
     for await (const chunk of agent.session(sessionId).chat({ message })) chunks.push(chunk);
     const weather = chunks.find(({ type }) => type === "tool-output-available");
     assert.deepEqual(weather.output.city ?? JSON.parse(weather.output).city, "Oslo");
-    for await (const _ of agent.session(sessionId).chat({ trigger: "regenerate-message", messages: [message] })) continue;
+    for await (const _ of agent.session(sessionId).chat({ trigger: "regenerate-message", messages: [message] }));
     const { messages: answers } = await agent.getBranches({ sessionId, messageId: "q" });
     assert.equal(answers.length, 2);
     await agent.setLeaf({ sessionId, id: answers[0].id });

@@ -48,7 +48,7 @@ test("a_streamed_run_does_the_same", async () => {
   const results = [];
   for (const session of [sessionOf("streamed"), new MemorySession()]) {
     const result = await new Runner().run(agentWith(new ScriptedModel(script().slice(0, 2))), "Oslo?", { session, stream: true });
-    for await (const _ of result) continue;
+    for await (const _ of result);
     await result.completed;
     results.push(plain(await session.getItems()));
   }

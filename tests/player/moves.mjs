@@ -48,7 +48,7 @@ const textFor = (game, dice) => `${game.word()}${dice.pick(FILLERS)}`;
 const message = (id, role, text, more = []) => ({ id, role, parts: [{ type: "text", text }, ...more] });
 
 /** An event that another may follow; 0 is none. */
-function place(game, dice, session) {
+function place(dice, session) {
   return session.events.size === 0 ? 0 : dice.pick([...session.events.keys()]);
 }
 
@@ -113,7 +113,7 @@ move(1, "an unknown session", async (game, dice) => {
 
 move(3, "forkSession", withSession(async (game, dice, { agent, session, of }) => {
   if (game.agents[agent].sessions.length >= MAX_SESSIONS) return await deleteSession(game, dice, agent, session);
-  const at = dice.one(2) ? 0 : place(game, dice, session);
+  const at = dice.one(2) ? 0 : place(dice, session);
   const body = { sessionId: session.id, ...(at > 0 && { atId: session.idOf(at) }), ...(dice.one(2) && { name: `Fork ${game.word()}` }) };
   await game.write(
     agent,
@@ -128,7 +128,7 @@ move(3, "forkSession", withSession(async (game, dice, { agent, session, of }) =>
 }));
 
 move(2, "setLeaf", withSession(async (game, dice, { agent, session, of }) => {
-  const seq = place(game, dice, session);
+  const seq = place(dice, session);
   if (seq === 0 || dice.one(8)) {
     return await game.write(agent, "setLeaf", { sessionId: session.id, id: "nobody" }, () => {}, { refused: ["message_not_found"], dice });
   }
@@ -201,7 +201,7 @@ async function appendEvents(game, dice, { agent, session, of }, { parentId, ...m
 move(14, "appendEvents", withSession((game, dice, at) => appendEvents(game, dice, at)));
 
 move(5, "appendEvents to a place", withSession(async (game, dice, at) => {
-  const seq = place(game, dice, at.session);
+  const seq = place(dice, at.session);
   await appendEvents(game, dice, at, { parentId: dice.one(8) ? null : at.session.idOf(seq) });
 }));
 
@@ -301,7 +301,7 @@ move(5, "appendMessage", withSession(async (game, dice, at) => {
   const parts = role === "assistant" && dice.one(2) ? [toolPart(game, dice)] : role === "user" && dice.one(4) ? [filePart(dice)] : [];
   const long = dice.one(40) ? ` ${"long ".repeat(dice.one(3) ? 450_000 : 20_000)}` : "";
   const said = message(id, role, textFor(game, dice) + long, parts);
-  const parent = dice.one(3) ? place(game, dice, session) : undefined;
+  const parent = dice.one(3) ? place(dice, session) : undefined;
   const parentId = parent === undefined ? undefined : session.idOf(parent);
   const operation = dice.one(3) ? "upsertMessage" : "appendMessage";
   const body = { sessionId: session.id, message: said, ...(parentId !== undefined && { parentId }) };
@@ -373,7 +373,7 @@ move(1, "clearMessages", withSession(async (game, dice, at) => {
 // Overlays
 
 move(3, "addCompaction", withSession(async (game, dice, { agent, session, of }) => {
-  const to = place(game, dice, session);
+  const to = place(dice, session);
   if (to === 0 || session.overlays.length > 20) return;
   const from = dice.pick(session.path(to));
   const summary = `Summary ${game.word()}`;
@@ -389,7 +389,7 @@ move(3, "addCompaction", withSession(async (game, dice, { agent, session, of }) 
 }));
 
 move(1, "addCompaction across paths", withSession(async (game, dice, { agent, session }) => {
-  const to = place(game, dice, session);
+  const to = place(dice, session);
   const others = to === 0 ? [] : [...session.events.keys()].filter((seq) => !session.path(to).includes(seq));
   if (others.length === 0) return;
   const body = { sessionId: session.id, summary: "x", fromId: session.idOf(dice.pick(others)), toId: session.idOf(to) };
@@ -410,7 +410,7 @@ move(1, "configureCompaction", withSession(async (game, dice, { agent, session, 
 }));
 
 move(1, "compact", withSession(async (game, dice, at) => {
-  const { agent, session, of } = at;
+  const { agent, session } = at;
   if (dice.one(2)) return await game.read(agent, "compact", { sessionId: session.id, dryRun: true });
   await game.look(agent, "compact", { sessionId: session.id });
   await adoptOverlays(game, agent, session);
@@ -626,7 +626,7 @@ move(3, "what operations refuse", withSession(async (game, dice, { agent, sessio
 // Reads
 
 move(6, "read a session", withSession(async (game, dice, { agent, session }) => {
-  const seq = dice.one(2) ? session.leaf : place(game, dice, session) || session.leaf;
+  const seq = dice.one(2) ? session.leaf : place(dice, session) || session.leaf;
   if (seq === 0) {
     const { messages } = await game.read(agent, "getHistory", { sessionId: session.id });
     return game.hold(messages.length === 0, () => `an empty session shows ${show(messages)}`);
@@ -677,7 +677,7 @@ function holdMessages(game, messages, expected) {
 }
 
 move(5, "buildWorkingContext", withSession(async (game, dice, { agent, session }) => {
-  const seq = dice.one(2) ? session.leaf : place(game, dice, session) || session.leaf;
+  const seq = dice.one(2) ? session.leaf : place(dice, session) || session.leaf;
   const format = dice.pick([undefined, "openai", "anthropic", "workers-ai"]);
   const limit = 1 + dice.roll(dice.one(2) ? 6 : 60);
   const maxTokens = dice.one(2) ? 1_500 + dice.roll(6_000) : undefined;

@@ -3,7 +3,7 @@
 
 /** What is wrong with the pairs of messages in a provider's shape; `null`: nothing. */
 export function unpaired(messages, shape) {
-  let open = [];
+  const open = [];
   for (const [at, message] of messages.entries()) {
     const { calls, results } = shape(message);
     if (results.length === 0 && open.length > 0) return `message ${at} follows calls without results: ${open}`;

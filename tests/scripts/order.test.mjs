@@ -40,7 +40,7 @@ test("a_module_in_another_order_does_the_same_under_the_same_names", async () =>
   const file = (name) => join(folder, name);
   const tool = (name, args) => execFileSync(join(BIN, name), args, { env: withPackages(), encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] });
   try {
-    const longSum = (from) => Array.from({ length: 40 }, (_, at) => `(i32.xor (i32.const ${from + at * 7_919}) `).join("") + "(local.get 0)" + ")".repeat(40);
+    const longSum = (from) => `${Array.from({ length: 40 }, (_, at) => `(i32.xor (i32.const ${from + at * 7_919}) `).join("")}(local.get 0)${")".repeat(40)}`;
     writeFileSync(
       file("module.wat"),
       `(module

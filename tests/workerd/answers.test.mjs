@@ -125,7 +125,7 @@ test("a_response_is_held_when_it_is_read", async () => {
 test("a_sockets_answers_and_messages_are_held_as_they_come", () => {
   /** A socket that a test speaks through: `say` delivers a frame to the listener. */
   class Wire {
-    addEventListener(type, listener) {
+    addEventListener(_type, listener) {
       this.say = (frame) => listener({ data: typeof frame === "string" ? frame : JSON.stringify(frame) });
     }
     send() {}

@@ -15,7 +15,7 @@ import {
   type SessionAgentService,
   type SessionEvent,
   type UiMessage,
-  WorkingContext,
+  type WorkingContext,
   workersAIAdapter,
 } from "session-agent";
 
@@ -69,7 +69,7 @@ for await (const { messages } of session.historyPages()) messages.length;
 for await (const { type } of session.changes({ follow: false })) type === "append";
 for await (const { updatedAt } of agent.sessions()) updatedAt.toFixed();
 for await (const chunk of session.chat({ message: "Hello", trigger: "submit-message" })) chunk.type;
-for await (const { key } of agent.entries({ label: "facts" })) key;
+for await (const { key } of agent.entries({ label: "facts" })) key.length;
 const file: ReadableStream<Uint8Array> = await session.exportSession({ onProgress: ({ bytes, lines }) => bytes + lines });
 const imported: number = (await session.importSession(file, { allowSources: true })).imported;
 

@@ -161,7 +161,7 @@ test("the_hooks_of_a_page_chat_with_the_agent", async () => {
 /** A ```tsx block as a function of the names that it imports: hooks that make `chat` and maybe `agent`. */
 async function hooksIn(text) {
   const scope = {};
-  const body = text.replaceAll(/^import \{ (.+) \} from "(.+)";$/gm, (line, names, from) => {
+  const body = text.replaceAll(/^import \{ (.+) \} from "(.+)";$/gm, (_line, names, from) => {
     for (const name of names.split(", ")) scope[name] = { from };
     return "";
   });

@@ -44,7 +44,7 @@ export class Reader {
       if (words[0] === "echo") yield { setting: settingIn(line) };
       else if (words[0] === "curl") yield { request: this.#request(words, line) };
       else if (["npm", "npx", "openssl"].includes(words[0])) yield { command: words };
-      else this.#assign(words, line);
+      else this.#assign(line);
     }
   }
 
@@ -52,7 +52,7 @@ export class Reader {
     this.#files.set(file, text);
   }
 
-  #assign(words, line) {
+  #assign(line) {
     const [, name, value] = line.match(/^(\w+)=(\S+)$/) ?? assert.fail(`not a command that a document may have:\n${line}`);
     assert.ok(!value.includes("…") || this.#stoodFor.has(value), `no answer had it:\n${line}`);
     this.#variables.set(name, this.#stoodFor.get(value) ?? this.#substitute(value));

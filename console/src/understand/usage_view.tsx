@@ -82,8 +82,7 @@ function Models({ models }: { models: readonly UsageEntry[] }) {
 function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }) {
   const bars = turns.toReversed().map((turn, n) => ({ key: turn.eventId ?? String(n), name: shownTime(turn.endedAt), value: tokensOf(turn) }));
   return (
-    <>
-      <Plot title="The last turns" each="turn" bars={bars} shown={count}>
+    <Plot title="The last turns" each="turn" bars={bars} shown={count}>
         <table>
           <thead><tr><th scope="col">Ended</th><th scope="col">Session</th><th scope="col">Model</th><Numbers /></tr></thead>
           <tbody>
@@ -98,7 +97,6 @@ function Turns({ agent, turns }: { agent: string; turns: readonly UsageEntry[] }
           </tbody>
         </table>
       </Plot>
-    </>
   );
 }
 
